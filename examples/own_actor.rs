@@ -5,7 +5,7 @@
 
 use callboard::actors::conversation;
 use callboard::actors::shell::{
-    Address, AskId, Effects, Ending, FeedItem, Input, Machine, Never, NoEffectHandler, NoStore, Settings,
+    Address, AskId, Ending, FeedItem, Input, Machine, Never, NoEffectHandler, NoStore, Settings, StepContext,
     StopMode, start,
 };
 use callboard::actors::vocabulary::Moment;
@@ -49,19 +49,19 @@ impl Machine for Slots {
         Self { free: *slots, waiting: Vec::new() }
     }
 
-    fn step(&mut self, _moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
             Input::Resumed => {}
             Input::Asked { id, ask: SlotsAsk::Take(Take), .. } => {
                 self.waiting.push(*id);
-                self.serve(effects);
+                self.serve(cx);
             }
             Input::Asked { id, ask: SlotsAsk::GiveBack(GiveBack), .. } => {
                 self.free += 1;
-                effects.reply(*id, SlotsAnswer::GiveBack(()));
-                self.serve(effects);
+                cx.reply(*id, SlotsAnswer::GiveBack(()));
+                self.serve(cx);
             }
-            Input::StopRequested(StopMode::Stop | StopMode::Detach) => effects.stop(),
+            Input::StopRequested(StopMode::Stop | StopMode::Detach) => cx.stop(),
             Input::Returned { call, .. } => match *call {},
             Input::Elapsed(timer) => match *timer {},
         }
@@ -74,12 +74,12 @@ impl Machine for Slots {
 
 impl Slots {
     /// Serves the waiting requests, first come, first served, and publishes how many slots are free.
-    fn serve(&mut self, effects: &mut Effects<Self>) {
+    fn serve(&mut self, cx: &mut StepContext<Self>) {
         while self.free > 0 && !self.waiting.is_empty() {
             self.free -= 1;
-            effects.reply(self.waiting.remove(0), SlotsAnswer::Take(self.free));
+            cx.reply(self.waiting.remove(0), SlotsAnswer::Take(self.free));
         }
-        effects.publish(self.free);
+        cx.publish(self.free);
     }
 }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use callboard::actors::conversation;
 use callboard::actors::shell::{
-    Address, Effects, Ending, Input, Machine, Never, NoEffectHandler, NoStore, Running, StopMode, StopStep,
-    start,
+    Address, Ending, Input, Machine, Never, NoEffectHandler, NoStore, Running, StepContext, StopMode,
+    StopStep, start,
 };
 use callboard::actors::supervisor::{StopOutcome, TreeNode};
 use callboard::actors::vocabulary::{Moment, RestartBudget};
@@ -50,13 +50,13 @@ impl Machine for Clerk {
         Self { answers: *answers }
     }
 
-    fn step(&mut self, _: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
             Input::Asked { id, ask: ClerkAsk::List(List), .. } if self.answers => {
-                effects.reply(*id, ClerkAnswer::List(vec!["leaf"]));
+                cx.reply(*id, ClerkAnswer::List(vec!["leaf"]));
             }
-            Input::Asked { ask: ClerkAsk::GiveUp(GiveUp), .. } => effects.fail("it has had enough"),
-            Input::StopRequested(_) => effects.stop(),
+            Input::Asked { ask: ClerkAsk::GiveUp(GiveUp), .. } => cx.fail("it has had enough"),
+            Input::StopRequested(_) => cx.stop(),
             Input::Asked { .. } | Input::Resumed => {}
             Input::Returned { call, .. } => match *call {},
             Input::Elapsed(timer) => match *timer {},

@@ -14,9 +14,9 @@ use actix::Recipient;
 use callboard_actors::conversation;
 use callboard_actors::persister::{Settled, WriteError};
 use callboard_actors::shell::{
-    Address, AskError, AskId, CallKey, CallLost, DeadLetterCause, Detail, EffectHandler, Effects, Ending,
-    FeedItem, Follower, Input, Journal, JournalLine, Machine, Notice, Notices, Recorded, Running, Settings,
-    StopMode, Store, Subscription, Ticket, Written, start,
+    Address, AskError, AskId, CallKey, CallLost, DeadLetterCause, Detail, EffectHandler, Ending, FeedItem,
+    Follower, Input, Journal, JournalLine, Machine, Notice, Notices, Recorded, Running, Settings,
+    StepContext, StopMode, Store, Subscription, Ticket, Written, start,
 };
 use callboard_actors::vocabulary::{Attempt, Generation, Moment, RestartBudget, Timestamp};
 use futures_util::FutureExt;
@@ -89,19 +89,19 @@ impl Machine for WordList {
         Self { words, waiting: vec![], calling: vec![], sleeping: vec![], attempt: Attempt::default() }
     }
 
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
             Input::Resumed => {}
-            Input::Asked { id, ask, .. } => self.asked(moment, *id, ask, effects),
+            Input::Asked { id, ask, .. } => self.asked(*id, ask, cx),
             Input::Returned { outcome, .. } => {
                 let text = match outcome {
                     Ok(text) => (*text).to_owned(),
                     Err(lost) => lost.to_string(),
                 };
-                effects.reply(self.calling.remove(0), Answer::CallOut(text));
+                cx.reply(self.calling.remove(0), Answer::CallOut(text));
             }
-            Input::Elapsed(_) => effects.reply(self.sleeping.remove(0), Answer::Wake(moment.now)),
-            Input::StopRequested(StopMode::Stop | StopMode::Detach) => effects.stop(),
+            Input::Elapsed(_) => cx.reply(self.sleeping.remove(0), Answer::Wake(cx.now())),
+            Input::StopRequested(StopMode::Stop | StopMode::Detach) => cx.stop(),
         }
     }
 
@@ -111,33 +111,33 @@ impl Machine for WordList {
 }
 
 impl WordList {
-    fn asked(&mut self, moment: Moment, id: AskId, ask: &Ask, effects: &mut Effects<Self>) {
+    fn asked(&mut self, id: AskId, ask: &Ask, cx: &mut StepContext<Self>) {
         match ask {
             Ask::Add(Add(word)) => {
                 self.words.push(word);
-                effects.persist(word);
-                effects.reply(id, Answer::Add(self.words.len()));
-                effects.publish(word);
+                cx.persist(word);
+                cx.reply(id, Answer::Add(self.words.len()));
+                cx.publish(word);
                 let ready = self.waiting.extract_if(.., |(_, awaited)| awaited == word);
-                ready.for_each(|(waiter, _)| effects.reply(waiter, Answer::Await(())));
+                ready.for_each(|(waiter, _)| cx.reply(waiter, Answer::Await(())));
             }
-            Ask::Words(Words) => effects.reply(id, Answer::Words(self.words.clone())),
-            Ask::Await(Await(word)) if self.words.contains(word) => effects.reply(id, Answer::Await(())),
+            Ask::Words(Words) => cx.reply(id, Answer::Words(self.words.clone())),
+            Ask::Await(Await(word)) if self.words.contains(word) => cx.reply(id, Answer::Await(())),
             Ask::Await(Await(word)) => self.waiting.push((id, word)),
             Ask::Stumble(Stumble) => {
                 self.words.push("half-done");
-                effects.publish("half-done");
+                cx.publish("half-done");
                 panic!("stumbled on purpose");
             }
             Ask::CallOut(CallOut(outside)) => {
                 self.attempt = self.attempt.next();
                 self.calling.push(id);
                 let key = CallKey { generation: Generation::new(1), attempt: self.attempt };
-                effects.call(key, Duration::from_secs(5), *outside);
+                cx.call(key, Duration::from_secs(5), *outside);
             }
             Ask::Wake(Wake(pause)) => {
                 self.sleeping.push(id);
-                effects.start_timer(0, moment.now + *pause);
+                cx.start_timer(0, cx.now() + *pause);
             }
         }
     }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use callboard_actors::conversation;
 use callboard_actors::shell::{
-    Address, AskError, Drill, EffectHandler, Effects, Ending, FeedItem, Input, Machine, Never,
-    NoEffectHandler, NoStore, Running, Settings, StopMode, StopStep, Subscription, start,
+    Address, AskError, Drill, EffectHandler, Ending, FeedItem, Input, Machine, Never, NoEffectHandler,
+    NoStore, Running, Settings, StepContext, StopMode, StopStep, Subscription, start,
 };
 use callboard_actors::supervisor::{
     self, AwaitStarted, Child, ChildSpec, DescribeTree, Restart, RestartChild, RestartError, Shutdown,
@@ -74,22 +74,22 @@ impl Machine for Player {
         Self(*manners)
     }
 
-    fn step(&mut self, _: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
             Input::Asked { id, ask: PlayerAsk::WhichLife(WhichLife), .. } => {
-                effects.reply(*id, PlayerAnswer::WhichLife(self.0.life));
+                cx.reply(*id, PlayerAnswer::WhichLife(self.0.life));
             }
             Input::Asked { ask: PlayerAsk::Stumble(Stumble), .. } => panic!("stumbled on purpose"),
-            Input::Asked { ask: PlayerAsk::DropTheProps(DropTheProps), .. } => effects.publish("crash, bang"),
+            Input::Asked { ask: PlayerAsk::DropTheProps(DropTheProps), .. } => cx.publish("crash, bang"),
             Input::Asked { id, ask: PlayerAsk::Leave(Leave(reason)), .. } => {
-                effects.reply(*id, PlayerAnswer::Leave(()));
+                cx.reply(*id, PlayerAnswer::Leave(()));
                 match reason {
-                    Some(reason) => effects.fail(*reason),
-                    None => effects.stop(),
+                    Some(reason) => cx.fail(*reason),
+                    None => cx.stop(),
                 }
             }
             Input::StopRequested(_) if self.0.is_deaf => {}
-            Input::StopRequested(_) => effects.stop(),
+            Input::StopRequested(_) => cx.stop(),
             Input::Resumed | Input::Returned { .. } | Input::Elapsed(_) => {}
         }
     }
@@ -174,10 +174,10 @@ impl Machine for Owner {
         Self(*config)
     }
 
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
-            Input::StopRequested(_) => effects.start_timer((), moment.now + self.0.takes),
-            Input::Elapsed(()) => effects.stop(),
+            Input::StopRequested(_) => cx.start_timer((), cx.now() + self.0.takes),
+            Input::Elapsed(()) => cx.stop(),
             Input::Resumed | Input::Asked { .. } | Input::Returned { .. } => {}
         }
     }

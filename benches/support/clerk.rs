@@ -2,7 +2,7 @@
 
 use callboard_actors::registry::{Deregister, Deregistered, Register, RegisterError, Registered};
 use callboard_actors::shell::{
-    Address, Effects, Input, Machine, Never, NoEffectHandler, NoStore, Running, Settings, start,
+    Address, Input, Machine, Never, NoEffectHandler, NoStore, Running, Settings, StepContext, start,
 };
 use callboard_actors::vocabulary::Moment;
 
@@ -37,16 +37,16 @@ impl Machine for Clerk {
         Self
     }
 
-    fn step(&mut self, _: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
             Input::Resumed => {}
             Input::Asked { id, ask: ClerkAsk::Register(_), .. } => {
-                effects.reply(*id, ClerkAnswer::Register(Ok(Registered::New)));
+                cx.reply(*id, ClerkAnswer::Register(Ok(Registered::New)));
             }
             Input::Asked { id, ask: ClerkAsk::Deregister(message), .. } => {
-                effects.reply(*id, ClerkAnswer::Deregister(Deregistered::Removed(message.plugins.clone())));
+                cx.reply(*id, ClerkAnswer::Deregister(Deregistered::Removed(message.plugins.clone())));
             }
-            Input::StopRequested(_) => effects.stop(),
+            Input::StopRequested(_) => cx.stop(),
             Input::Returned { call: never, .. } | Input::Elapsed(never) => match *never {},
         }
     }

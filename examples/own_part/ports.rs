@@ -6,7 +6,9 @@ use std::ops::RangeInclusive;
 use actix::Recipient;
 use callboard::actors::conversation;
 use callboard::actors::persister::{Disk, Operation, Owner, Record, Settled, Table};
-use callboard::actors::shell::{Database, Effects, Input, Ledger, Machine, Never, Store, Ticket, Written};
+use callboard::actors::shell::{
+    Database, Input, Ledger, Machine, Never, StepContext, Store, Ticket, Written,
+};
 use callboard::actors::vocabulary::Moment;
 use futures_util::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
@@ -75,23 +77,23 @@ impl Machine for Ports {
         Self { range: range.clone(), taken }
     }
 
-    fn step(&mut self, _moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
             Input::Asked { id, ask: PortsAsk::Reserve(Reserve { owner }), .. } => {
-                let port = self.reserve(owner, effects);
-                effects.reply(*id, PortsAnswer::Reserve(port));
+                let port = self.reserve(owner, cx);
+                cx.reply(*id, PortsAnswer::Reserve(port));
             }
             Input::Asked { id, ask: PortsAsk::Release(Release { owner }), .. } => {
                 let had_one = self.taken.remove(owner).is_some();
                 if had_one {
-                    Self::tell(owner, None, effects);
+                    Self::tell(owner, None, cx);
                 }
-                effects.reply(*id, PortsAnswer::Release(had_one));
+                cx.reply(*id, PortsAnswer::Release(had_one));
             }
             Input::Asked { id, ask: PortsAsk::ListPorts(ListPorts), .. } => {
-                effects.reply(*id, PortsAnswer::ListPorts(self.view()));
+                cx.reply(*id, PortsAnswer::ListPorts(self.view()));
             }
-            Input::StopRequested(_) => effects.stop(),
+            Input::StopRequested(_) => cx.stop(),
             Input::Resumed => {}
             Input::Returned { call, .. } => match *call {},
             Input::Elapsed(timer) => match *timer {},
@@ -104,7 +106,7 @@ impl Machine for Ports {
 }
 
 impl Ports {
-    fn reserve(&mut self, owner: &str, effects: &mut Effects<Self>) -> Result<u16, AllTaken> {
+    fn reserve(&mut self, owner: &str, cx: &mut StepContext<Self>) -> Result<u16, AllTaken> {
         if let Some(port) = self.taken.get(owner) {
             return Ok(*port);
         }
@@ -112,15 +114,15 @@ impl Ports {
         let (first, last) = (*self.range.start(), *self.range.end());
         let port = self.range.clone().find(is_free).ok_or(AllTaken { first, last })?;
         self.taken.insert(owner.to_owned(), port);
-        Self::tell(owner, Some(port), effects);
+        Self::tell(owner, Some(port), cx);
         Ok(port)
     }
 
     /// Subscribers and askers hear of it when it is on disk: what leaves after a write waits for that.
-    fn tell(owner: &str, port: Option<u16>, effects: &mut Effects<Self>) {
+    fn tell(owner: &str, port: Option<u16>, cx: &mut StepContext<Self>) {
         let changed = PortChanged { owner: owner.to_owned(), port };
-        effects.persist(changed.clone());
-        effects.publish(changed);
+        cx.persist(changed.clone());
+        cx.publish(changed);
     }
 }
 
@@ -200,14 +202,14 @@ mod tests {
         let mut disk = BTreeMap::new();
         for (number, (takes, owner)) in run.iter().enumerate() {
             let mut ports = Ports::restore(&(1..=2), disk.clone(), Moment::default());
-            let (owner, mut effects) = ((*owner).to_owned(), Effects::default());
+            let (owner, mut cx) = ((*owner).to_owned(), StepContext::default());
             let ask = match takes {
                 true => PortsAsk::Reserve(Reserve { owner: owner.clone() }),
                 false => PortsAsk::Release(Release { owner: owner.clone() }),
             };
-            let (id, asked_at) = (AskId::new(number as u64), Moment::default().now);
-            ports.step(Moment::default(), &Input::Asked { id, asked_at, ask }, &mut effects);
-            for effect in effects.drain() {
+            let (id, asked_at) = (AskId::new(number as u64), cx.now());
+            ports.step(&Input::Asked { id, asked_at, ask }, &mut cx);
+            for effect in cx.drain() {
                 match effect {
                     Effect::Persist(_, PortChanged { owner, port: Some(port) }) => {
                         assert!(disk.values().all(|taken| *taken != port), "{run:?}: {port} belongs to two");

@@ -116,10 +116,10 @@ pub enum FeedItem<N, V> {
 /// #     type Config = (); type Image = (); type Ask = AdderAsk; type Answer = AdderAnswer; type Call = Never;
 /// #     type Outcome = Never; type Timer = Never; type Change = Never; type News = u64; type View = u64;
 /// #     fn restore((): &(), (): (), _: Moment) -> Self { Self(0) }
-/// #     fn step(&mut self, _: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+/// #     fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
 /// #         if let Input::Asked { id, ask: AdderAsk::Add(Add(more)), .. } = input {
 /// #             self.0 += more;
-/// #             effects.reply(*id, AdderAnswer::Add(self.0));
+/// #             cx.reply(*id, AdderAnswer::Add(self.0));
 /// #         }
 /// #     }
 /// #     fn view(&self) -> u64 { self.0 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use goldenscript::{ArgumentConsumer, Command, Context, Runner};
 
-use crate::kernel::{AskId, CallKey, CallLost, Effect, Effects, Input, Machine, StopMode};
+use crate::kernel::{AskId, CallKey, CallLost, Effect, Input, Machine, StepContext, StopMode};
 use crate::vocabulary::{Moment, Timestamp};
 
 /// What a verb of a script may fail with.
@@ -80,9 +80,9 @@ where
 
     /// Takes one step, and keeps the calls and timers that it requests.
     pub fn step(&mut self, input: &Input<M>) {
-        let mut effects = Effects::default();
-        self.machine.step(Moment { now: self.now, random: 0 }, input, &mut effects);
-        let effects: Vec<_> = effects.drain().collect();
+        let mut cx = StepContext::new(Moment { now: self.now, random: 0 });
+        self.machine.step(input, &mut cx);
+        let effects: Vec<_> = cx.drain().collect();
         for effect in effects {
             let line = (self.tell)(&effect, self.now);
             if !line.is_empty() {

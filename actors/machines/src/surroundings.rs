@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::kernel::{AskId, CallKey, CallLost, Effect, Effects, Input, Machine};
+use crate::kernel::{AskId, CallKey, CallLost, Effect, Input, Machine, StepContext};
 use crate::vocabulary::{Moment, Timestamp};
 
 /// The start time of every script.
@@ -40,9 +40,9 @@ impl<M: Machine<Ask: Clone>> Surroundings<M> {
 
     /// Steps the machine. Returns its effects.
     pub fn step(&self, machine: &mut M, input: &Input<M>) -> Vec<Effect<M>> {
-        let mut effects = Effects::default();
-        machine.step(self.moment(), input, &mut effects);
-        effects.drain().collect()
+        let mut cx = StepContext::new(self.moment());
+        machine.step(input, &mut cx);
+        cx.drain().collect()
     }
 
     /// Asks a question, which is repeated after a rebuild of the machine until it is answered.

@@ -1,7 +1,7 @@
 //! The shell runs a pure machine inside an actix actor.
 //!
-//! A [`Machine`] decides: `step(moment, input) -> effects`. The shell executes: it turns messages into events, and effects
-//! into replies, news, calls, timers and writes. Each outcome becomes an input again.
+//! A [`Machine`] decides: `step(input, context)`, where the context has the time and takes the effects. The shell executes: it
+//! turns messages into events, and effects into replies, news, calls, timers and writes. Each outcome becomes an input again.
 //!
 //! ```text
 //!              limit           mailbox           step             outbox
@@ -50,7 +50,7 @@ pub(crate) use children::{Child, Children};
 pub use callboard_machines::{AskError, FeedItem, Message};
 
 pub use crate::kernel::{
-    AskId, CallKey, CallLost, Effect, Effects, Ending, Gate, Input, Machine, Never, StopMode, StopStep,
+    AskId, CallKey, CallLost, Effect, Ending, Gate, Input, Machine, Never, StepContext, StopMode, StopStep,
     Ticket, Vitals, Written,
 };
 

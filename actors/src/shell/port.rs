@@ -22,12 +22,12 @@ use super::notice::{DeadLetterCause, Notice};
 use super::spawn::{EndingCell, Settings};
 use super::store::Store;
 use crate::kernel::{
-    CallLost, Effects, Ending, Event, Input, JournalEntry, Machine, Outgoing, Port, Refusal, StopStep,
+    CallLost, Ending, Event, Input, JournalEntry, Machine, Outgoing, Port, Refusal, StepContext, StopStep,
     Ticket, Written, panic_message,
 };
 use crate::pauses;
+use crate::vocabulary::Timestamp;
 use crate::vocabulary::text::bounded;
-use crate::vocabulary::{Moment, Timestamp};
 
 /// How many bytes of a call's outcome a dead letter shows at most.
 const OUTCOME_BYTES_MAX: usize = 512;
@@ -76,15 +76,9 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Port<M, ShellTerms> for Shell
         self.environment.random.u64(..)
     }
 
-    fn step(
-        &mut self,
-        machine: &mut M,
-        moment: Moment,
-        input: &Input<M>,
-        effects: &mut Effects<M>,
-    ) -> Result<(), String> {
+    fn step(&mut self, machine: &mut M, input: &Input<M>, cx: &mut StepContext<M>) -> Result<(), String> {
         tracing::trace!(actor = %self.environment.mailbox.name, ?input, "step");
-        machine.step(moment, input, effects);
+        machine.step(input, cx);
         Ok(())
     }
 

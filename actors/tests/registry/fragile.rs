@@ -9,7 +9,7 @@ use callboard_actors::registry::{
     CheckIdentity, CheckOutcome, IdentityCheck, Image, Registry, RegistryAnswer, RegistryAsk, RegistryNews,
     RegistryOptions, RegistryTimer, RegistryView, StoredChange,
 };
-use callboard_actors::shell::{Effect, EffectHandler, Effects, Ending, Input, Machine};
+use callboard_actors::shell::{Effect, EffectHandler, Ending, Input, Machine, StepContext};
 use callboard_actors::vocabulary::Moment;
 use futures_util::future::LocalBoxFuture;
 
@@ -46,10 +46,10 @@ impl Machine for Fragile {
         Self { registry: Registry::restore(&birth.options, image, moment), fuse: Rc::clone(&birth.fuse) }
     }
 
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
-        let mut inner = Effects::default();
-        self.registry.step(moment, &same(input), &mut inner);
-        inner.drain().for_each(|effect| pass_on(effect, effects));
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
+        let mut inner = StepContext::default();
+        self.registry.step(&same(input), &mut inner);
+        inner.drain().for_each(|effect| pass_on(effect, cx));
         let left = self.fuse.get();
         self.fuse.set(left.saturating_sub(1));
         assert_ne!(left, 1, "the fuse has burnt down, on purpose");
@@ -105,16 +105,16 @@ fn same(input: &Input<Fragile>) -> Input<Registry> {
     }
 }
 
-fn pass_on(effect: Effect<Registry>, effects: &mut Effects<Fragile>) {
+fn pass_on(effect: Effect<Registry>, cx: &mut StepContext<Fragile>) {
     match effect {
-        Effect::Persist(gate, change) => effects.write(gate, change),
-        Effect::Reply(id, answer) => effects.reply(id, answer),
-        Effect::Publish(news) => effects.publish(news),
-        Effect::Call { key, deadline, call } => effects.call(key, deadline, call),
-        Effect::StartTimer(timer, at) => effects.start_timer(timer, at),
-        Effect::CancelTimer(timer) => effects.cancel_timer(timer),
-        Effect::Stop(Ending::Normal) => effects.stop(),
-        Effect::Stop(ending) => effects.fail(format!("{ending:?}")),
+        Effect::Persist(gate, change) => cx.write(gate, change),
+        Effect::Reply(id, answer) => cx.reply(id, answer),
+        Effect::Publish(news) => cx.publish(news),
+        Effect::Call { key, deadline, call } => cx.call(key, deadline, call),
+        Effect::StartTimer(timer, at) => cx.start_timer(timer, at),
+        Effect::CancelTimer(timer) => cx.cancel_timer(timer),
+        Effect::Stop(Ending::Normal) => cx.stop(),
+        Effect::Stop(ending) => cx.fail(format!("{ending:?}")),
     }
 }
 

@@ -10,7 +10,7 @@ use actix::Recipient;
 use callboard_actors::conversation;
 use callboard_actors::persister::{Settled, WriteError};
 use callboard_actors::shell::{
-    Address, AskId, CallKey, EffectHandler, Effects, Input, Machine, Running, Settings, StopMode, Store,
+    Address, AskId, CallKey, EffectHandler, Input, Machine, Running, Settings, StepContext, StopMode, Store,
     Ticket, Written, start,
 };
 use callboard_actors::vocabulary::{Moment, RestartBudget, Timestamp};
@@ -126,27 +126,27 @@ impl Machine for Tally {
         Self { numbers, waiting: vec![], fetching: vec![], later: vec![], mischief }
     }
 
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         self.mischief.inputs_seen.borrow_mut().push(name_of(input));
         match input {
             Input::Resumed => Mischief::strike(&self.mischief.resume_panics, "resuming"),
-            Input::Asked { id, asked_at, ask } => self.asked(moment, *id, *asked_at, ask, effects),
+            Input::Asked { id, asked_at, ask } => self.asked(*id, *asked_at, ask, cx),
             Input::Returned { call, .. } => {
                 let place = self.fetching.iter().position(|(_, number)| number == call);
                 let (id, number) = self.fetching.remove(place.expect("it was asked for"));
-                let place = self.keep(number, effects);
-                effects.reply(id, Answer::Fetch(place));
+                let place = self.keep(number, cx);
+                cx.reply(id, Answer::Fetch(place));
             }
             Input::Elapsed(number) => {
                 let place = self.later.iter().position(|(_, other)| other == number);
                 let (id, number) = self.later.remove(place.expect("it was asked for"));
-                let place = self.keep(number, effects);
-                effects.reply(id, Answer::KeepLater(place));
+                let place = self.keep(number, cx);
+                cx.reply(id, Answer::KeepLater(place));
             }
             Input::StopRequested(mode) => {
                 self.mischief.stops_seen.borrow_mut().push(*mode);
                 Mischief::strike(&self.mischief.stop_panics, "stopping");
-                effects.stop();
+                cx.stop();
             }
         }
     }
@@ -168,52 +168,45 @@ fn name_of(input: &Input<Tally>) -> String {
 }
 
 impl Tally {
-    fn asked(
-        &mut self,
-        moment: Moment,
-        id: AskId,
-        asked_at: Timestamp,
-        ask: &Ask,
-        effects: &mut Effects<Self>,
-    ) {
+    fn asked(&mut self, id: AskId, asked_at: Timestamp, ask: &Ask, cx: &mut StepContext<Self>) {
         match ask {
             Ask::Keep(Keep(number)) => {
-                let place = self.keep(*number, effects);
-                effects.reply(id, Answer::Keep(place));
+                let place = self.keep(*number, cx);
+                cx.reply(id, Answer::Keep(place));
             }
             Ask::KeepTwo(KeepTwo(first, second)) => {
-                let place = self.keep(*first, effects);
-                effects.reply(id, Answer::KeepTwo(place));
-                self.keep(*second, effects);
+                let place = self.keep(*first, cx);
+                cx.reply(id, Answer::KeepTwo(place));
+                self.keep(*second, cx);
             }
-            Ask::AskedAt(AskedAt) => effects.reply(id, Answer::AskedAt(asked_at)),
-            Ask::All(All) => effects.reply(id, Answer::All(self.numbers.clone())),
+            Ask::AskedAt(AskedAt) => cx.reply(id, Answer::AskedAt(asked_at)),
+            Ask::All(All) => cx.reply(id, Answer::All(self.numbers.clone())),
             Ask::Await(Await(number)) if self.numbers.contains(number) => {
-                effects.reply(id, Answer::Await(()));
+                cx.reply(id, Answer::Await(()));
             }
             Ask::Await(Await(number)) => self.waiting.push((id, *number)),
             Ask::Stumble(Stumble) => {
-                self.keep(u64::MAX, effects);
-                effects.reply(id, Answer::Stumble(()));
+                self.keep(u64::MAX, cx);
+                cx.reply(id, Answer::Stumble(()));
                 panic!("stumbled on purpose");
             }
             Ask::Fetch(Fetch(number)) => {
                 self.fetching.push((id, *number));
-                effects.call(CallKey::default(), Duration::from_secs(5), *number);
+                cx.call(CallKey::default(), Duration::from_secs(5), *number);
             }
             Ask::KeepLater(KeepLater(number, pause)) => {
                 self.later.push((id, *number));
-                effects.start_timer(*number, moment.now + *pause);
+                cx.start_timer(*number, cx.now() + *pause);
             }
         }
     }
 
-    fn keep(&mut self, number: u64, effects: &mut Effects<Self>) -> usize {
+    fn keep(&mut self, number: u64, cx: &mut StepContext<Self>) -> usize {
         self.numbers.push(number);
-        effects.persist(number);
-        effects.publish(number);
+        cx.persist(number);
+        cx.publish(number);
         for (waiter, _) in self.waiting.extract_if(.., |(_, awaited)| *awaited == number) {
-            effects.reply(waiter, Answer::Await(()));
+            cx.reply(waiter, Answer::Await(()));
         }
         self.numbers.len()
     }

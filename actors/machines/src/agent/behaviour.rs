@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::FeedItem;
 use crate::allocations::{AllocationsNews, AllocationsView, StopAllocationError};
-use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, StopMode, StopStep};
+use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, StepContext, StopMode, StopStep};
 use crate::vocabulary::{AllocationId, Attempt, Moment};
 
 use super::calls::{AgentCall, AgentOutcome, AgentTimer, Ended, Living};
@@ -54,24 +54,24 @@ impl Machine for Agent {
         }
     }
 
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
             Input::Resumed => {
-                listen(effects, AgentCall::Survey, SURVEY_TIMEOUT);
-                listen(effects, AgentCall::AwaitEndings, NEWS_TIMEOUT);
-                listen(effects, AgentCall::Follow { afresh: true }, NEWS_TIMEOUT);
+                listen(cx, AgentCall::Survey, SURVEY_TIMEOUT);
+                listen(cx, AgentCall::AwaitEndings, NEWS_TIMEOUT);
+                listen(cx, AgentCall::Follow { afresh: true }, NEWS_TIMEOUT);
             }
-            Input::Asked { id, ask, .. } => self.asked(moment, *id, ask, effects),
+            Input::Asked { id, ask, .. } => self.asked(*id, ask, cx),
             Input::Returned { key, call, outcome } => match outcome {
-                Ok(outcome) => self.returned(moment, key.attempt, call, outcome, effects),
-                Err(lost) => self.lost(moment, key.attempt, call, lost, effects),
+                Ok(outcome) => self.returned(key.attempt, call, outcome, cx),
+                Err(lost) => self.lost(key.attempt, call, lost, cx),
             },
-            Input::Elapsed(timer) => self.elapsed(moment, timer, effects),
-            Input::StopRequested(mode) => self.leave(moment, *mode, effects),
+            Input::Elapsed(timer) => self.elapsed(timer, cx),
+            Input::StopRequested(mode) => self.leave(*mode, cx),
         }
-        self.wind_down_in_order(moment, effects);
-        self.advance_replacements(effects);
-        self.close_if_quiet(effects);
+        self.wind_down_in_order(cx);
+        self.advance_replacements(cx);
+        self.close_if_quiet(cx);
     }
 
     fn view(&self) -> Vec<TaskReport> {
@@ -101,8 +101,8 @@ impl Machine for Agent {
 }
 
 /// Makes a call that belongs to no task.
-fn listen(effects: &mut Effects<Agent>, call: AgentCall, timeout: Duration) {
-    effects.call(CallKey::default(), timeout, call);
+fn listen(cx: &mut StepContext<Agent>, call: AgentCall, timeout: Duration) {
+    cx.call(CallKey::default(), timeout, call);
 }
 
 impl Agent {
@@ -110,43 +110,42 @@ impl Agent {
         self.tasks.iter_mut().find(|task| task.config.name == *allocation)
     }
 
-    fn asked(&mut self, moment: Moment, id: AskId, ask: &AgentAsk, effects: &mut Effects<Self>) {
+    fn asked(&mut self, id: AskId, ask: &AgentAsk, cx: &mut StepContext<Self>) {
         if let Life::Surveying { asked, .. } = &mut self.life {
             asked.push_back((id, ask.clone()));
             return;
         }
         match ask {
             AgentAsk::StartTask(StartTask { allocation }) => {
-                let started = self.start(moment, allocation, effects);
-                effects.reply(id, AgentAnswer::StartTask(started));
+                let started = self.start(allocation, cx);
+                cx.reply(id, AgentAnswer::StartTask(started));
             }
             AgentAsk::StopTask(StopTask { allocation, even_if_used }) => {
                 let is_leaving = matches!(self.life, Life::Leaving(_));
                 let answer = match self.task(allocation) {
                     Some(task) => match task.stopped_already().filter(|_| is_leaving) {
                         Some(stopped) => Some(Ok(stopped)),
-                        None => task.stop_for(moment, id, *even_if_used, effects).err().map(Err),
+                        None => task.stop_for(id, *even_if_used, cx).err().map(Err),
                     },
                     None => Some(Err(TaskError::Unknown { allocation: allocation.clone() })),
                 };
                 if let Some(answer) = answer {
-                    effects.reply(id, AgentAnswer::StopTask(answer));
+                    cx.reply(id, AgentAnswer::StopTask(answer));
                 }
             }
             AgentAsk::Replace(replace) => {
-                if let Err(error) = self.replace(moment, id, replace, effects) {
-                    effects.reply(id, AgentAnswer::Replace(Err(error)));
+                if let Err(error) = self.replace(id, replace, cx) {
+                    cx.reply(id, AgentAnswer::Replace(Err(error)));
                 }
             }
-            AgentAsk::ListTasks(ListTasks) => effects.reply(id, AgentAnswer::ListTasks(self.view())),
+            AgentAsk::ListTasks(ListTasks) => cx.reply(id, AgentAnswer::ListTasks(self.view())),
         }
     }
 
     pub(super) fn start(
         &mut self,
-        moment: Moment,
         allocation: &AllocationId,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) -> Result<(), TaskError> {
         let is_serving = matches!(self.life, Life::Serving);
         let task =
@@ -154,36 +153,33 @@ impl Agent {
         if !is_serving {
             return Err(TaskError::HostStopping { allocation: allocation.clone() });
         }
-        task.start_anew(moment, effects)
+        task.start_anew(cx)
     }
 
     fn returned(
         &mut self,
-        moment: Moment,
         attempt: Attempt,
         call: &AgentCall,
         outcome: &AgentOutcome,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         match outcome {
-            AgentOutcome::Surveyed(living) => self.surveyed(moment, living, effects),
+            AgentOutcome::Surveyed(living) => self.surveyed(living, cx),
             AgentOutcome::Endings(endings) => {
-                listen(effects, AgentCall::AwaitEndings, NEWS_TIMEOUT);
-                endings.iter().for_each(|ended| self.process_ended(moment, ended, effects));
+                listen(cx, AgentCall::AwaitEndings, NEWS_TIMEOUT);
+                endings.iter().for_each(|ended| self.process_ended(ended, cx));
             }
             AgentOutcome::Followed(Ok(items)) => {
-                listen(effects, AgentCall::Follow { afresh: false }, NEWS_TIMEOUT);
-                items.iter().for_each(|item| self.hear(moment, item, effects));
+                listen(cx, AgentCall::Follow { afresh: false }, NEWS_TIMEOUT);
+                items.iter().for_each(|item| self.hear(item, cx));
             }
             AgentOutcome::Followed(Err(_)) => {
-                effects.start_timer(AgentTimer::Follow, moment.now + RETRY_PAUSE);
+                cx.start_timer(AgentTimer::Follow, cx.now() + RETRY_PAUSE);
             }
-            AgentOutcome::AwaitedHealthy(answer) => {
-                self.health_answered(moment, attempt, Ok(answer), effects)
-            }
+            AgentOutcome::AwaitedHealthy(answer) => self.health_answered(attempt, Ok(answer), cx),
             AgentOutcome::Withdrawn(Ok(Err(
                 error @ (StopAllocationError::Used { .. } | StopAllocationError::Unclear { .. }),
-            ))) => self.stop_refused(moment, attempt, call, error, effects),
+            ))) => self.stop_refused(attempt, call, error, cx),
             AgentOutcome::Prepared(_)
             | AgentOutcome::Adopted(_)
             | AgentOutcome::Claimed(_)
@@ -197,27 +193,20 @@ impl Agent {
                 let Self { tasks, options, .. } = self;
                 let called = tasks.iter_mut().find(|task| Some(&task.config.name) == call.allocation());
                 if let Some(task) = called.filter(|task| task.memory.attempt == attempt) {
-                    task.returned(moment, options, outcome, effects);
+                    task.returned(options, outcome, cx);
                 }
             }
         }
     }
 
-    fn lost(
-        &mut self,
-        moment: Moment,
-        attempt: Attempt,
-        call: &AgentCall,
-        lost: &CallLost,
-        effects: &mut Effects<Self>,
-    ) {
+    fn lost(&mut self, attempt: Attempt, call: &AgentCall, lost: &CallLost, cx: &mut StepContext<Self>) {
         match call {
-            AgentCall::Survey => listen(effects, AgentCall::Survey, SURVEY_TIMEOUT),
+            AgentCall::Survey => listen(cx, AgentCall::Survey, SURVEY_TIMEOUT),
             AgentCall::AwaitEndings => {
-                effects.start_timer(AgentTimer::AwaitEndings, moment.now + RETRY_PAUSE);
+                cx.start_timer(AgentTimer::AwaitEndings, cx.now() + RETRY_PAUSE);
             }
-            AgentCall::Follow { .. } => effects.start_timer(AgentTimer::Follow, moment.now + RETRY_PAUSE),
-            AgentCall::AwaitHealthy(_) => self.health_answered(moment, attempt, Err(lost), effects),
+            AgentCall::Follow { .. } => cx.start_timer(AgentTimer::Follow, cx.now() + RETRY_PAUSE),
+            AgentCall::AwaitHealthy(_) => self.health_answered(attempt, Err(lost), cx),
             AgentCall::Prepare(_)
             | AgentCall::Adopt(_)
             | AgentCall::Claim { .. }
@@ -231,86 +220,78 @@ impl Agent {
                 let Self { tasks, options, .. } = self;
                 let called = tasks.iter_mut().find(|task| Some(&task.config.name) == call.allocation());
                 if let Some(task) = called.filter(|task| task.memory.attempt == attempt) {
-                    task.lost(moment, options, call, lost, effects);
+                    task.lost(options, call, lost, cx);
                 }
             }
         }
     }
 
-    fn elapsed(&mut self, moment: Moment, timer: &AgentTimer, effects: &mut Effects<Self>) {
+    fn elapsed(&mut self, timer: &AgentTimer, cx: &mut StepContext<Self>) {
         match timer {
-            AgentTimer::AwaitEndings => listen(effects, AgentCall::AwaitEndings, NEWS_TIMEOUT),
-            AgentTimer::Follow => listen(effects, AgentCall::Follow { afresh: true }, NEWS_TIMEOUT),
-            AgentTimer::AskForHealth(number) => self.ask_for_health(moment, *number, effects),
+            AgentTimer::AwaitEndings => listen(cx, AgentCall::AwaitEndings, NEWS_TIMEOUT),
+            AgentTimer::Follow => listen(cx, AgentCall::Follow { afresh: true }, NEWS_TIMEOUT),
+            AgentTimer::AskForHealth(number) => self.ask_for_health(*number, cx),
             AgentTimer::Start(allocation) => {
                 if let Some(task) = self.task(allocation) {
-                    task.start_time_has_come(moment, effects);
+                    task.start_time_has_come(cx);
                 }
             }
             AgentTimer::Retry(allocation) => {
                 if let Some(task) = self.task(allocation) {
-                    task.say_again(moment, effects);
+                    task.say_again(cx);
                 }
             }
             AgentTimer::GiveUp(allocation) => {
                 if let Some(task) = self.task(allocation) {
-                    task.give_up(moment, effects);
+                    task.give_up(cx);
                 }
             }
         }
     }
 
     /// Picks up where the processes are, and takes what was asked meanwhile.
-    fn surveyed(&mut self, moment: Moment, living: &[Living], effects: &mut Effects<Self>) {
+    fn surveyed(&mut self, living: &[Living], cx: &mut StepContext<Self>) {
         let Life::Surveying { asked, leave } = &mut self.life else { return };
         let (asked, leave) = (std::mem::take(asked), leave.take());
         self.life = Life::Serving;
         for task in &mut self.tasks {
             let process = living.iter().find(|living| living.allocation == task.config.name);
-            task.pick_up(moment, process, effects);
+            task.pick_up(process, cx);
         }
         for (id, ask) in asked {
-            self.asked(moment, id, &ask, effects);
+            self.asked(id, &ask, cx);
         }
         if let Some(mode) = leave {
-            self.leave(moment, mode, effects);
+            self.leave(mode, cx);
         }
     }
 
-    fn process_ended(&mut self, moment: Moment, ended: &Ended, effects: &mut Effects<Self>) {
+    fn process_ended(&mut self, ended: &Ended, cx: &mut StepContext<Self>) {
         if let Some(task) = self.task(&ended.allocation) {
             if task.memory.attempt == ended.attempt {
-                task.process_ended(moment, ended, effects);
+                task.process_ended(ended, cx);
             }
-            task.end_observed(moment, ended.attempt, &ended.how, effects);
+            task.end_observed(ended.attempt, &ended.how, cx);
         }
     }
 
-    fn hear(
-        &mut self,
-        moment: Moment,
-        item: &FeedItem<AllocationsNews, AllocationsView>,
-        effects: &mut Effects<Self>,
-    ) {
+    fn hear(&mut self, item: &FeedItem<AllocationsNews, AllocationsView>, cx: &mut StepContext<Self>) {
         match item {
             FeedItem::Snapshot { view, .. } => {
                 let is_known =
                     |task: &Task| view.allocations.iter().any(|a| a.allocation == task.config.name);
-                self.tasks
-                    .iter()
-                    .filter(|task| !is_known(task))
-                    .for_each(|task| task.announce_again(effects));
+                self.tasks.iter().filter(|task| !is_known(task)).for_each(|task| task.announce_again(cx));
             }
             FeedItem::Change {
                 news: AllocationsNews::RestartRequested { allocation, reason, .. }, ..
             } => {
                 if let Some(task) = self.task(allocation) {
-                    task.restart(moment, reason, effects);
+                    task.restart(reason, cx);
                 }
             }
             FeedItem::Change { news: AllocationsNews::Task(event), .. } => {
                 if let Some(task) = self.task(&event.allocation) {
-                    task.note(&event.message, effects);
+                    task.note(&event.message, cx);
                 }
             }
             // The allocations' own view of an allocation is shown beside ours, and what was missed comes as a snapshot.
@@ -322,7 +303,7 @@ impl Agent {
         }
     }
 
-    fn leave(&mut self, moment: Moment, mode: StopMode, effects: &mut Effects<Self>) {
+    fn leave(&mut self, mode: StopMode, cx: &mut StepContext<Self>) {
         if let Life::Surveying { leave, .. } = &mut self.life {
             *leave = Some(mode);
             return;
@@ -333,24 +314,24 @@ impl Agent {
         });
         // What was stopped before is no news.
         self.tasks.iter_mut().filter(|task| task.phase.is_quiet()).for_each(|task| task.steps.clear());
-        self.wind_down_in_order(moment, effects);
+        self.wind_down_in_order(cx);
     }
 
     /// Stops, once it leaves, what uses volumes and what does not run; and what runs without volumes when those have ended, since it may
     /// serve their volumes (V13).
-    fn wind_down_in_order(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    fn wind_down_in_order(&mut self, cx: &mut StepContext<Self>) {
         let Life::Leaving(wanted) = self.life else { return };
         let has_users = self.tasks.iter().any(|task| task.uses_volumes() && !task.phase.is_quiet());
         let is_due =
             |task: &Task| !has_users || task.uses_volumes() || !matches!(task.phase, Phase::Running { .. });
         let goes_on = |task: &Task| !task.phase.is_quiet() && task.memory.wanted == Some(Wanted::Running);
         let due = self.tasks.iter_mut().rev().filter(|task| goes_on(task) && is_due(task));
-        due.for_each(|task| task.stop(moment, wanted, effects));
+        due.for_each(|task| task.stop(wanted, cx));
     }
 
-    fn close_if_quiet(&mut self, effects: &mut Effects<Self>) {
+    fn close_if_quiet(&mut self, cx: &mut StepContext<Self>) {
         if matches!(self.life, Life::Leaving(_)) && self.tasks.iter().all(|task| task.phase.is_quiet()) {
-            effects.stop();
+            cx.stop();
         }
     }
 }

@@ -2,8 +2,8 @@
 //! with it what it was to be replaced with; and it goes nevertheless if the host stops.
 
 use crate::allocations::StopAllocationError;
-use crate::kernel::Effects;
-use crate::vocabulary::{Attempt, Moment};
+use crate::kernel::StepContext;
+use crate::vocabulary::Attempt;
 
 use super::calls::AgentCall;
 use super::messages::{AgentAnswer, TaskError};
@@ -13,11 +13,10 @@ use super::stopping::WITHDRAW_TIMEOUT;
 impl Agent {
     pub(super) fn stop_refused(
         &mut self,
-        moment: Moment,
         attempt: Attempt,
         call: &AgentCall,
         error: &StopAllocationError,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Self { tasks, life, .. } = self;
         let is_meant =
@@ -28,18 +27,18 @@ impl Agent {
             // The stop that does not wait is under way, too.
             _ if task.even_if_used => {}
             Life::Serving if then == Goal::Stop => {
-                task.stay(moment, pid, error, effects);
+                task.stay(pid, error, cx);
                 let name = task.config.name.clone();
-                self.replaces_no_more(&name, error, effects);
+                self.replaces_no_more(&name, error, cx);
             }
             Life::Leaving(Wanted::Left) => {
-                task.refuse_askers(error, effects);
+                task.refuse_askers(error, cx);
                 task.memory.wanted = Some(Wanted::Left);
-                task.remember(effects);
-                task.wind_down(moment, pid, effects);
+                task.remember(cx);
+                task.wind_down(pid, cx);
             }
             Life::Serving | Life::Leaving(_) | Life::Surveying { .. } => {
-                task.withdraw_used(moment, error, effects);
+                task.withdraw_used(error, cx);
             }
         }
     }
@@ -47,41 +46,35 @@ impl Agent {
 
 impl Task {
     /// Goes on as if nothing had been asked. A process that has ended meanwhile is started again like any other.
-    fn stay(
-        &mut self,
-        moment: Moment,
-        pid: Option<u32>,
-        error: &StopAllocationError,
-        effects: &mut Effects<Agent>,
-    ) {
-        self.refuse_askers(error, effects);
+    fn stay(&mut self, pid: Option<u32>, error: &StopAllocationError, cx: &mut StepContext<Agent>) {
+        self.refuse_askers(error, cx);
         self.memory.wanted = Some(Wanted::Running);
-        self.remember(effects);
+        self.remember(cx);
         match (pid, &self.memory.exit) {
             (Some(pid), _) => {
-                self.enter(moment, Phase::Running { pid }, error.to_string(), effects);
+                self.enter(Phase::Running { pid }, error.to_string(), cx);
             }
-            (None, Some(exit)) => self.report_exit(moment, exit.how.clone(), effects),
-            (None, None) => self.report_exit(moment, "its exit was not observed".to_owned(), effects),
+            (None, Some(exit)) => self.report_exit(exit.how.clone(), cx),
+            (None, None) => self.report_exit("its exit was not observed".to_owned(), cx),
         }
     }
 
-    fn refuse_askers(&mut self, error: &StopAllocationError, effects: &mut Effects<Agent>) {
+    fn refuse_askers(&mut self, error: &StopAllocationError, cx: &mut StepContext<Agent>) {
         for asker in std::mem::take(&mut self.askers) {
-            effects.reply(asker, AgentAnswer::StopTask(Err(TaskError::NotStopped(error.clone()))));
+            cx.reply(asker, AgentAnswer::StopTask(Err(TaskError::NotStopped(error.clone()))));
         }
     }
 
     /// Has it deregistered nevertheless, within what is left of the time for that.
-    fn withdraw_used(&mut self, moment: Moment, error: &StopAllocationError, effects: &mut Effects<Agent>) {
-        let within = WITHDRAW_TIMEOUT.saturating_sub(moment.now.since(self.step_began));
+    fn withdraw_used(&mut self, error: &StopAllocationError, cx: &mut StepContext<Agent>) {
+        let within = WITHDRAW_TIMEOUT.saturating_sub(cx.now().since(self.step_began));
         let reason = match error {
             StopAllocationError::Used { in_use, .. } => in_use.to_string(),
             StopAllocationError::Unclear { reason, .. } => reason.clone(),
             StopAllocationError::Unknown(unknown) => unknown.to_string(),
         };
-        self.finish_step(moment, "users", format!("not waited for any longer: {reason}"), false);
+        self.finish_step(cx.moment(), "users", format!("not waited for any longer: {reason}"), false);
         let allocation = self.config.name.clone();
-        self.call(within, AgentCall::Withdraw { allocation, even_if_used: true }, effects);
+        self.call(within, AgentCall::Withdraw { allocation, even_if_used: true }, cx);
     }
 }

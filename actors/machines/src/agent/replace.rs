@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::AskError;
 use crate::allocations::StopAllocationError;
 use crate::instances::{AwaitHealthy, AwaitHealthyError};
-use crate::kernel::{AskId, CallKey, CallLost, Effects};
+use crate::kernel::{AskId, CallKey, CallLost, StepContext};
 use crate::vocabulary::{AllocationId, Attempt, Moment, PluginKey, Timestamp};
 
 use super::behaviour::RETRY_PAUSE;
@@ -76,23 +76,22 @@ impl Agent {
     /// Begins a replacement, or says why not.
     pub(super) fn replace(
         &mut self,
-        moment: Moment,
         asker: AskId,
         replace: &Replace,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) -> Result<(), ReplaceError> {
         if let Some(stage) = self.decided(asker) {
-            self.begin_replacement(moment, asker, replace, stage);
+            self.begin_replacement(cx.moment(), asker, replace, stage);
             return Ok(());
         }
         self.check_replaceable(replace)?;
         let is_started_for_it = self.known(&replace.with)?.phase.is_quiet();
-        match self.start(moment, &replace.with, effects) {
+        match self.start(&replace.with, cx) {
             Ok(()) | Err(TaskError::Started { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-        self.begin_replacement(moment, asker, replace, Stage::Gate { is_started_for_it });
-        self.ask_for_health(moment, self.replacement, effects);
+        self.begin_replacement(cx.moment(), asker, replace, Stage::Gate { is_started_for_it });
+        self.ask_for_health(self.replacement, cx);
         Ok(())
     }
 
@@ -121,11 +120,11 @@ impl Agent {
     }
 
     /// Asks what decides about a replacement next: whether the new one has been healthy for long enough, or the old one is healthy.
-    pub(super) fn ask_for_health(&self, moment: Moment, number: Attempt, effects: &mut Effects<Self>) {
+    pub(super) fn ask_for_health(&self, number: Attempt, cx: &mut StepContext<Self>) {
         let Some(replacement) = self.replacements.iter().find(|one| one.number == number) else { return };
         let Replacement { old, new, healthy_for, until, stage, .. } = replacement;
         let (allocation, healthy_for, within) = match stage {
-            Stage::Gate { .. } => (new, *healthy_for, until.since(moment.now).min(QUESTION_WITHIN)),
+            Stage::Gate { .. } => (new, *healthy_for, until.since(cx.now()).min(QUESTION_WITHIN)),
             Stage::Looking(_) => (old, Duration::ZERO, Duration::ZERO),
             Stage::Leaving | Stage::RollingBack(_) => return,
         };
@@ -134,7 +133,7 @@ impl Agent {
         let plugins = types.map(|kind| PluginKey::new(*kind, task.config.plugin.clone())).collect();
         let awaited = AwaitHealthy { allocation: allocation.clone(), plugins, healthy_for, within };
         let key = CallKey { attempt: number, ..CallKey::default() };
-        effects.call(key, within + ANSWER_MARGIN, AgentCall::AwaitHealthy(awaited));
+        cx.call(key, within + ANSWER_MARGIN, AgentCall::AwaitHealthy(awaited));
     }
 
     fn known(&self, allocation: &AllocationId) -> Result<&Task, TaskError> {
@@ -174,14 +173,13 @@ impl Agent {
     /// The health that a replacement depends on is known, or has to be asked for again.
     pub(super) fn health_answered(
         &mut self,
-        moment: Moment,
         number: Attempt,
         answer: Result<&Result<Result<(), AwaitHealthyError>, AskError>, &CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Some(place) = self.replacements.iter().position(|one| one.number == number) else { return };
         let Replacement { old, until, stage, .. } = &self.replacements[place];
-        let (old, is_over) = (old.clone(), moment.now >= *until);
+        let (old, is_over) = (old.clone(), cx.now() >= *until);
         let lack = match answer {
             Ok(Ok(Ok(()))) => None,
             Ok(Ok(Err(AwaitHealthyError::NotHealthy { reason, .. }))) => Some((reason.clone(), true)),
@@ -190,23 +188,21 @@ impl Agent {
             Err(lost) => Some((lost.to_string(), false)),
         };
         match (stage, lack) {
-            (Stage::Gate { .. }, None) => {
-                self.stop_for_replacement(moment, place, &old, Stage::Leaving, effects)
-            }
-            (Stage::Gate { .. }, Some((_, true))) if !is_over => self.ask_for_health(moment, number, effects),
+            (Stage::Gate { .. }, None) => self.stop_for_replacement(place, &old, Stage::Leaving, cx),
+            (Stage::Gate { .. }, Some((_, true))) if !is_over => self.ask_for_health(number, cx),
             // Nothing is known of its health yet.
             (Stage::Gate { .. }, Some((_, false))) if !is_over => {
-                effects.start_timer(AgentTimer::AskForHealth(number), moment.now + RETRY_PAUSE);
+                cx.start_timer(AgentTimer::AskForHealth(number), cx.now() + RETRY_PAUSE);
             }
-            (Stage::Gate { .. }, Some((reason, _))) => self.not_healthy(moment, place, reason, effects),
+            (Stage::Gate { .. }, Some((reason, _))) => self.not_healthy(place, reason, cx),
             (Stage::Looking(reason), None) => {
                 let (stage, new) = (Stage::RollingBack(reason.clone()), self.replacements[place].new.clone());
-                self.stop_for_replacement(moment, place, &new, stage, effects);
+                self.stop_for_replacement(place, &new, stage, cx);
             }
             // The old one is no better.
             (Stage::Looking(reason), Some(_)) => {
                 let reason = reason.clone();
-                self.refuse(place, reason, true, effects);
+                self.refuse(place, reason, true, cx);
             }
             (Stage::Leaving | Stage::RollingBack(_), _) => {}
         }
@@ -214,11 +210,10 @@ impl Agent {
 
     fn stop_for_replacement(
         &mut self,
-        moment: Moment,
         place: usize,
         allocation: &AllocationId,
         stage: Stage,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let rolls_back = match &stage {
             Stage::RollingBack(reason) => Some(reason.clone()),
@@ -228,28 +223,28 @@ impl Agent {
         self.replacements[place].stage = stage;
         if let Some(task) = self.task(allocation) {
             task.memory.replacement = Some(decided);
-            task.stop(moment, Wanted::Stopped, effects);
+            task.stop(Wanted::Stopped, cx);
         }
     }
 
     /// The new one leaves, unless it runs for another reason, or the old one does not run or is not healthy itself.
-    fn not_healthy(&mut self, moment: Moment, place: usize, reason: String, effects: &mut Effects<Self>) {
+    fn not_healthy(&mut self, place: usize, reason: String, cx: &mut StepContext<Self>) {
         let Replacement { number, old, stage, .. } = &self.replacements[place];
         let is_started_for_it = matches!(stage, Stage::Gate { is_started_for_it: true });
         let does_run = self.known(old).is_ok_and(|old| old.phase.told() == TaskPhase::Running);
         if is_started_for_it && does_run {
             let number = *number;
             self.replacements[place].stage = Stage::Looking(reason);
-            self.ask_for_health(moment, number, effects);
+            self.ask_for_health(number, cx);
         } else {
-            self.refuse(place, reason, true, effects);
+            self.refuse(place, reason, true, cx);
         }
     }
 
-    fn refuse(&mut self, place: usize, reason: String, is_kept: bool, effects: &mut Effects<Self>) {
+    fn refuse(&mut self, place: usize, reason: String, is_kept: bool, cx: &mut StepContext<Self>) {
         let Replacement { asker, old, new, .. } = self.replacements.remove(place);
         let error = ReplaceError::NotHealthy { allocation: old, with: new, reason, is_kept };
-        effects.reply(asker, AgentAnswer::Replace(Err(error)));
+        cx.reply(asker, AgentAnswer::Replace(Err(error)));
     }
 
     /// The one that was to leave is not stopped, since volumes of the plugin are in use: both go on (V13).
@@ -257,22 +252,22 @@ impl Agent {
         &mut self,
         allocation: &AllocationId,
         error: &StopAllocationError,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Some(place) = self.replacements.iter().position(|one| one.leaver() == Some(allocation)) else {
             return;
         };
         if let Stage::RollingBack(reason) = &self.replacements[place].stage {
             let reason = format!("{reason}; {error}");
-            return self.refuse(place, reason, true, effects);
+            return self.refuse(place, reason, true, cx);
         }
         let Replacement { asker, old, new, .. } = self.replacements.remove(place);
         let error = ReplaceError::NotStopped { allocation: old, with: new, reason: error.clone() };
-        effects.reply(asker, AgentAnswer::Replace(Err(error)));
+        cx.reply(asker, AgentAnswer::Replace(Err(error)));
     }
 
     /// Takes note of what has become of the tasks of the replacements that are under way.
-    pub(super) fn advance_replacements(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn advance_replacements(&mut self, cx: &mut StepContext<Self>) {
         for place in (0..self.replacements.len()).rev() {
             let Replacement { asker, old, new, stage, .. } = &self.replacements[place];
             let (Ok(old), Ok(new)) = (self.known(old), self.known(new)) else { continue };
@@ -280,21 +275,21 @@ impl Agent {
                 // It was stopped or given up.
                 Stage::Gate { .. } | Stage::Looking(_) if new.phase.is_quiet() => {
                     let reason = new.last_event.clone();
-                    self.refuse(place, reason, false, effects);
+                    self.refuse(place, reason, false, cx);
                 }
                 Stage::Leaving if old.phase.is_quiet() => {
                     let stopped = TaskStopped { steps: old.steps.clone() };
-                    effects.reply(*asker, AgentAnswer::Replace(Ok(stopped)));
+                    cx.reply(*asker, AgentAnswer::Replace(Ok(stopped)));
                     self.replacements.remove(place);
                 }
                 Stage::RollingBack(reason) if new.phase.is_quiet() => {
                     let reason = reason.clone();
-                    self.refuse(place, reason, false, effects);
+                    self.refuse(place, reason, false, cx);
                 }
                 Stage::Gate { .. } | Stage::Looking(_) if matches!(self.life, Life::Leaving(_)) => {
                     let (allocation, with) = (old.config.name.clone(), new.config.name.clone());
                     let error = ReplaceError::HostStopping { allocation, with };
-                    effects.reply(*asker, AgentAnswer::Replace(Err(error)));
+                    cx.reply(*asker, AgentAnswer::Replace(Err(error)));
                     self.replacements.remove(place);
                 }
                 Stage::Gate { .. } | Stage::Looking(_) | Stage::Leaving | Stage::RollingBack(_) => {}

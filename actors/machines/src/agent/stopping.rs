@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::allocations::{AllocationStopped, StopAllocationError};
-use crate::kernel::{AskId, CallLost, Effects, StopStep};
+use crate::kernel::{AskId, CallLost, StepContext, StopStep};
 use crate::vocabulary::{Attempt, Moment};
 
 use super::calls::{AgentCall, AgentTimer, Answered, Ended};
@@ -28,10 +28,9 @@ impl Task {
     /// Stops for a caller that waits for it.
     pub(super) fn stop_for(
         &mut self,
-        moment: Moment,
         asker: AskId,
         even_if_used: bool,
-        effects: &mut Effects<Agent>,
+        cx: &mut StepContext<Agent>,
     ) -> Result<(), TaskError> {
         if self.phase.is_quiet() {
             let allocation = self.config.name.clone();
@@ -40,9 +39,9 @@ impl Task {
         self.askers.push(asker);
         if even_if_used && !self.even_if_used {
             self.even_if_used = true;
-            self.withdraw_at_once(effects);
+            self.withdraw_at_once(cx);
         }
-        self.stop(moment, Wanted::Stopped, effects);
+        self.stop(Wanted::Stopped, cx);
         Ok(())
     }
 
@@ -84,7 +83,7 @@ impl Task {
     }
 
     /// Stops, in the order that what is `wanted` asks for.
-    pub(super) fn stop(&mut self, moment: Moment, wanted: Wanted, effects: &mut Effects<Agent>) {
+    pub(super) fn stop(&mut self, wanted: Wanted, cx: &mut StepContext<Agent>) {
         if self.phase.is_quiet() {
             return;
         }
@@ -93,20 +92,20 @@ impl Task {
         if wanted != Wanted::Left || !is_decided {
             self.memory.wanted = Some(wanted);
         }
-        self.remember(effects);
+        self.remember(cx);
         match self.phase {
-            Phase::Running { pid } => self.wind_down(moment, Some(pid), effects),
+            Phase::Running { pid } => self.wind_down(Some(pid), cx),
             Phase::Waiting { .. } => {
-                effects.cancel_timer(AgentTimer::Start(self.config.name.clone()));
-                self.wind_down(moment, None, effects);
+                cx.cancel_timer(AgentTimer::Start(self.config.name.clone()));
+                self.wind_down(None, cx);
             }
             // What is under way comes back, and then finds out what is wanted now.
             Phase::Preparing | Phase::Claiming { .. } | Phase::Launching | Phase::Reporting { .. } => {
                 if !is_decided {
-                    self.step_began = moment.now;
+                    self.step_began = cx.now();
                 }
                 if matches!(self.phase, Phase::Claiming { .. }) {
-                    self.call_off(effects);
+                    self.call_off(cx);
                 }
             }
             Phase::Withdrawing { .. } | Phase::Ending { .. } | Phase::Releasing { .. } => {}
@@ -115,47 +114,40 @@ impl Task {
     }
 
     /// Goes down from a point at which nothing is under way but perhaps its process.
-    pub(super) fn wind_down(&mut self, moment: Moment, pid: Option<u32>, effects: &mut Effects<Agent>) {
+    pub(super) fn wind_down(&mut self, pid: Option<u32>, cx: &mut StepContext<Agent>) {
         match (self.memory.wanted, pid) {
             (Some(Wanted::Left), Some(pid)) if self.config.survives => {
-                self.step_began = moment.now;
-                self.finish_step(moment, "process", left_running(pid), false);
-                self.arrive(moment, Goal::Stop, effects);
+                self.step_began = cx.now();
+                self.finish_step(cx.moment(), "process", left_running(pid), false);
+                self.arrive(Goal::Stop, cx);
             }
-            (Some(Wanted::Left), Some(pid)) => self.end(moment, pid, Goal::Stop, effects),
-            (Some(Wanted::Left), None) => self.arrive(moment, Goal::Stop, effects),
+            (Some(Wanted::Left), Some(pid)) => self.end(pid, Goal::Stop, cx),
+            (Some(Wanted::Left), None) => self.arrive(Goal::Stop, cx),
             (None | Some(Wanted::Running | Wanted::Returning | Wanted::Stopped | Wanted::Failed), pid) => {
-                self.withdraw(moment, pid, Goal::Stop, effects);
+                self.withdraw(pid, Goal::Stop, cx);
             }
         }
     }
 
-    pub(super) fn withdraw(
-        &mut self,
-        moment: Moment,
-        pid: Option<u32>,
-        then: Goal,
-        effects: &mut Effects<Agent>,
-    ) {
-        self.step_began = moment.now;
-        self.enter(moment, Phase::Withdrawing { pid, then }, "deregistering", effects);
+    pub(super) fn withdraw(&mut self, pid: Option<u32>, then: Goal, cx: &mut StepContext<Agent>) {
+        self.step_began = cx.now();
+        self.enter(Phase::Withdrawing { pid, then }, "deregistering", cx);
         let (allocation, even_if_used) = (self.config.name.clone(), self.even_if_used);
-        self.call(WITHDRAW_TIMEOUT, AgentCall::Withdraw { allocation, even_if_used }, effects);
+        self.call(WITHDRAW_TIMEOUT, AgentCall::Withdraw { allocation, even_if_used }, cx);
     }
 
     /// Ends the wait of a deregistration that is under way. Both questions are answered by the same end.
-    fn withdraw_at_once(&self, effects: &mut Effects<Agent>) {
+    fn withdraw_at_once(&self, cx: &mut StepContext<Agent>) {
         if matches!(self.phase, Phase::Withdrawing { .. }) {
             let allocation = self.config.name.clone();
-            self.call(WITHDRAW_TIMEOUT, AgentCall::Withdraw { allocation, even_if_used: true }, effects);
+            self.call(WITHDRAW_TIMEOUT, AgentCall::Withdraw { allocation, even_if_used: true }, cx);
         }
     }
 
     pub(super) fn withdrawn(
         &mut self,
-        moment: Moment,
         answer: Result<&Answered<Result<AllocationStopped, StopAllocationError>>, &CallLost>,
-        effects: &mut Effects<Agent>,
+        cx: &mut StepContext<Agent>,
     ) {
         let Phase::Withdrawing { pid, then } = self.phase.clone() else { return };
         let ending = match answer {
@@ -166,52 +158,52 @@ impl Task {
             Ok(Err(error)) => format!("may still be registered: {error}"),
             Err(lost) => format!("may still be registered: {lost}"),
         };
-        self.finish_step(moment, "allocation", ending, false);
+        self.finish_step(cx.moment(), "allocation", ending, false);
         match pid {
-            Some(pid) => self.end(moment, pid, then, effects),
-            None => self.release(moment, then, effects),
+            Some(pid) => self.end(pid, then, cx),
+            None => self.release(then, cx),
         }
     }
 
-    pub(super) fn end(&mut self, moment: Moment, pid: u32, then: Goal, effects: &mut Effects<Agent>) {
+    pub(super) fn end(&mut self, pid: u32, then: Goal, cx: &mut StepContext<Agent>) {
         let event = match &then {
             Goal::Restart(reason) => format!("ending process {pid} to start it again: {reason}"),
             Goal::Stop | Goal::Fail(_) => format!("ending process {pid}"),
         };
-        self.step_began = moment.now;
-        self.enter(moment, Phase::Ending { pid, then }, event, effects);
-        self.end_again(effects);
+        self.step_began = cx.now();
+        self.enter(Phase::Ending { pid, then }, event, cx);
+        self.end_again(cx);
         let limit = self.config.stop_grace + AFTER_KILL;
-        effects.start_timer(AgentTimer::GiveUp(self.config.name.clone()), moment.now + limit);
+        cx.start_timer(AgentTimer::GiveUp(self.config.name.clone()), cx.now() + limit);
     }
 
     /// Asks the process to end, if it is meant to.
-    pub(super) fn end_again(&self, effects: &mut Effects<Agent>) {
+    pub(super) fn end_again(&self, cx: &mut StepContext<Agent>) {
         if matches!(self.phase, Phase::Ending { .. }) {
             let (allocation, grace) = (self.config.name.clone(), self.config.stop_grace);
-            self.call(END_TIMEOUT, AgentCall::End { allocation, grace }, effects);
+            self.call(END_TIMEOUT, AgentCall::End { allocation, grace }, cx);
         }
     }
 
     /// Its process is gone.
-    pub(super) fn process_ended(&mut self, moment: Moment, ended: &Ended, effects: &mut Effects<Agent>) {
+    pub(super) fn process_ended(&mut self, ended: &Ended, cx: &mut StepContext<Agent>) {
         let how = &ended.how;
-        self.memory.exit = Some(LastExit { exit: ended.exit, how: how.clone(), at: moment.now });
-        self.remember(effects);
+        self.memory.exit = Some(LastExit { exit: ended.exit, how: how.clone(), at: cx.now() });
+        self.remember(cx);
         match self.phase.clone() {
             Phase::Launching => {
-                self.process_started(effects);
-                self.report_exit(moment, how.clone(), effects);
+                self.process_started(cx);
+                self.report_exit(how.clone(), cx);
             }
-            Phase::Running { .. } => self.report_exit(moment, how.clone(), effects),
+            Phase::Running { .. } => self.report_exit(how.clone(), cx),
             Phase::Withdrawing { then, .. } => {
-                self.finish_step(moment, "process", how.clone(), false);
+                self.finish_step(cx.moment(), "process", how.clone(), false);
                 self.phase = Phase::Withdrawing { pid: None, then };
-                self.note(&format!("deregistering; process ended: {how}"), effects);
+                self.note(&format!("deregistering; process ended: {how}"), cx);
             }
             Phase::Ending { then, .. } => {
-                effects.cancel_timer(AgentTimer::GiveUp(self.config.name.clone()));
-                self.ended_as_asked(moment, (how, false), then, effects);
+                cx.cancel_timer(AgentTimer::GiveUp(self.config.name.clone()));
+                self.ended_as_asked((how, false), then, cx);
             }
             // It was given up before, or was reported already.
             Phase::Stopped | Phase::Failed | Phase::Waiting { .. } | Phase::Reporting { .. } => {}
@@ -221,67 +213,55 @@ impl Task {
 
     /// The process of one of its starts has ended, perhaps one that was given up before. Nothing of the kind is left if that was the last
     /// one: the task is started again, or its volumes are released.
-    pub(super) fn end_observed(
-        &mut self,
-        moment: Moment,
-        attempt: Attempt,
-        how: &str,
-        effects: &mut Effects<Agent>,
-    ) {
+    pub(super) fn end_observed(&mut self, attempt: Attempt, how: &str, cx: &mut StepContext<Agent>) {
         let unended = &mut self.memory.unended;
         let was_awaited = unended.is_awaited;
         if unended.processes.remove(&attempt).is_some() {
             unended.is_awaited &= !unended.processes.is_empty();
-            self.remember(effects);
+            self.remember(cx);
         }
-        self.was_observed(moment, attempt, how, effects);
+        self.was_observed(attempt, how, cx);
         if was_awaited && !self.memory.unended.is_awaited && matches!(self.phase, Phase::Waiting { .. }) {
-            self.begin(moment, effects);
+            self.begin(cx);
         }
     }
 
-    fn ended_as_asked(
-        &mut self,
-        moment: Moment,
-        (how, is_left): (&str, bool),
-        then: Goal,
-        effects: &mut Effects<Agent>,
-    ) {
+    fn ended_as_asked(&mut self, (how, is_left): (&str, bool), then: Goal, cx: &mut StepContext<Agent>) {
         match then {
             Goal::Restart(reason) => {
                 if self.memory.wanted != Some(Wanted::Running) {
                     // It has become a stop meanwhile, whose report names it.
-                    self.finish_step(moment, "process", how.to_owned(), is_left);
+                    self.finish_step(cx.moment(), "process", how.to_owned(), is_left);
                 }
-                self.report_exit(moment, format!("{how} ({reason})"), effects);
+                self.report_exit(format!("{how} ({reason})"), cx);
             }
             Goal::Stop | Goal::Fail(_) => {
-                self.finish_step(moment, "process", how.to_owned(), is_left);
-                self.release(moment, then, effects);
+                self.finish_step(cx.moment(), "process", how.to_owned(), is_left);
+                self.release(then, cx);
             }
         }
     }
 
     /// The time is over at which even a killed process must have ended.
-    pub(super) fn give_up(&mut self, moment: Moment, effects: &mut Effects<Agent>) {
+    pub(super) fn give_up(&mut self, cx: &mut StepContext<Agent>) {
         if let Phase::Ending { pid, then } = self.phase.clone() {
             self.memory.unended.processes.insert(self.memory.attempt, pid);
-            self.lose_sight(effects);
-            self.ended_as_asked(moment, (&not_ended(pid), true), then, effects);
+            self.lose_sight(cx);
+            self.ended_as_asked((&not_ended(pid), true), then, cx);
         }
     }
 
     /// Nothing of it is left; the callers that waited for that are answered.
-    pub(super) fn arrive(&mut self, moment: Moment, then: Goal, effects: &mut Effects<Agent>) {
+    pub(super) fn arrive(&mut self, then: Goal, cx: &mut StepContext<Agent>) {
         let (phase, event) = match then {
             Goal::Fail(reason) => (Phase::Failed, reason),
             Goal::Stop | Goal::Restart(_) => (Phase::Stopped, self.stopped_event()),
         };
         self.even_if_used = false;
-        self.enter(moment, phase, event, effects);
+        self.enter(phase, event, cx);
         for asker in std::mem::take(&mut self.askers) {
             let stopped = TaskStopped { steps: self.steps.clone() };
-            effects.reply(asker, AgentAnswer::StopTask(Ok(stopped)));
+            cx.reply(asker, AgentAnswer::StopTask(Ok(stopped)));
         }
     }
 

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::allocations::TaskContext;
-use crate::kernel::{CallLost, Effects};
-use crate::vocabulary::{Attempt, BackoffState, Moment};
+use crate::kernel::{CallLost, StepContext};
+use crate::vocabulary::{Attempt, BackoffState};
 use crate::volume::{ObservedEnd, VolumeKey};
 
 use super::behaviour::RETRY_PAUSE;
@@ -115,54 +115,52 @@ impl Task {
     /// Claims its volumes, if it has any, and goes on to start its process with this context.
     pub(super) fn claim(
         &mut self,
-        moment: Moment,
         options: &AgentOptions,
         context: &TaskContext,
-        effects: &mut Effects<Agent>,
+        cx: &mut StepContext<Agent>,
     ) {
         if !self.uses_volumes() {
-            return self.launch(moment, options, context, &BTreeMap::new(), effects);
+            return self.launch(options, context, &BTreeMap::new(), cx);
         }
         // Remembered before the call: what may be held is released.
         self.memory.claims.begin();
-        self.remember(effects);
+        self.remember(cx);
         let event = self.memory.claims.claiming();
-        self.enter(moment, Phase::Claiming { context: context.clone() }, event, effects);
+        self.enter(Phase::Claiming { context: context.clone() }, event, cx);
         let (allocation, volumes) = (self.config.name.clone(), self.config.volumes.clone());
-        self.call(CLAIM_TIMEOUT, AgentCall::Claim { allocation, volumes, within: CLAIM_WITHIN }, effects);
+        self.call(CLAIM_TIMEOUT, AgentCall::Claim { allocation, volumes, within: CLAIM_WITHIN }, cx);
     }
 
     /// Calls off the claim that is under way. What it holds by then is released.
-    pub(super) fn call_off(&self, effects: &mut Effects<Agent>) {
-        self.call(CALL_OFF_TIMEOUT, AgentCall::CallOff(self.config.name.clone()), effects);
+    pub(super) fn call_off(&self, cx: &mut StepContext<Agent>) {
+        self.call(CALL_OFF_TIMEOUT, AgentCall::CallOff(self.config.name.clone()), cx);
     }
 
     pub(super) fn claimed(
         &mut self,
-        moment: Moment,
         options: &AgentOptions,
         answer: Result<&Result<BTreeMap<VolumeKey, PathBuf>, ClaimTrouble>, &CallLost>,
-        effects: &mut Effects<Agent>,
+        cx: &mut StepContext<Agent>,
     ) {
         let Phase::Claiming { context } = self.phase.clone() else { return };
         if self.memory.wanted != Some(Wanted::Running) {
-            return self.wind_down(moment, None, effects);
+            return self.wind_down(None, cx);
         }
         match answer {
             Ok(Ok(paths)) => match self.variables(paths) {
                 Ok(variables) => {
                     self.memory.claims.not_refused();
-                    self.launch(moment, options, &context, &variables, effects);
+                    self.launch(options, &context, &variables, cx);
                 }
-                Err(reason) => self.refused_for_good(moment, &reason, effects),
+                Err(reason) => self.refused_for_good(&reason, cx),
             },
             Ok(Err(ClaimTrouble { reason, is_transient: false })) => {
-                self.refused_for_good(moment, reason, effects);
+                self.refused_for_good(reason, cx);
             }
             Ok(Err(ClaimTrouble { reason, is_transient: true })) => {
-                self.refused_for_now(moment, options, reason, effects);
+                self.refused_for_now(options, reason, cx);
             }
-            Err(lost) => self.refused_for_now(moment, options, &lost.to_string(), effects),
+            Err(lost) => self.refused_for_now(options, &lost.to_string(), cx),
         }
     }
 
@@ -182,40 +180,34 @@ impl Task {
     }
 
     /// It waits for its volumes, which counts as no restart.
-    fn refused_for_now(
-        &mut self,
-        moment: Moment,
-        options: &AgentOptions,
-        reason: &str,
-        effects: &mut Effects<Agent>,
-    ) {
-        let pause = self.memory.claims.backoff.failed(&options.restart.backoff, moment);
+    fn refused_for_now(&mut self, options: &AgentOptions, reason: &str, cx: &mut StepContext<Agent>) {
+        let pause = self.memory.claims.backoff.failed(&options.restart.backoff, cx.moment());
         self.memory.claims.refusal = Some(reason.to_owned());
         let event = format!("its volumes cannot be claimed yet: {reason}; tried again");
-        self.start_later(moment, pause, &event, effects);
+        self.start_later(pause, &event, cx);
     }
 
-    fn refused_for_good(&mut self, moment: Moment, reason: &str, effects: &mut Effects<Agent>) {
+    fn refused_for_good(&mut self, reason: &str, cx: &mut StepContext<Agent>) {
         self.memory.wanted = Some(Wanted::Failed);
-        self.remember(effects);
+        self.remember(cx);
         let reason = format!("its volumes cannot be claimed: {reason}");
-        self.withdraw(moment, None, Goal::Fail(reason), effects);
+        self.withdraw(None, Goal::Fail(reason), cx);
     }
 
     /// A process of it was started: what is held of its volumes may be used.
-    pub(super) fn process_started(&mut self, effects: &mut Effects<Agent>) {
+    pub(super) fn process_started(&mut self, cx: &mut StepContext<Agent>) {
         self.memory.claims.used();
         // Those that survive the host have one name, which only one process has at any time.
         if self.config.survives {
             self.memory.claims.unobserved.clear();
         }
-        self.remember(effects);
+        self.remember(cx);
     }
 
     /// It is unknown whether its process lives, and nothing is under way that will tell.
-    pub(super) fn lose_sight(&mut self, effects: &mut Effects<Agent>) {
+    pub(super) fn lose_sight(&mut self, cx: &mut StepContext<Agent>) {
         self.memory.claims.lose_sight(self.memory.attempt);
-        self.remember(effects);
+        self.remember(cx);
     }
 
     /// It is known whether its process lives. If one does, it uses the volumes that an earlier run may have claimed. One that survives its
@@ -236,17 +228,11 @@ impl Task {
     }
 
     /// The process of one of its starts has ended. If that was the last thing for which its volumes were kept, they are released.
-    pub(super) fn was_observed(
-        &mut self,
-        moment: Moment,
-        attempt: Attempt,
-        how: &str,
-        effects: &mut Effects<Agent>,
-    ) {
+    pub(super) fn was_observed(&mut self, attempt: Attempt, how: &str, cx: &mut StepContext<Agent>) {
         if !self.memory.claims.unobserved.remove(&attempt) {
             return;
         }
-        self.remember(effects);
+        self.remember(cx);
         let then = match self.phase {
             Phase::Failed => Goal::Fail(self.last_event.clone()),
             Phase::Stopped => Goal::Stop,
@@ -254,26 +240,26 @@ impl Task {
             _ => return,
         };
         self.steps.retain(|step| !step.is_left);
-        self.step_began = moment.now;
-        self.finish_step(moment, "process", how.to_owned(), false);
-        self.release(moment, then, effects);
+        self.step_began = cx.now();
+        self.finish_step(cx.moment(), "process", how.to_owned(), false);
+        self.release(then, cx);
     }
 
     /// Releases its volumes, if it has claimed any and no process may use them. Nothing else of it is left.
-    pub(super) fn release(&mut self, moment: Moment, then: Goal, effects: &mut Effects<Agent>) {
+    pub(super) fn release(&mut self, then: Goal, cx: &mut StepContext<Agent>) {
         let claims = &self.memory.claims;
         if self.keeps_claims() || claims.observed().is_none() {
-            return self.arrive(moment, then, effects);
+            return self.arrive(then, cx);
         }
-        self.step_began = moment.now;
+        self.step_began = cx.now();
         if !claims.unobserved.is_empty() {
             let ending = "still claimed: the end of a process was not observed".to_owned();
-            self.finish_step(moment, "volumes", ending, true);
-            return self.arrive(moment, then, effects);
+            self.finish_step(cx.moment(), "volumes", ending, true);
+            return self.arrive(then, cx);
         }
-        let until = moment.now + RELEASE_WITHIN;
-        self.enter(moment, Phase::Releasing { then, until }, "releasing its volumes", effects);
-        self.release_again(moment, effects);
+        let until = cx.now() + RELEASE_WITHIN;
+        self.enter(Phase::Releasing { then, until }, "releasing its volumes", cx);
+        self.release_again(cx);
     }
 
     /// Whether its claims outlive this run of the host.
@@ -282,64 +268,63 @@ impl Task {
     }
 
     /// Asks for the release of its volumes, if that is what is under way.
-    pub(super) fn release_again(&self, moment: Moment, effects: &mut Effects<Agent>) {
+    pub(super) fn release_again(&self, cx: &mut StepContext<Agent>) {
         if let (Phase::Releasing { until, .. }, Some(observed)) = (&self.phase, self.memory.claims.observed())
         {
-            self.ask_for_release(observed, until.since(moment.now), effects);
+            self.ask_for_release(observed, until.since(cx.now()), cx);
         }
     }
 
     /// Asks once more for a release that was not recorded by the time it had stopped. Nothing waits for it.
-    pub(super) fn release_late(&self, effects: &mut Effects<Agent>) {
+    pub(super) fn release_late(&self, cx: &mut StepContext<Agent>) {
         let claims = &self.memory.claims;
         if let (false, true, Some(observed)) =
             (self.keeps_claims(), claims.unobserved.is_empty(), claims.observed())
         {
-            self.ask_for_release(observed, RELEASE_WITHIN, effects);
+            self.ask_for_release(observed, RELEASE_WITHIN, cx);
         }
     }
 
-    fn ask_for_release(&self, observed: ObservedEnd, within: Duration, effects: &mut Effects<Agent>) {
+    fn ask_for_release(&self, observed: ObservedEnd, within: Duration, cx: &mut StepContext<Agent>) {
         let allocation = self.config.name.clone();
-        self.call(within + ANSWER_MARGIN, AgentCall::Release { allocation, observed, within }, effects);
+        self.call(within + ANSWER_MARGIN, AgentCall::Release { allocation, observed, within }, cx);
     }
 
     pub(super) fn released(
         &mut self,
-        moment: Moment,
         options: &AgentOptions,
         answer: Result<(), Unreleased>,
-        effects: &mut Effects<Agent>,
+        cx: &mut StepContext<Agent>,
     ) {
         match (self.phase.clone(), answer) {
             (Phase::Releasing { then, .. }, Ok(())) => {
-                self.forget_claims(effects);
-                self.finish_step(moment, "volumes", "released".to_owned(), false);
-                self.arrive(moment, then, effects);
+                self.forget_claims(cx);
+                self.finish_step(cx.moment(), "volumes", "released".to_owned(), false);
+                self.arrive(then, cx);
             }
             (Phase::Releasing { until, .. }, Err(Unreleased { reason, .. }))
-                if moment.now + RETRY_PAUSE < until =>
+                if cx.now() + RETRY_PAUSE < until =>
             {
-                self.note(&format!("releasing its volumes: {reason}"), effects);
-                self.retry(moment, effects);
+                self.note(&format!("releasing its volumes: {reason}"), cx);
+                self.retry(cx);
             }
             (Phase::Releasing { then, .. }, Err(Unreleased { reason, goes_on })) => {
-                self.finish_step(moment, "volumes", format!("not released yet: {reason}"), true);
-                self.arrive(moment, then, effects);
+                self.finish_step(cx.moment(), "volumes", format!("not released yet: {reason}"), true);
+                self.arrive(then, cx);
                 match goes_on {
-                    true => self.forget_claims(effects),
-                    false => self.release_later(moment, options, effects),
+                    true => self.forget_claims(cx),
+                    false => self.release_later(options, cx),
                 }
             }
             (phase @ (Phase::Stopped | Phase::Failed), Ok(()) | Err(Unreleased { goes_on: true, .. })) => {
-                self.forget_claims(effects);
+                self.forget_claims(cx);
                 self.steps.retain(|step| !step.is_left);
                 if phase == Phase::Stopped {
-                    self.note(&self.stopped_event(), effects);
+                    self.note(&self.stopped_event(), cx);
                 }
             }
             (Phase::Stopped | Phase::Failed, Err(Unreleased { goes_on: false, .. })) => {
-                self.release_later(moment, options, effects);
+                self.release_later(options, cx);
             }
             // It was started again meanwhile, and its next stop releases them.
             (
@@ -357,14 +342,14 @@ impl Task {
     }
 
     /// The owner of the volumes has recorded the release, and goes on with it by itself.
-    fn forget_claims(&mut self, effects: &mut Effects<Agent>) {
+    fn forget_claims(&mut self, cx: &mut StepContext<Agent>) {
         self.memory.claims = Claims::default();
-        self.remember(effects);
+        self.remember(cx);
     }
 
-    fn release_later(&mut self, moment: Moment, options: &AgentOptions, effects: &mut Effects<Agent>) {
-        let pause = self.memory.claims.backoff.failed(&options.restart.backoff, moment);
-        self.remember(effects);
-        effects.start_timer(AgentTimer::Retry(self.config.name.clone()), moment.now + pause);
+    fn release_later(&mut self, options: &AgentOptions, cx: &mut StepContext<Agent>) {
+        let pause = self.memory.claims.backoff.failed(&options.restart.backoff, cx.moment());
+        self.remember(cx);
+        cx.start_timer(AgentTimer::Retry(self.config.name.clone()), cx.now() + pause);
     }
 }

@@ -11,7 +11,7 @@ use super::state::{
     Allocation, AllocationCall, AllocationConfig, AllocationOutcome, AllocationTimer, Desired, Event, Phase,
     Preparing, SignIn, Task,
 };
-use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, Never, StopMode};
+use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, Never, StepContext, StopMode};
 use crate::vocabulary::{Attempt, Generation, Health, Moment};
 
 impl Machine for Allocation {
@@ -43,19 +43,19 @@ impl Machine for Allocation {
         }
     }
 
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
-            Input::Resumed => self.resumed(moment, effects),
-            Input::Asked { id, ask, .. } => self.asked(moment, *id, ask, effects),
+            Input::Resumed => self.resumed(cx),
+            Input::Asked { id, ask, .. } => self.asked(*id, ask, cx),
             Input::Returned { key, call, outcome } => {
-                self.returned(moment, key.attempt, call, outcome, effects);
+                self.returned(key.attempt, call, outcome, cx);
             }
-            Input::Elapsed(timer) => self.elapsed(moment, *timer, effects),
-            Input::StopRequested(StopMode::Stop) => self.stop_with_host(moment, effects),
+            Input::Elapsed(timer) => self.elapsed(*timer, cx),
+            Input::StopRequested(StopMode::Stop) => self.stop_with_host(cx),
             // Everything is left in place for the next start of the host.
-            Input::StopRequested(StopMode::Detach) => effects.stop(),
+            Input::StopRequested(StopMode::Detach) => cx.stop(),
         }
-        self.tell(moment, effects);
+        self.tell(cx);
     }
 
     fn view(&self) -> AllocationStatus {
@@ -65,81 +65,73 @@ impl Machine for Allocation {
 
 impl Allocation {
     /// Resumes the work of its predecessor, if it had one.
-    fn resumed(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    fn resumed(&mut self, cx: &mut StepContext<Self>) {
         match self.config.task {
             Task::NotStarted => {}
-            Task::Running => self.begin_waiting(moment, effects),
-            Task::Exited => self.end_of_task("the task has ended".to_owned(), effects),
-            Task::Leaving => self.begin_stopping(None, moment, effects),
+            Task::Running => self.begin_waiting(cx),
+            Task::Exited => self.end_of_task("the task has ended".to_owned(), cx),
+            Task::Leaving => self.begin_stopping(None, cx),
         }
     }
 
-    fn asked(&mut self, moment: Moment, id: AskId, ask: &AllocationAsk, effects: &mut Effects<Self>) {
+    fn asked(&mut self, id: AskId, ask: &AllocationAsk, cx: &mut StepContext<Self>) {
         match ask {
             AllocationAsk::MakeReady(MakeReady { listener }) => {
-                self.make_ready(id, *listener, effects);
+                self.make_ready(id, *listener, cx);
             }
             AllocationAsk::NoteStart(NoteStart) => {
                 if self.is_in_service() {
-                    self.begin_waiting(moment, effects);
+                    self.begin_waiting(cx);
                 }
-                effects.reply(id, AllocationAnswer::NoteStart(()));
+                cx.reply(id, AllocationAnswer::NoteStart(()));
             }
             AllocationAsk::NoteExit(NoteExit { how }) => {
                 if self.is_in_service() {
-                    self.end_of_task(format!("the task ended: {how}"), effects);
+                    self.end_of_task(format!("the task ended: {how}"), cx);
                 }
-                effects.reply(id, AllocationAnswer::NoteExit(()));
+                cx.reply(id, AllocationAnswer::NoteExit(()));
             }
             AllocationAsk::NoteHealth(NoteHealth) => {
-                self.look_now(effects);
-                effects.reply(id, AllocationAnswer::NoteHealth(()));
+                self.look_now(cx);
+                cx.reply(id, AllocationAnswer::NoteHealth(()));
             }
             AllocationAsk::NoteDisk(NoteDisk) => {
-                self.try_registry_now(effects);
-                effects.reply(id, AllocationAnswer::NoteDisk(()));
+                self.try_registry_now(cx);
+                cx.reply(id, AllocationAnswer::NoteDisk(()));
             }
-            AllocationAsk::SignOff(SignOff) => self.begin_stopping(Some(id), moment, effects),
+            AllocationAsk::SignOff(SignOff) => self.begin_stopping(Some(id), cx),
             AllocationAsk::DescribeAllocation(DescribeAllocation) => {
-                effects.reply(id, AllocationAnswer::DescribeAllocation(self.status()));
+                cx.reply(id, AllocationAnswer::DescribeAllocation(self.status()));
             }
         }
     }
 
     fn returned(
         &mut self,
-        moment: Moment,
         attempt: Attempt,
         call: &AllocationCall,
         outcome: &Result<AllocationOutcome, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         match outcome {
-            Ok(AllocationOutcome::Made(made)) => self.made(attempt, made, effects),
-            Ok(AllocationOutcome::Found(found)) => self.found(attempt, found, moment, effects),
-            Ok(AllocationOutcome::Answered(answer)) => self.answered(attempt, answer, moment, effects),
+            Ok(AllocationOutcome::Made(made)) => self.made(attempt, made, cx),
+            Ok(AllocationOutcome::Found(found)) => self.found(attempt, found, cx),
+            Ok(AllocationOutcome::Answered(answer)) => self.answered(attempt, answer, cx),
             Ok(AllocationOutcome::Registered(registered)) => {
-                self.registered(attempt, registered, moment, effects);
+                self.registered(attempt, registered, cx);
             }
             Ok(AllocationOutcome::Deregistered(deregistered)) => {
-                self.deregistered(attempt, deregistered, moment, effects);
+                self.deregistered(attempt, deregistered, cx);
             }
-            Ok(AllocationOutcome::Health(health)) => self.health_seen(attempt, health, moment, effects),
-            Ok(AllocationOutcome::Retired(retired)) => self.retired(attempt, retired, moment, effects),
-            Ok(AllocationOutcome::Removed(left)) => self.removed(attempt, left, effects),
-            Err(lost) => self.lost(moment, attempt, call, lost, effects),
+            Ok(AllocationOutcome::Health(health)) => self.health_seen(attempt, health, cx),
+            Ok(AllocationOutcome::Retired(retired)) => self.retired(attempt, retired, cx),
+            Ok(AllocationOutcome::Removed(left)) => self.removed(attempt, left, cx),
+            Err(lost) => self.lost(attempt, call, lost, cx),
         }
     }
 
     /// A lost call is handled like a failed one.
-    fn lost(
-        &mut self,
-        moment: Moment,
-        attempt: Attempt,
-        call: &AllocationCall,
-        lost: &CallLost,
-        effects: &mut Effects<Self>,
-    ) {
+    fn lost(&mut self, attempt: Attempt, call: &AllocationCall, lost: &CallLost, cx: &mut StepContext<Self>) {
         match call {
             AllocationCall::MakeDirectories(_) => {
                 let error = PrepareError::Disk {
@@ -147,57 +139,57 @@ impl Allocation {
                     path: self.config.plan.socket_place.path(),
                     reason: format!("the file system gave {lost}; look after its disk"),
                 };
-                self.made(attempt, &Err(error), effects);
+                self.made(attempt, &Err(error), cx);
             }
             AllocationCall::FindSocket | AllocationCall::Ask(_) => {
-                self.question_lost(attempt, lost, moment, effects);
+                self.question_lost(attempt, lost, cx);
             }
             AllocationCall::Register(_) | AllocationCall::Deregister(_) => {
-                self.registry_failed(attempt, format!("the registry gave {lost}"), moment, effects);
+                self.registry_failed(attempt, format!("the registry gave {lost}"), cx);
             }
-            AllocationCall::AskHealth => self.round_over(attempt, moment, effects),
-            AllocationCall::AwaitRetired => self.retire_lost(attempt, lost, effects),
+            AllocationCall::AskHealth => self.round_over(attempt, cx),
+            AllocationCall::AwaitRetired => self.retire_lost(attempt, lost, cx),
             AllocationCall::RemoveDirectory => {
                 let path = self.config.plan.socket_place.path();
                 let left = format!("{} was left: the file system gave {lost}", path.display());
-                self.removed(attempt, &[left], effects);
+                self.removed(attempt, &[left], cx);
             }
         }
     }
 
-    fn elapsed(&mut self, moment: Moment, timer: AllocationTimer, effects: &mut Effects<Self>) {
+    fn elapsed(&mut self, timer: AllocationTimer, cx: &mut StepContext<Self>) {
         match timer {
-            AllocationTimer::Look => self.look(moment, effects),
-            AllocationTimer::HealthTimeout => self.out_of_time(moment, effects),
+            AllocationTimer::Look => self.look(cx),
+            AllocationTimer::HealthTimeout => self.out_of_time(cx),
             AllocationTimer::Registry => {
                 self.sign_in.is_pausing = false;
-                self.reconcile(effects);
+                self.reconcile(cx);
             }
-            AllocationTimer::Round => self.begin_round(effects),
-            AllocationTimer::Retire => self.retire(effects),
-            AllocationTimer::StopDeadline => self.stop_deadline_passed(effects),
+            AllocationTimer::Round => self.begin_round(cx),
+            AllocationTimer::Retire => self.retire(cx),
+            AllocationTimer::StopDeadline => self.stop_deadline_passed(cx),
         }
     }
 
     // === Preparing (A1) ===
 
-    fn make_ready(&mut self, id: AskId, listener: Listener, effects: &mut Effects<Self>) {
+    fn make_ready(&mut self, id: AskId, listener: Listener, cx: &mut StepContext<Self>) {
         if !self.is_in_service() {
             let stopping = PrepareError::Stopping { allocation: self.config.spec.allocation.clone() };
-            effects.reply(id, AllocationAnswer::MakeReady(Err(stopping)));
+            cx.reply(id, AllocationAnswer::MakeReady(Err(stopping)));
             return;
         }
         if !matches!(self.phase, Phase::Prepared) {
-            self.end_of_task("the task is about to be started again".to_owned(), effects);
+            self.end_of_task("the task is about to be started again".to_owned(), cx);
         }
         let deadline = self.config.options.directory_deadline;
-        let attempt = self.call(AllocationCall::MakeDirectories(listener), deadline, effects);
+        let attempt = self.call(AllocationCall::MakeDirectories(listener), deadline, cx);
         let mut askers = self.preparing.take().map(|before| before.askers).unwrap_or_default();
         askers.push(id);
         self.preparing = Some(Preparing { attempt, askers });
     }
 
-    fn made(&mut self, attempt: Attempt, made: &Result<(), PrepareError>, effects: &mut Effects<Self>) {
+    fn made(&mut self, attempt: Attempt, made: &Result<(), PrepareError>, cx: &mut StepContext<Self>) {
         let Some(preparing) = self.preparing.take_if(|preparing| preparing.attempt == attempt) else {
             return;
         };
@@ -206,34 +198,34 @@ impl Allocation {
             Ok(()) => "prepared".to_owned(),
             Err(error) => error.to_string(),
         };
-        answer_all(preparing.askers, &context, effects);
+        answer_all(preparing.askers, &context, cx);
     }
 
-    pub(super) fn refuse_preparing(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn refuse_preparing(&mut self, cx: &mut StepContext<Self>) {
         let Some(preparing) = self.preparing.take() else { return };
         let stopping = PrepareError::Stopping { allocation: self.config.spec.allocation.clone() };
-        answer_all(preparing.askers, &Err(stopping), effects);
+        answer_all(preparing.askers, &Err(stopping), cx);
     }
 
     // === Shared by the parts ===
 
     /// The task does not run: ends its phase, and deregisters it.
-    fn end_of_task(&mut self, event: String, effects: &mut Effects<Self>) {
-        self.enter(Phase::Prepared, event, effects);
+    fn end_of_task(&mut self, event: String, cx: &mut StepContext<Self>) {
+        self.enter(Phase::Prepared, event, cx);
         self.health = Health::Gone;
-        self.want(Desired::Out, effects);
+        self.want(Desired::Out, cx);
     }
 
-    pub(super) fn enter(&mut self, phase: Phase, event: impl Into<String>, effects: &mut Effects<Self>) {
+    pub(super) fn enter(&mut self, phase: Phase, event: impl Into<String>, cx: &mut StepContext<Self>) {
         match self.phase {
             Phase::Waiting(_) => {
-                effects.cancel_timer(AllocationTimer::Look);
-                effects.cancel_timer(AllocationTimer::HealthTimeout);
+                cx.cancel_timer(AllocationTimer::Look);
+                cx.cancel_timer(AllocationTimer::HealthTimeout);
             }
-            Phase::Registered(_) => effects.cancel_timer(AllocationTimer::Round),
+            Phase::Registered(_) => cx.cancel_timer(AllocationTimer::Round),
             Phase::Stopping(_) => {
-                effects.cancel_timer(AllocationTimer::Retire);
-                effects.cancel_timer(AllocationTimer::StopDeadline);
+                cx.cancel_timer(AllocationTimer::Retire);
+                cx.cancel_timer(AllocationTimer::StopDeadline);
             }
             Phase::Prepared | Phase::Registering | Phase::AwaitingRestart | Phase::Ended => {}
         }
@@ -257,11 +249,11 @@ impl Allocation {
         &mut self,
         call: AllocationCall,
         deadline: Duration,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) -> Attempt {
         self.attempts = self.attempts.next();
         let key = CallKey { generation: self.start, attempt: self.attempts };
-        effects.call(key, deadline, call);
+        cx.call(key, deadline, call);
         self.attempts
     }
 
@@ -307,19 +299,19 @@ impl Allocation {
     }
 
     /// Publishes the changes of this step: the status first, then events, then the end.
-    fn tell(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    fn tell(&mut self, cx: &mut StepContext<Self>) {
         let phase = self.phase.shown();
         if self.told.as_ref().is_none_or(|told| told.phase != phase) {
-            self.since = moment.now;
+            self.since = cx.now();
         }
         let status = self.status();
         if self.told.as_ref().map(AllocationStatus::says) != Some(status.says()) {
             self.told = Some(status.clone());
-            effects.publish(AllocationNews::Changed(status));
+            cx.publish(AllocationNews::Changed(status));
         }
-        std::mem::take(&mut self.news).into_iter().for_each(|news| effects.publish(news));
+        std::mem::take(&mut self.news).into_iter().for_each(|news| cx.publish(news));
         if matches!(self.phase, Phase::Ended) {
-            effects.stop();
+            cx.stop();
         }
     }
 }
@@ -327,9 +319,9 @@ impl Allocation {
 fn answer_all(
     askers: Vec<AskId>,
     answer: &Result<TaskContext, PrepareError>,
-    effects: &mut Effects<Allocation>,
+    cx: &mut StepContext<Allocation>,
 ) {
     for id in askers {
-        effects.reply(id, AllocationAnswer::MakeReady(answer.clone()));
+        cx.reply(id, AllocationAnswer::MakeReady(answer.clone()));
     }
 }

@@ -16,7 +16,7 @@ use super::state::*;
 use crate::AskError;
 use crate::csi::{Answer, CallError, Cause, Denial, Fault, Problem, Readiness, Rpc, SocketFile, Step};
 use crate::instances::AwaitRetiredError;
-use crate::kernel::{AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, StopMode};
+use crate::kernel::{AskId, CallKey, CallLost, Effect, Ending, Input, Machine, StepContext, StopMode};
 use crate::registry::{Deregistered, RegisterError, Registered};
 use crate::stage::{number, play_all};
 use crate::vocabulary::*;
@@ -59,10 +59,9 @@ impl Stage {
     fn step(&mut self, input: Input<Allocation>, told: &mut String) {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
-            let mut effects = Effects::default();
-            let moment = self.moment();
-            self.machine.as_mut().expect("a workload comes first").step(moment, &input, &mut effects);
-            for effect in effects.drain() {
+            let mut cx = StepContext::new(self.moment());
+            self.machine.as_mut().expect("a workload comes first").step(&input, &mut cx);
+            for effect in cx.drain() {
                 inputs.extend(self.perform(effect, told));
             }
         }

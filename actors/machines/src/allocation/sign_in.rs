@@ -9,9 +9,9 @@ use super::state::{
     Allocation, AllocationCall, AllocationTimer, Desired, Phase, SignIn, Stage, Standing, Stopping, Watch,
 };
 use crate::AskError;
-use crate::kernel::Effects;
+use crate::kernel::StepContext;
 use crate::registry::{Deregister, Deregistered, LeaveCause, Register};
-use crate::vocabulary::{Attempt, BackoffState, Identity, Moment};
+use crate::vocabulary::{Attempt, BackoffState, Identity};
 
 impl Default for SignIn {
     fn default() -> Self {
@@ -39,18 +39,18 @@ impl SignIn {
 
 impl Allocation {
     /// Changes the desired state, and reconciles.
-    pub(super) fn want(&mut self, desired: Desired, effects: &mut Effects<Self>) {
+    pub(super) fn want(&mut self, desired: Desired, cx: &mut StepContext<Self>) {
         self.sign_in.desired = desired;
         self.sign_in.trouble = None;
         self.sign_in.pauses.reset();
         self.sign_in.is_pausing = false;
-        effects.cancel_timer(AllocationTimer::Registry);
-        self.reconcile(effects);
-        self.desired_reached(effects);
+        cx.cancel_timer(AllocationTimer::Registry);
+        self.reconcile(cx);
+        self.desired_reached(cx);
     }
 
     /// Sends the next message to the registry, if one is needed and none is pending.
-    pub(super) fn reconcile(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn reconcile(&mut self, cx: &mut StepContext<Self>) {
         if self.sign_in.is_settled() || self.sign_in.is_pausing || self.sign_in.under_way.is_some() {
             return;
         }
@@ -71,7 +71,7 @@ impl Allocation {
             }),
         };
         let deadline = self.config.options.registry_deadline;
-        let attempt = self.call(call, deadline, effects);
+        let attempt = self.call(call, deadline, cx);
         self.sign_in.under_way = Some((attempt, self.sign_in.desired.clone()));
         self.sign_in.standing = Standing::Unknown;
     }
@@ -92,13 +92,12 @@ impl Allocation {
         &mut self,
         attempt: Attempt,
         outcome: &RegisterOutcome,
-        moment: Moment,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         match outcome {
-            Ok(Ok(_)) => self.registry_answered(attempt, false, effects),
-            Ok(Err(refusal)) => self.registry_failed(attempt, refusal.to_string(), moment, effects),
-            Err(error) => self.registry_failed(attempt, error.to_string(), moment, effects),
+            Ok(Ok(_)) => self.registry_answered(attempt, false, cx),
+            Ok(Err(refusal)) => self.registry_failed(attempt, refusal.to_string(), cx),
+            Err(error) => self.registry_failed(attempt, error.to_string(), cx),
         }
     }
 
@@ -106,17 +105,16 @@ impl Allocation {
         &mut self,
         attempt: Attempt,
         outcome: &Result<Deregistered, AskError>,
-        moment: Moment,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         match outcome {
-            Ok(Deregistered::Removed(_)) => self.registry_answered(attempt, true, effects),
-            Ok(Deregistered::NotRegistered) => self.registry_answered(attempt, false, effects),
-            Err(error) => self.registry_failed(attempt, error.to_string(), moment, effects),
+            Ok(Deregistered::Removed(_)) => self.registry_answered(attempt, true, cx),
+            Ok(Deregistered::NotRegistered) => self.registry_answered(attempt, false, cx),
+            Err(error) => self.registry_failed(attempt, error.to_string(), cx),
         }
     }
 
-    fn registry_answered(&mut self, attempt: Attempt, is_removed: bool, effects: &mut Effects<Self>) {
+    fn registry_answered(&mut self, attempt: Attempt, is_removed: bool, cx: &mut StepContext<Self>) {
         let under_way = &mut self.sign_in.under_way;
         let Some((_, done)) = under_way.take_if(|(current, _)| *current == attempt) else { return };
         self.sign_in.standing = match done {
@@ -128,26 +126,20 @@ impl Allocation {
         if let (true, Phase::Stopping(stopping)) = (is_removed, &mut self.phase) {
             stopping.report.deregistered = true;
         }
-        self.reconcile(effects);
-        self.desired_reached(effects);
+        self.reconcile(cx);
+        self.desired_reached(cx);
     }
 
     /// It is unknown whether the message took effect: it is retried after a pause.
-    pub(super) fn registry_failed(
-        &mut self,
-        attempt: Attempt,
-        error: String,
-        moment: Moment,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn registry_failed(&mut self, attempt: Attempt, error: String, cx: &mut StepContext<Self>) {
         let under_way = &mut self.sign_in.under_way;
         let Some((_, tried)) = under_way.take_if(|(current, _)| *current == attempt) else { return };
         if tried != self.sign_in.desired {
-            self.reconcile(effects);
+            self.reconcile(cx);
             return;
         }
-        let pause = self.sign_in.pauses.failed(&self.config.options.registry_pauses, moment);
-        effects.start_timer(AllocationTimer::Registry, moment.now + pause);
+        let pause = self.sign_in.pauses.failed(&self.config.options.registry_pauses, cx.moment());
+        cx.start_timer(AllocationTimer::Registry, cx.now() + pause);
         self.sign_in.is_pausing = true;
         if matches!(self.phase, Phase::Registering) {
             self.last_event = format!("not registered yet, trying again: {error}");
@@ -156,29 +148,29 @@ impl Allocation {
     }
 
     /// What it waited for may be over: a pending pause ends. What is under way comes back, and is asked for again soon if it failed.
-    pub(super) fn try_registry_now(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn try_registry_now(&mut self, cx: &mut StepContext<Self>) {
         self.sign_in.pauses.reset();
         if std::mem::take(&mut self.sign_in.is_pausing) {
-            effects.cancel_timer(AllocationTimer::Registry);
-            self.reconcile(effects);
+            cx.cancel_timer(AllocationTimer::Registry);
+            self.reconcile(cx);
         }
     }
 
-    fn desired_reached(&mut self, effects: &mut Effects<Self>) {
+    fn desired_reached(&mut self, cx: &mut StepContext<Self>) {
         if !self.sign_in.is_settled() {
             return;
         }
         match (&self.phase, &self.sign_in.standing) {
             (Phase::Registering, Standing::In(identity)) => {
                 let event = format!("registered as {} {}", identity.provider, identity.version);
-                self.enter(Phase::Registered(Watch::default()), event.trim(), effects);
-                self.begin_round(effects);
+                self.enter(Phase::Registered(Watch::default()), event.trim(), cx);
+                self.begin_round(cx);
             }
             (Phase::Stopping(Stopping { stage: Stage::Deregistering, .. }), Standing::Out) => {
-                self.retire(effects);
+                self.retire(cx);
             }
             (Phase::Stopping(Stopping { stage: Stage::Owing, .. }), Standing::Out) => {
-                self.enter(Phase::Ended, "stopped", effects);
+                self.enter(Phase::Ended, "stopped", cx);
             }
             // Nothing waits for the registry.
             (

@@ -11,55 +11,50 @@ use super::state::{
 };
 use crate::AskError;
 use crate::instances::AwaitRetiredError;
-use crate::kernel::{AskId, CallLost, Effects};
-use crate::vocabulary::{Attempt, Health, Moment};
+use crate::kernel::{AskId, CallLost, StepContext};
+use crate::vocabulary::{Attempt, Health};
 
 /// The pause before a retry with actors that were too busy to answer.
 const RETIRE_PAUSE: Duration = Duration::from_millis(100);
 
 impl Allocation {
-    pub(super) fn begin_stopping(
-        &mut self,
-        asker: Option<AskId>,
-        moment: Moment,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn begin_stopping(&mut self, asker: Option<AskId>, cx: &mut StepContext<Self>) {
         if let Phase::Stopping(stopping) = &mut self.phase {
             match (asker, stopping.stage) {
                 (Some(id), Stage::Owing) => {
-                    effects.reply(id, AllocationAnswer::SignOff(stopping.report.clone()));
+                    cx.reply(id, AllocationAnswer::SignOff(stopping.report.clone()));
                 }
                 (asker, _) => stopping.askers.extend(asker),
             }
             return;
         }
-        self.refuse_preparing(effects);
+        self.refuse_preparing(cx);
         let report = AllocationStopped { deregistered: false, remarks: Vec::new() };
         let askers = asker.into_iter().collect();
         let stopping = Stopping { askers, stage: Stage::Deregistering, report, is_last: false };
-        self.enter(Phase::Stopping(stopping), "stopping; deregistering first", effects);
+        self.enter(Phase::Stopping(stopping), "stopping; deregistering first", cx);
         let deadline = self.config.options.stop_deadline;
-        effects.start_timer(AllocationTimer::StopDeadline, moment.now + deadline);
-        self.want(Desired::Out, effects);
+        cx.start_timer(AllocationTimer::StopDeadline, cx.now() + deadline);
+        self.want(Desired::Out, cx);
     }
 
     /// The host itself stops: no deregistration is owed any more, since its next start drops unconfirmed registrations (R8).
-    pub(super) fn stop_with_host(&mut self, moment: Moment, effects: &mut Effects<Self>) {
-        self.begin_stopping(None, moment, effects);
+    pub(super) fn stop_with_host(&mut self, cx: &mut StepContext<Self>) {
+        self.begin_stopping(None, cx);
         if let Phase::Stopping(stopping) = &mut self.phase {
             stopping.is_last = true;
         }
         if self.stage() == Some(Stage::Owing) {
-            self.enter(Phase::Ended, "stopped", effects);
+            self.enter(Phase::Ended, "stopped", cx);
         }
     }
 
     /// Waits until no instance talks to the plugin any more.
-    pub(super) fn retire(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn retire(&mut self, cx: &mut StepContext<Self>) {
         let deadline = self.config.options.retire_deadline;
         match self.phase {
             Phase::Stopping(Stopping { stage: Stage::Deregistering | Stage::Retiring { .. }, .. }) => {
-                let attempt = self.call(AllocationCall::AwaitRetired, deadline, effects);
+                let attempt = self.call(AllocationCall::AwaitRetired, deadline, cx);
                 self.set_stage(Stage::Retiring { attempt });
             }
             // That stage is over.
@@ -91,59 +86,53 @@ impl Allocation {
         }
     }
 
-    pub(super) fn retired(
-        &mut self,
-        attempt: Attempt,
-        retired: &RetiredOutcome,
-        moment: Moment,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn retired(&mut self, attempt: Attempt, retired: &RetiredOutcome, cx: &mut StepContext<Self>) {
         if self.stage() != Some(Stage::Retiring { attempt }) {
             return;
         }
         match retired {
             // Without instances there are no calls.
-            Ok(Ok(())) | Err(AskError::NotRunning { .. }) => self.remove_directory(effects),
+            Ok(Ok(())) | Err(AskError::NotRunning { .. }) => self.remove_directory(cx),
             Ok(Err(AwaitRetiredError::TooMany { .. }))
             | Err(AskError::Busy { .. } | AskError::NotDurable { .. }) => {
-                effects.start_timer(AllocationTimer::Retire, moment.now + RETIRE_PAUSE);
+                cx.start_timer(AllocationTimer::Retire, cx.now() + RETIRE_PAUSE);
             }
             Ok(Err(error @ AwaitRetiredError::StillServing { .. })) => {
                 self.remark(error.to_string());
-                self.remove_directory(effects);
+                self.remove_directory(cx);
             }
             Err(error @ AskError::Crashed { .. }) => {
                 self.remark(format!("whether calls were in flight is not known: {error}"));
-                self.remove_directory(effects);
+                self.remove_directory(cx);
             }
         }
     }
 
-    pub(super) fn retire_lost(&mut self, attempt: Attempt, lost: &CallLost, effects: &mut Effects<Self>) {
+    pub(super) fn retire_lost(&mut self, attempt: Attempt, lost: &CallLost, cx: &mut StepContext<Self>) {
         if self.stage() == Some(Stage::Retiring { attempt }) {
             self.remark(format!("calls in flight to the plugin did not end in time: {lost}"));
-            self.remove_directory(effects);
+            self.remove_directory(cx);
         }
     }
 
-    fn remove_directory(&mut self, effects: &mut Effects<Self>) {
+    fn remove_directory(&mut self, cx: &mut StepContext<Self>) {
         let deadline = self.config.options.directory_deadline;
-        let attempt = self.call(AllocationCall::RemoveDirectory, deadline, effects);
+        let attempt = self.call(AllocationCall::RemoveDirectory, deadline, cx);
         self.set_stage(Stage::Removing { attempt });
     }
 
     /// The stop timeout: continues without the pending step.
-    pub(super) fn stop_deadline_passed(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn stop_deadline_passed(&mut self, cx: &mut StepContext<Self>) {
         let deadline = self.config.options.stop_deadline;
         match self.stage() {
             Some(Stage::Deregistering) => {
                 let trouble = self.sign_in.trouble.clone().unwrap_or_else(|| "no answer yet".to_owned());
                 self.remark(format!("could not be deregistered within {deadline:?}: {trouble}"));
-                self.remove_directory(effects);
+                self.remove_directory(cx);
             }
             Some(Stage::Retiring { .. }) => {
                 self.remark(format!("calls in flight to the plugin did not end within {deadline:?}"));
-                self.remove_directory(effects);
+                self.remove_directory(cx);
             }
             // The removal has its own deadline, an owed deregistration has none; other phases have no stop to time out.
             Some(Stage::Removing { .. } | Stage::Owing) | None => {}
@@ -156,7 +145,7 @@ impl Allocation {
         }
     }
 
-    pub(super) fn removed(&mut self, attempt: Attempt, left: &[String], effects: &mut Effects<Self>) {
+    pub(super) fn removed(&mut self, attempt: Attempt, left: &[String], cx: &mut StepContext<Self>) {
         let Phase::Stopping(stopping) = &mut self.phase else { return };
         if stopping.stage != (Stage::Removing { attempt }) {
             return;
@@ -164,11 +153,11 @@ impl Allocation {
         stopping.report.remarks.extend_from_slice(left);
         let (report, is_last) = (stopping.report.clone(), stopping.is_last);
         for id in std::mem::take(&mut stopping.askers) {
-            effects.reply(id, AllocationAnswer::SignOff(report.clone()));
+            cx.reply(id, AllocationAnswer::SignOff(report.clone()));
         }
         self.health = Health::Gone;
         if is_last || self.sign_in.standing == Standing::Out {
-            self.enter(Phase::Ended, "stopped", effects);
+            self.enter(Phase::Ended, "stopped", cx);
         } else {
             self.last_event = "stopped, but for its registration; trying to deregister it".to_owned();
             self.set_stage(Stage::Owing);

@@ -10,7 +10,7 @@ use super::state::{
     Allocation, AllocationCall, AllocationTimer, Desired, Event, PendingCall, Phase, Waiting,
 };
 use crate::csi::{Answer, CallError, Cause, Class, Readiness, Rpc, SocketFile, Step};
-use crate::kernel::{CallLost, Effects};
+use crate::kernel::{CallLost, StepContext};
 use crate::vocabulary::{Attempt, Health, Identity, Moment};
 
 /// Why there is no ready answer yet.
@@ -26,20 +26,20 @@ impl Setback {
 }
 
 impl Allocation {
-    pub(super) fn begin_waiting(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn begin_waiting(&mut self, cx: &mut StepContext<Self>) {
         self.start = self.start.next();
         let event = self.awaits_socket();
-        self.enter(Phase::Waiting(Waiting::default()), event, effects);
-        self.since = moment.now;
+        self.enter(Phase::Waiting(Waiting::default()), event, cx);
+        self.since = cx.now();
         // A supervisor that resumes the work of another one does not publish the same health twice.
         let is_taken_up = self.told.is_none() && self.config.health == Health::Healthy;
         self.health = if is_taken_up { Health::Healthy } else { Health::Starting };
         if matches!(self.sign_in.desired, Desired::In(_)) {
-            self.want(Desired::Out, effects);
+            self.want(Desired::Out, cx);
         }
         let timeout = self.config.spec.health_timeout;
-        effects.start_timer(AllocationTimer::HealthTimeout, moment.now + timeout);
-        self.look(moment, effects);
+        cx.start_timer(AllocationTimer::HealthTimeout, cx.now() + timeout);
+        self.look(cx);
     }
 
     fn awaits_socket(&self) -> String {
@@ -47,14 +47,14 @@ impl Allocation {
     }
 
     /// Checks for the socket.
-    pub(super) fn look(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn look(&mut self, cx: &mut StepContext<Self>) {
         let deadline = self.config.options.directory_deadline;
-        self.start_call(AllocationCall::FindSocket, None, deadline, moment, effects);
+        self.start_call(AllocationCall::FindSocket, None, deadline, cx);
     }
 
-    fn ask(&mut self, rpc: Rpc, moment: Moment, effects: &mut Effects<Self>) {
+    fn ask(&mut self, rpc: Rpc, cx: &mut StepContext<Self>) {
         let deadline = self.question_deadline();
-        self.start_call(AllocationCall::Ask(rpc), Some(rpc), deadline, moment, effects);
+        self.start_call(AllocationCall::Ask(rpc), Some(rpc), deadline, cx);
     }
 
     /// The sum of both timeouts of a request and a margin, so that they expire first and give the precise error (LOG-05).
@@ -67,16 +67,15 @@ impl Allocation {
         call: AllocationCall,
         rpc: Option<Rpc>,
         deadline: Duration,
-        moment: Moment,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         // No other phase waits for the socket.
         if !matches!(self.phase, Phase::Waiting(_)) {
             return;
         }
-        let attempt = self.call(call, deadline, effects);
+        let attempt = self.call(call, deadline, cx);
         if let Phase::Waiting(waiting) = &mut self.phase {
-            waiting.under_way = Some(PendingCall { attempt, began: moment.now, rpc });
+            waiting.under_way = Some(PendingCall { attempt, began: cx.now(), rpc });
         }
     }
 
@@ -91,30 +90,29 @@ impl Allocation {
         &mut self,
         attempt: Attempt,
         found: &Result<SocketFile, Cause>,
-        moment: Moment,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Some((waiting, _)) = self.take_pending(attempt) else { return };
         match found {
             Ok(file) => {
                 if waiting.file != Some(*file) {
-                    waiting.meet(*file, moment);
+                    waiting.meet(*file, cx.moment());
                     self.last_event = "a socket is there; asking the plugin whether it is ready".to_owned();
                 }
-                self.probe_or_rest(moment, effects);
+                self.probe_or_rest(cx);
             }
             Err(cause) => {
                 let socket = self.config.plan.context.socket.clone();
                 let error = CallError::new(Step::Dial, socket, Duration::ZERO, cause.clone());
-                self.setback(&Setback::of(&error), moment, effects);
+                self.setback(&Setback::of(&error), cx);
             }
         }
     }
 
-    fn probe_or_rest(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    fn probe_or_rest(&mut self, cx: &mut StepContext<Self>) {
         match &self.phase {
-            Phase::Waiting(waiting) if moment.now < waiting.probe_after => self.rest(moment, effects),
-            Phase::Waiting(_) => self.ask(Rpc::Probe, moment, effects),
+            Phase::Waiting(waiting) if cx.now() < waiting.probe_after => self.rest(cx),
+            Phase::Waiting(_) => self.ask(Rpc::Probe, cx),
             // No other phase waits.
             Phase::Prepared
             | Phase::Registering
@@ -125,11 +123,11 @@ impl Allocation {
         }
     }
 
-    fn rest(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    fn rest(&mut self, cx: &mut StepContext<Self>) {
         let policy = self.config.options.look_pauses;
         if let Phase::Waiting(waiting) = &mut self.phase {
-            let pause = waiting.looks.failed(&policy, moment);
-            effects.start_timer(AllocationTimer::Look, moment.now + pause);
+            let pause = waiting.looks.failed(&policy, cx.moment());
+            cx.start_timer(AllocationTimer::Look, cx.now() + pause);
         }
     }
 
@@ -138,19 +136,18 @@ impl Allocation {
         &mut self,
         attempt: Attempt,
         answer: &Result<Answer, CallError>,
-        moment: Moment,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         match self.take_pending(attempt) {
-            Some(_) => self.heard(answer, moment, effects),
-            None => self.probe_seen(attempt, answer, moment, effects),
+            Some(_) => self.heard(answer, cx),
+            None => self.probe_seen(attempt, answer, cx),
         }
     }
 
-    fn heard(&mut self, answer: &Result<Answer, CallError>, moment: Moment, effects: &mut Effects<Self>) {
+    fn heard(&mut self, answer: &Result<Answer, CallError>, cx: &mut StepContext<Self>) {
         let setback = match answer {
-            Ok(Answer::Probe(Readiness::Ready)) => return self.ask(Rpc::PluginInfo, moment, effects),
-            Ok(Answer::PluginInfo(identity)) => return self.ready(identity.clone(), effects),
+            Ok(Answer::Probe(Readiness::Ready)) => return self.ask(Rpc::PluginInfo, cx),
+            Ok(Answer::PluginInfo(identity)) => return self.ready(identity.clone(), cx),
             Ok(Answer::Probe(Readiness::NotReady)) => Setback {
                 class: Class::Unclear,
                 cause: "the plugin answers that it is not ready yet".to_owned(),
@@ -160,27 +157,21 @@ impl Allocation {
             }
             Err(error) => Setback::of(error),
         };
-        self.setback(&setback, moment, effects);
+        self.setback(&setback, cx);
     }
 
-    pub(super) fn question_lost(
-        &mut self,
-        attempt: Attempt,
-        lost: &CallLost,
-        moment: Moment,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn question_lost(&mut self, attempt: Attempt, lost: &CallLost, cx: &mut StepContext<Self>) {
         match self.take_pending(attempt) {
             Some((_, pending_call)) => {
                 let setback = Setback { class: Class::Unclear, cause: format!("{pending_call} gave {lost}") };
-                self.setback(&setback, moment, effects);
+                self.setback(&setback, cx);
             }
-            None => self.round_over(attempt, moment, effects),
+            None => self.round_over(attempt, cx),
         }
     }
 
     /// Not ready yet (normal): records the cause and retries. Only a lasting permission error is final at once (SEC-03).
-    fn setback(&mut self, setback: &Setback, moment: Moment, effects: &mut Effects<Self>) {
+    fn setback(&mut self, setback: &Setback, cx: &mut StepContext<Self>) {
         let options = self.config.options;
         let event = if setback.class == Class::Absent {
             self.awaits_socket()
@@ -199,12 +190,12 @@ impl Allocation {
             // A refused connection costs the plugin nothing.
             Class::Refused => {}
             Class::Denied => match waiting.denied_since {
-                Some(since) if moment.now.since(since) >= options.denial_timeout => {
-                    return self.refuse_socket(setback.cause.clone(), effects);
+                Some(since) if cx.now().since(since) >= options.denial_timeout => {
+                    return self.refuse_socket(setback.cause.clone(), cx);
                 }
                 Some(_) => {}
                 None => {
-                    waiting.denied_since = Some(moment.now);
+                    waiting.denied_since = Some(cx.now());
                     waiting.looks.reset();
                 }
             },
@@ -216,36 +207,36 @@ impl Allocation {
             | Class::Disconnected
             | Class::Unimplemented
             | Class::Fault => {
-                waiting.probe_after = moment.now + waiting.probes.failed(&options.probe_pauses, moment);
+                waiting.probe_after = cx.now() + waiting.probes.failed(&options.probe_pauses, cx.moment());
             }
         }
-        self.rest(moment, effects);
+        self.rest(cx);
     }
 
     /// Neither waiting nor a restart helps; an operator must change owner or mode.
-    fn refuse_socket(&mut self, cause: String, effects: &mut Effects<Self>) {
-        self.give_up(&cause, effects);
+    fn refuse_socket(&mut self, cause: String, cx: &mut StepContext<Self>) {
+        self.give_up(&cause, cx);
         self.event(Event { kind: TaskEventKind::SocketRefused, message: cause });
     }
 
     /// The health timeout: reports the cause, and asks the host once to restart the task (A2, HLT-02).
-    pub(super) fn out_of_time(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn out_of_time(&mut self, cx: &mut StepContext<Self>) {
         let Phase::Waiting(waiting) = &self.phase else { return };
-        let reason = waiting.verdict(self.config.spec.health_timeout, moment);
-        self.give_up(&reason, effects);
+        let reason = waiting.verdict(self.config.spec.health_timeout, cx.moment());
+        self.give_up(&reason, cx);
         self.event(Event { kind: TaskEventKind::NotReadyInTime, message: reason.clone() });
         self.news.push(AllocationNews::RestartRequested { reason });
     }
 
-    fn give_up(&mut self, reason: &str, effects: &mut Effects<Self>) {
-        self.enter(Phase::AwaitingRestart, reason, effects);
+    fn give_up(&mut self, reason: &str, cx: &mut StepContext<Self>) {
+        self.enter(Phase::AwaitingRestart, reason, cx);
         self.health = Health::Unhealthy { reason: reason.to_owned() };
     }
 
-    fn ready(&mut self, identity: Identity, effects: &mut Effects<Self>) {
+    fn ready(&mut self, identity: Identity, cx: &mut StepContext<Self>) {
         let event = format!("{} {} is ready; registering it", identity.provider, identity.version);
-        self.enter(Phase::Registering, event.trim(), effects);
-        self.want(Desired::In(identity), effects);
+        self.enter(Phase::Registering, event.trim(), cx);
+        self.want(Desired::In(identity), cx);
     }
 }
 

@@ -8,53 +8,53 @@ use super::messages::{AllocationNews, RestartWhen};
 use super::state::{Allocation, AllocationCall, AllocationTimer, Phase, Standing, Watch};
 use crate::AskError;
 use crate::csi::{Answer, CallError, Readiness, Rpc};
-use crate::kernel::Effects;
+use crate::kernel::StepContext;
 use crate::vocabulary::{Attempt, Health, Moment};
 
 impl Allocation {
-    fn next_round(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    fn next_round(&mut self, cx: &mut StepContext<Self>) {
         let Phase::Registered(watch) = &mut self.phase else { return };
         if watch.has_news {
-            return self.begin_round(effects);
+            return self.begin_round(cx);
         }
         let options = &self.config.options;
         // The result is known soon, or was asked for in vain.
         let pause = if watch.owes_question || self.health == Health::Starting {
-            watch.looks.failed(&options.probe_pauses, moment)
+            watch.looks.failed(&options.probe_pauses, cx.moment())
         } else {
-            let round = moment.spread(options.round, options.round_jitter_percent);
+            let round = cx.moment().spread(options.round, options.round_jitter_percent);
             // What is said when the time is up is what is found then.
             match (self.config.spec.restart_when, watch.unhealthy_since) {
-                (RestartWhen::UnhealthyFor(time), Some(since)) if moment.now < since + time => {
-                    round.min((since + time).since(moment.now))
+                (RestartWhen::UnhealthyFor(time), Some(since)) if cx.now() < since + time => {
+                    round.min((since + time).since(cx.now()))
                 }
                 (RestartWhen::Never | RestartWhen::UnhealthyFor(_), _) => round,
             }
         };
-        effects.start_timer(AllocationTimer::Round, moment.now + pause);
+        cx.start_timer(AllocationTimer::Round, cx.now() + pause);
     }
 
-    pub(super) fn begin_round(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn begin_round(&mut self, cx: &mut StepContext<Self>) {
         // Only registered plugins have rounds.
         if let Phase::Registered(watch) = &mut self.phase {
             watch.owes_question |= std::mem::take(&mut watch.has_news);
             let deadline = self.config.options.registry_deadline;
-            self.watch(AllocationCall::AskHealth, deadline, effects);
+            self.watch(AllocationCall::AskHealth, deadline, cx);
         }
     }
 
     /// Its instance knows something new. A round that is pending may have been asked before that.
-    pub(super) fn look_now(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn look_now(&mut self, cx: &mut StepContext<Self>) {
         let Phase::Registered(watch) = &mut self.phase else { return };
         watch.has_news = true;
         if watch.under_way.is_none() {
-            effects.cancel_timer(AllocationTimer::Round);
-            self.begin_round(effects);
+            cx.cancel_timer(AllocationTimer::Round);
+            self.begin_round(cx);
         }
     }
 
-    fn watch(&mut self, call: AllocationCall, deadline: std::time::Duration, effects: &mut Effects<Self>) {
-        let attempt = self.call(call, deadline, effects);
+    fn watch(&mut self, call: AllocationCall, deadline: std::time::Duration, cx: &mut StepContext<Self>) {
+        let attempt = self.call(call, deadline, cx);
         if let Phase::Registered(watch) = &mut self.phase {
             watch.under_way = Some(attempt);
         }
@@ -78,8 +78,7 @@ impl Allocation {
         &mut self,
         attempt: Attempt,
         seen: &Result<Vec<Health>, AskError>,
-        moment: Moment,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         if !self.is_of_round(attempt) {
             return;
@@ -87,14 +86,14 @@ impl Allocation {
         match seen {
             Ok(seen) if seen.iter().all(|health| *health == Health::Gone) => {
                 let deadline = self.question_deadline();
-                self.watch(AllocationCall::Ask(Rpc::Probe), deadline, effects);
+                self.watch(AllocationCall::Ask(Rpc::Probe), deadline, cx);
             }
             Ok(seen) => {
-                self.conclude(&worst(seen), moment);
-                self.next_round(moment, effects);
+                self.conclude(&worst(seen), cx.moment());
+                self.next_round(cx);
             }
             // If the query fails, an instance may still exist: the health is unknown and not published.
-            Err(_) => self.next_round(moment, effects),
+            Err(_) => self.next_round(cx),
         }
     }
 
@@ -102,8 +101,7 @@ impl Allocation {
         &mut self,
         attempt: Attempt,
         answer: &Result<Answer, CallError>,
-        moment: Moment,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         if !self.is_of_round(attempt) {
             return;
@@ -116,14 +114,14 @@ impl Allocation {
             Ok(other) => Some(format!("{} was answered unasked", other.rpc())),
             Err(error) => Some(error.to_string()),
         };
-        self.conclude(&reason.map_or(Health::Healthy, |reason| Health::Unhealthy { reason }), moment);
-        self.next_round(moment, effects);
+        self.conclude(&reason.map_or(Health::Healthy, |reason| Health::Unhealthy { reason }), cx.moment());
+        self.next_round(cx);
     }
 
     /// A round without a result says nothing about the plugin.
-    pub(super) fn round_over(&mut self, attempt: Attempt, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn round_over(&mut self, attempt: Attempt, cx: &mut StepContext<Self>) {
         if self.is_of_round(attempt) {
-            self.next_round(moment, effects);
+            self.next_round(cx);
         }
     }
 

@@ -12,7 +12,7 @@ use super::state::{
     AllocationsOutcome, AllocationsTimer, Entry, Order, Supervisor,
 };
 use crate::allocation::{AllocationNews, AllocationStatus};
-use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, Vitals};
+use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, StepContext, Vitals};
 use crate::vocabulary::{AllocationId, Attempt, Generation, Moment, Timestamp};
 
 /// The deadline of one wait for endings; then it is repeated.
@@ -39,22 +39,20 @@ impl Machine for Allocations {
         Self { options: options.clone(), entries, last_life, ending: None, waiting_stops: BTreeMap::new() }
     }
 
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
-            Input::Resumed => self.resumed(effects),
-            Input::Asked { id, asked_at, ask } => self.asked((*asked_at, *id), ask, moment, effects),
+            Input::Resumed => self.resumed(cx),
+            Input::Asked { id, asked_at, ask } => self.asked((*asked_at, *id), ask, cx),
             Input::Returned { key, call, outcome } => {
-                self.returned(key.attempt, call, outcome, moment, effects);
+                self.returned(key.attempt, call, outcome, cx);
             }
-            Input::Elapsed(AllocationsTimer::Restart(allocation)) => self.restart(allocation, effects),
-            Input::Elapsed(AllocationsTimer::ReportWait(allocation)) => {
-                self.report_wait_over(allocation, effects)
-            }
-            Input::Elapsed(AllocationsTimer::StopDeadline) => self.stop_deadline_passed(effects),
-            Input::StopRequested(mode) => self.end_all(*mode, moment, effects),
+            Input::Elapsed(AllocationsTimer::Restart(allocation)) => self.restart(allocation, cx),
+            Input::Elapsed(AllocationsTimer::ReportWait(allocation)) => self.report_wait_over(allocation, cx),
+            Input::Elapsed(AllocationsTimer::StopDeadline) => self.stop_deadline_passed(cx),
+            Input::StopRequested(mode) => self.end_all(*mode, cx),
         }
         if self.ending.is_some() && self.entries.is_empty() {
-            effects.stop();
+            cx.stop();
         }
     }
 
@@ -65,48 +63,42 @@ impl Machine for Allocations {
 
 impl Allocations {
     /// Recovers after its own crash: living supervisors continue, the others are restarted.
-    fn resumed(&mut self, effects: &mut Effects<Self>) {
-        await_endings(effects);
+    fn resumed(&mut self, cx: &mut StepContext<Self>) {
+        await_endings(cx);
         for (allocation, entry) in &self.entries {
             let life = entry.record.life;
             let config = Box::new(entry.birth(&self.options));
-            make(life, AllocationsCall::Start { life, config }, effects);
-            make(life, AllocationsCall::Look { allocation: allocation.clone(), life }, effects);
+            make(life, AllocationsCall::Start { life, config }, cx);
+            make(life, AllocationsCall::Look { allocation: allocation.clone(), life }, cx);
         }
     }
 
-    fn asked(
-        &mut self,
-        said: (Timestamp, AskId),
-        ask: &AllocationsAsk,
-        moment: Moment,
-        effects: &mut Effects<Self>,
-    ) {
+    fn asked(&mut self, said: (Timestamp, AskId), ask: &AllocationsAsk, cx: &mut StepContext<Self>) {
         let (_, id) = said;
         match ask {
             AllocationsAsk::PrepareAllocation(PrepareAllocation { spec }) => {
-                self.prepare(said, spec, Order::Prepare, moment, effects);
+                self.prepare(said, spec, Order::Prepare, cx);
             }
             AllocationsAsk::AdoptAllocation(AdoptAllocation { spec }) => {
-                self.prepare(said, spec, Order::Adopt, moment, effects);
+                self.prepare(said, spec, Order::Adopt, cx);
             }
             AllocationsAsk::TaskStarted(TaskStarted { allocation }) => {
-                self.pass_on(allocation, said, Order::Start, effects);
+                self.pass_on(allocation, said, Order::Start, cx);
             }
             AllocationsAsk::TaskExited(TaskExited { allocation, how }) => {
-                self.pass_on(allocation, said, Order::Exit(how.clone()), effects);
-                self.stop_at_once(allocation, moment, effects);
+                self.pass_on(allocation, said, Order::Exit(how.clone()), cx);
+                self.stop_at_once(allocation, cx);
             }
-            AllocationsAsk::StopAllocation(asked) => self.stop(said, asked, moment, effects),
+            AllocationsAsk::StopAllocation(asked) => self.stop(said, asked, cx),
             AllocationsAsk::ListAllocations(_) => {
-                effects.reply(id, AllocationsAnswer::ListAllocations(self.list()));
+                cx.reply(id, AllocationsAnswer::ListAllocations(self.list()));
             }
             AllocationsAsk::DescribeAllocations(_) => {
-                make(Attempt::default(), AllocationsCall::Describe(id), effects);
+                make(Attempt::default(), AllocationsCall::Describe(id), cx);
             }
             AllocationsAsk::AllocationReported(reported) => {
-                self.reported(reported, moment, effects);
-                effects.reply(id, AllocationsAnswer::AllocationReported(()));
+                self.reported(reported, cx);
+                cx.reply(id, AllocationsAnswer::AllocationReported(()));
             }
         }
     }
@@ -118,14 +110,13 @@ impl Allocations {
         life: Attempt,
         call: &AllocationsCall,
         outcome: &Result<AllocationsOutcome, CallLost>,
-        moment: Moment,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         match call {
             AllocationsCall::AwaitEndings => {
-                await_endings(effects);
+                await_endings(cx);
                 if let Ok(AllocationsOutcome::Ended(ended)) = outcome {
-                    ended.iter().for_each(|ended| self.supervisor_ended(ended, moment, effects));
+                    ended.iter().for_each(|ended| self.supervisor_ended(ended, cx));
                 }
             }
             AllocationsCall::Describe(id) => {
@@ -134,15 +125,15 @@ impl Allocations {
                     Ok(_) | Err(_) => None,
                 };
                 let described = self.describe(vitals);
-                effects.reply(*id, AllocationsAnswer::DescribeAllocations(described));
+                cx.reply(*id, AllocationsAnswer::DescribeAllocations(described));
             }
             AllocationsCall::Tell { allocation, ask, .. } if self.is_current(allocation, life) => {
                 match outcome {
                     Ok(AllocationsOutcome::Told(answer)) => {
-                        self.told(allocation, *ask, answer, moment, effects);
+                        self.told(allocation, *ask, answer, cx);
                     }
                     // It is stuck, since all its own limits have expired: its successor receives the order again.
-                    Ok(_) | Err(_) => self.kill(allocation, effects),
+                    Ok(_) | Err(_) => self.kill(allocation, cx),
                 }
             }
             // A status of an earlier life is stale.
@@ -150,10 +141,10 @@ impl Allocations {
                 if let Ok(AllocationsOutcome::Seen(Ok(status))) = outcome {
                     let news = AllocationNews::Changed(status.clone());
                     let allocation = allocation.clone();
-                    self.reported(&AllocationReported { allocation, life, news }, moment, effects);
+                    self.reported(&AllocationReported { allocation, life, news }, cx);
                 }
             }
-            AllocationsCall::AwaitUnused { id, .. } => self.unused_answered(*id, outcome, moment, effects),
+            AllocationsCall::AwaitUnused { id, .. } => self.unused_answered(*id, outcome, cx),
             // These calls have no result, or belong to an earlier life.
             AllocationsCall::Tell { .. }
             | AllocationsCall::Start { .. }
@@ -166,14 +157,14 @@ impl Allocations {
         self.entries.get(allocation).is_some_and(|entry| entry.record.life == life)
     }
 
-    fn reported(&mut self, reported: &AllocationReported, moment: Moment, effects: &mut Effects<Self>) {
+    fn reported(&mut self, reported: &AllocationReported, cx: &mut StepContext<Self>) {
         let AllocationReported { allocation, life, news } = reported;
         let Some(entry) = self.entries.get_mut(allocation) else { return };
         if entry.record.life != *life {
             return;
         }
-        entry.note_registered(news, effects);
-        effects.publish(match news {
+        entry.note_registered(news, cx);
+        cx.publish(match news {
             AllocationNews::Changed(status) => {
                 entry.status = status.clone();
                 AllocationsNews::Changed(status.clone())
@@ -185,7 +176,7 @@ impl Allocations {
                 reason: reason.clone(),
             },
         });
-        self.stop_unneeded(moment, effects);
+        self.stop_unneeded(cx);
     }
 
     // === Queries ===
@@ -208,12 +199,12 @@ impl Allocations {
     }
 }
 
-fn await_endings(effects: &mut Effects<Allocations>) {
-    effects.call(CallKey::default(), ENDINGS_DEADLINE, AllocationsCall::AwaitEndings);
+fn await_endings(cx: &mut StepContext<Allocations>) {
+    cx.call(CallKey::default(), ENDINGS_DEADLINE, AllocationsCall::AwaitEndings);
 }
 
 /// Makes a call with a short deadline.
-pub(super) fn make(life: Attempt, call: AllocationsCall, effects: &mut Effects<Allocations>) {
+pub(super) fn make(life: Attempt, call: AllocationsCall, cx: &mut StepContext<Allocations>) {
     let key = CallKey { generation: Generation::default(), attempt: life };
-    effects.call(key, AT_ONCE_DEADLINE, call);
+    cx.call(key, AT_ONCE_DEADLINE, call);
 }

@@ -13,7 +13,7 @@ use super::state::{
     Order, Record, Supervisor, SupervisorEnded,
 };
 use crate::allocation::{AllocationConfig, Task};
-use crate::kernel::{AskId, Effects, Ending, StopMode};
+use crate::kernel::{AskId, Ending, StepContext, StopMode};
 use crate::vocabulary::{AllocationId, BackoffState, Health, Moment, RestartHistory};
 
 /// The timeout for the report of a supervisor that has ended.
@@ -82,57 +82,52 @@ impl Entry {
 impl Allocations {
     /// Starts a supervisor, and sends it all pending orders. It takes a preparation for the next start of the task, so a
     /// start that followed one is sent again, too.
-    pub(super) fn start(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
+    pub(super) fn start(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
         self.last_life = self.last_life.next();
         entry.record.life = self.last_life;
         entry.supervisor = Supervisor::Running;
-        effects.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
+        cx.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
         let life = entry.record.life;
         let config = Box::new(entry.birth(&self.options));
-        make(life, AllocationsCall::Start { life, config }, effects);
+        make(life, AllocationsCall::Start { life, config }, cx);
         let start_again = entry.is_started_before_prepared().then_some((NO_ASKER, Order::Start));
         let waiting: Vec<(AskId, Order)> = entry.orders.iter().cloned().chain(start_again).collect();
-        waiting.into_iter().for_each(|(id, order)| self.tell(allocation, id, order, effects));
+        waiting.into_iter().for_each(|(id, order)| self.tell(allocation, id, order, cx));
     }
 
     /// Starts a supervisor that was given up, with a full restart budget.
-    pub(super) fn revive(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
+    pub(super) fn revive(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         if let Some(entry) = self.entries.get_mut(allocation) {
             entry.restarts = RestartHistory::default();
             entry.pauses.reset();
         }
-        self.start(allocation, effects);
+        self.start(allocation, cx);
     }
 
-    pub(super) fn restart(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
+    pub(super) fn restart(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         let is_pausing =
             self.entries.get(allocation).is_some_and(|entry| entry.supervisor == Supervisor::Pausing);
         if is_pausing {
-            self.start(allocation, effects);
+            self.start(allocation, cx);
         }
     }
 
-    pub(super) fn end(&mut self, allocation: &AllocationId, mode: StopMode, effects: &mut Effects<Self>) {
+    pub(super) fn end(&mut self, allocation: &AllocationId, mode: StopMode, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get(allocation) else { return };
         let life = entry.record.life;
-        make(life, AllocationsCall::End { allocation: allocation.clone(), life, mode }, effects);
+        make(life, AllocationsCall::End { allocation: allocation.clone(), life, mode }, cx);
     }
 
-    pub(super) fn kill(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
+    pub(super) fn kill(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get(allocation) else { return };
         let life = entry.record.life;
-        make(life, AllocationsCall::Kill { allocation: allocation.clone(), life }, effects);
+        make(life, AllocationsCall::Kill { allocation: allocation.clone(), life }, cx);
     }
 
     // === Endings ===
 
-    pub(super) fn supervisor_ended(
-        &mut self,
-        ended: &SupervisorEnded,
-        moment: Moment,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn supervisor_ended(&mut self, ended: &SupervisorEnded, cx: &mut StepContext<Self>) {
         let SupervisorEnded { allocation, life, ending } = ended;
         let is_ending = self.ending.is_some();
         let Some(entry) = self.entries.get_mut(allocation) else { return };
@@ -150,65 +145,48 @@ impl Allocations {
         };
         if is_expected {
             entry.supervisor = Supervisor::Ended;
-            self.conclude(allocation, moment, effects);
+            self.conclude(allocation, cx);
         } else {
-            self.crashed(allocation, ending, moment, effects);
+            self.crashed(allocation, ending, cx);
         }
     }
 
-    fn crashed(
-        &mut self,
-        allocation: &AllocationId,
-        ending: &Ending,
-        moment: Moment,
-        effects: &mut Effects<Self>,
-    ) {
+    fn crashed(&mut self, allocation: &AllocationId, ending: &Ending, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
         entry.crashes += 1;
-        if entry.restarts.charge(&self.options.restart_budget, moment.now) {
-            let pause = entry.pauses.failed(&self.options.restart_pauses, moment);
+        if entry.restarts.charge(&self.options.restart_budget, cx.now()) {
+            let pause = entry.pauses.failed(&self.options.restart_pauses, cx.moment());
             entry.supervisor = Supervisor::Pausing;
-            effects.start_timer(AllocationsTimer::Restart(allocation.clone()), moment.now + pause);
+            cx.start_timer(AllocationsTimer::Restart(allocation.clone()), cx.now() + pause);
             return;
         }
         let reason = format!("its supervisor ended too often; the last time {ending}");
         entry.supervisor = Supervisor::GivenUp(reason.clone());
         entry.status.health = Health::Unhealthy { reason: reason.clone() };
         entry.status.last_event.clone_from(&reason);
-        effects.publish(AllocationsNews::Changed(entry.status.clone()));
-        self.answer_in_its_place(allocation, &reason, moment, effects);
+        cx.publish(AllocationsNews::Changed(entry.status.clone()));
+        self.answer_in_its_place(allocation, &reason, cx);
     }
 
-    fn answer_in_its_place(
-        &mut self,
-        allocation: &AllocationId,
-        reason: &str,
-        moment: Moment,
-        effects: &mut Effects<Self>,
-    ) {
+    fn answer_in_its_place(&mut self, allocation: &AllocationId, reason: &str, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
         if let Leaving::Stopping(report) = &mut entry.leaving {
             let remarks = vec![format!("{reason}; nothing was put away")];
             report.get_or_insert(AllocationStopped { deregistered: false, remarks });
             entry.supervisor = Supervisor::Ended;
-            self.conclude(allocation, moment, effects);
+            self.conclude(allocation, cx);
             return;
         }
         for (id, order) in std::mem::take(&mut entry.orders) {
             let (allocation, reason) = (allocation.clone(), reason.to_owned());
-            refuse(id, &order, PrepareError::Failed { allocation, reason }, effects);
+            refuse(id, &order, PrepareError::Failed { allocation, reason }, cx);
             // The next supervisor gets it in its configuration.
-            noted(id, &order, effects);
+            noted(id, &order, cx);
         }
     }
 
     /// Removes an allocation when its supervisor has ended and all its reports have arrived.
-    pub(super) fn conclude(
-        &mut self,
-        allocation: &AllocationId,
-        moment: Moment,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn conclude(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get(allocation) else { return };
         if entry.supervisor != Supervisor::Ended {
             return;
@@ -216,26 +194,21 @@ impl Allocations {
         let is_asked_for = entry.orders.iter().any(|(_, order)| *order == Order::Stop);
         if is_asked_for && entry.leaving == Leaving::Stopping(None) {
             // Its report is pending, or it was requested too late.
-            self.await_report(allocation, moment, effects);
+            self.await_report(allocation, cx);
             return;
         }
-        self.let_go(allocation, effects);
+        self.let_go(allocation, cx);
     }
 
     /// Waits briefly for the missing report and ending of a supervisor.
-    pub(super) fn await_report(
-        &self,
-        allocation: &AllocationId,
-        moment: Moment,
-        effects: &mut Effects<Self>,
-    ) {
-        effects.start_timer(AllocationsTimer::ReportWait(allocation.clone()), moment.now + REPORT_WAIT);
+    pub(super) fn await_report(&self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
+        cx.start_timer(AllocationsTimer::ReportWait(allocation.clone()), cx.now() + REPORT_WAIT);
     }
 
-    pub(super) fn report_wait_over(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
+    pub(super) fn report_wait_over(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
         match (&entry.supervisor, &entry.leaving) {
-            (Supervisor::Ended, _) => self.let_go(allocation, effects),
+            (Supervisor::Ended, _) => self.let_go(allocation, cx),
             // It has cleaned up and continues only for the deregistration that it owes.
             (
                 Supervisor::Running | Supervisor::Pausing | Supervisor::GivenUp(_),
@@ -244,7 +217,7 @@ impl Allocations {
                 entry.orders.retain(|(id, order)| {
                     let is_stop = *order == Order::Stop;
                     if is_stop {
-                        effects.reply(*id, AllocationsAnswer::StopAllocation(Ok(report.clone())));
+                        cx.reply(*id, AllocationsAnswer::StopAllocation(Ok(report.clone())));
                     }
                     !is_stop
                 });
@@ -256,70 +229,64 @@ impl Allocations {
         }
     }
 
-    fn let_go(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
+    fn let_go(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.remove(allocation) else { return };
-        effects.cancel_timer(AllocationsTimer::ReportWait(allocation.clone()));
-        effects.cancel_timer(AllocationsTimer::Restart(allocation.clone()));
+        cx.cancel_timer(AllocationsTimer::ReportWait(allocation.clone()));
+        cx.cancel_timer(AllocationsTimer::Restart(allocation.clone()));
         // The owner that is started after a detached one takes over what this one leaves in place.
         if self.ending != Some(StopMode::Detach) || matches!(entry.leaving, Leaving::Refused(..)) {
-            effects.persist(AllocationsChange::Forget(allocation.clone()));
+            cx.persist(AllocationsChange::Forget(allocation.clone()));
         }
         if self.ending != Some(StopMode::Detach) {
-            effects.publish(AllocationsNews::Gone(allocation.clone()));
+            cx.publish(AllocationsNews::Gone(allocation.clone()));
         }
-        answer_goodbye(allocation, entry, effects);
+        answer_goodbye(allocation, entry, cx);
     }
 
     // === The end of the host ===
 
     /// Ends all supervisors concurrently, in bounded time (S3).
-    pub(super) fn end_all(&mut self, mode: StopMode, moment: Moment, effects: &mut Effects<Self>) {
-        self.end_waiting_stops(mode, moment, effects);
+    pub(super) fn end_all(&mut self, mode: StopMode, cx: &mut StepContext<Self>) {
+        self.end_waiting_stops(mode, cx);
         self.ending = Some(mode);
         let timeout = self.options.shutdown_deadline();
-        effects.start_timer(AllocationsTimer::StopDeadline, moment.now + timeout);
+        cx.start_timer(AllocationsTimer::StopDeadline, cx.now() + timeout);
         let all: Vec<AllocationId> = self.entries.keys().cloned().collect();
         for allocation in all {
-            self.end_one(&allocation, mode, moment, effects);
+            self.end_one(&allocation, mode, cx);
         }
     }
 
-    fn end_one(
-        &mut self,
-        allocation: &AllocationId,
-        mode: StopMode,
-        moment: Moment,
-        effects: &mut Effects<Self>,
-    ) {
+    fn end_one(&mut self, allocation: &AllocationId, mode: StopMode, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
         if mode == StopMode::Stop {
             if entry.leaving == Leaving::No {
                 entry.leaving = Leaving::Stopping(None);
             }
             entry.record.task = Task::Leaving;
-            effects.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
+            cx.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
         }
         match (&entry.supervisor, mode) {
-            (Supervisor::Running, _) => self.end(allocation, mode, effects),
+            (Supervisor::Running, _) => self.end(allocation, mode, cx),
             // Started in the leaving state, it cleans up and ends.
-            (Supervisor::Pausing, StopMode::Stop) => self.start(allocation, effects),
+            (Supervisor::Pausing, StopMode::Stop) => self.start(allocation, cx),
             (Supervisor::Pausing, StopMode::Detach) | (Supervisor::GivenUp(_) | Supervisor::Ended, _) => {
                 entry.supervisor = Supervisor::Ended;
-                self.conclude(allocation, moment, effects);
+                self.conclude(allocation, cx);
             }
         }
     }
 
-    pub(super) fn stop_deadline_passed(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn stop_deadline_passed(&mut self, cx: &mut StepContext<Self>) {
         let all: Vec<AllocationId> = self.entries.keys().cloned().collect();
-        all.iter().for_each(|allocation| self.kill(allocation, effects));
+        all.iter().for_each(|allocation| self.kill(allocation, cx));
     }
 }
 
-fn answer_goodbye(allocation: &AllocationId, entry: Entry, effects: &mut Effects<Allocations>) {
+fn answer_goodbye(allocation: &AllocationId, entry: Entry, cx: &mut StepContext<Allocations>) {
     let report = match entry.leaving {
         Leaving::Refused(id, order, error) => {
-            refuse(id, &order, error, effects);
+            refuse(id, &order, error, cx);
             None
         }
         Leaving::Stopping(report) => Some(report.unwrap_or_else(|| AllocationStopped {
@@ -330,11 +297,11 @@ fn answer_goodbye(allocation: &AllocationId, entry: Entry, effects: &mut Effects
     };
     let unknown = || UnknownAllocation { allocation: allocation.clone() };
     for (id, order) in entry.orders {
-        refuse(id, &order, PrepareError::Stopping { allocation: allocation.clone() }, effects);
-        noted(id, &order, effects);
+        refuse(id, &order, PrepareError::Stopping { allocation: allocation.clone() }, cx);
+        noted(id, &order, cx);
         if order == Order::Stop {
             let stopped = report.clone().ok_or_else(|| unknown().into());
-            effects.reply(id, AllocationsAnswer::StopAllocation(stopped));
+            cx.reply(id, AllocationsAnswer::StopAllocation(stopped));
         }
     }
 }

@@ -8,8 +8,8 @@ use super::state::{
 };
 use crate::AskError;
 use crate::allocation::{AllocationSpec, Plan, Task};
-use crate::kernel::{AskId, CallKey, Effects, StopMode};
-use crate::vocabulary::{AllocationId, Attempt, Generation, Moment, Timestamp};
+use crate::kernel::{AskId, CallKey, StepContext, StopMode};
+use crate::vocabulary::{AllocationId, Attempt, Generation, Timestamp};
 
 /// The asker of an order that is repeated after its answer, or that nothing waits for. The shell counts from one.
 pub(super) const NO_ASKER: AskId = AskId::new(0);
@@ -22,20 +22,19 @@ impl Allocations {
         said: (Timestamp, AskId),
         spec: &AllocationSpec,
         order: Order,
-        moment: Moment,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let allocation = spec.allocation.clone();
         let admitted = match self.entries.get(&allocation) {
             Some(entry) => self.check_known(entry, spec),
-            None => self.admit(spec, moment, effects).inspect_err(|error| {
+            None => self.admit(spec, cx).inspect_err(|error| {
                 let (allocation, reason) = (allocation.clone(), error.to_string());
-                effects.publish(AllocationsNews::Refused { allocation, reason });
+                cx.publish(AllocationsNews::Refused { allocation, reason });
             }),
         };
         match admitted {
-            Ok(()) => self.give(&allocation, said, order, effects),
-            Err(error) => refuse(said.1, &order, error, effects),
+            Ok(()) => self.give(&allocation, said, order, cx),
+            Err(error) => refuse(said.1, &order, error, cx),
         }
     }
 
@@ -55,12 +54,7 @@ impl Allocations {
         Ok(())
     }
 
-    fn admit(
-        &mut self,
-        spec: &AllocationSpec,
-        moment: Moment,
-        effects: &mut Effects<Self>,
-    ) -> Result<(), PrepareError> {
+    fn admit(&mut self, spec: &AllocationSpec, cx: &mut StepContext<Self>) -> Result<(), PrepareError> {
         if self.ending.is_some() {
             return Err(PrepareError::Stopping { allocation: spec.allocation.clone() });
         }
@@ -79,8 +73,8 @@ impl Allocations {
             is_registered: false,
         };
         let allocation = record.spec.allocation.clone();
-        self.entries.insert(allocation.clone(), Entry::new(record, moment));
-        self.start(&allocation, effects);
+        self.entries.insert(allocation.clone(), Entry::new(record, cx.moment()));
+        self.start(&allocation, cx);
         Ok(())
     }
 
@@ -91,20 +85,20 @@ impl Allocations {
         allocation: &AllocationId,
         said: (Timestamp, AskId),
         order: Order,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let is_known =
             self.entries.get(allocation).is_some_and(|entry| !matches!(entry.leaving, Leaving::Refused(..)));
         if is_known {
-            self.give(allocation, said, order, effects);
+            self.give(allocation, said, order, cx);
             return;
         }
         let (_, id) = said;
         let unknown = UnknownAllocation { allocation: allocation.clone() };
         match order {
-            Order::Start => effects.reply(id, AllocationsAnswer::TaskStarted(Err(unknown))),
-            Order::Exit(_) => effects.reply(id, AllocationsAnswer::TaskExited(Err(unknown))),
-            Order::Stop => effects.reply(id, AllocationsAnswer::StopAllocation(Err(unknown.into()))),
+            Order::Start => cx.reply(id, AllocationsAnswer::TaskStarted(Err(unknown))),
+            Order::Exit(_) => cx.reply(id, AllocationsAnswer::TaskExited(Err(unknown))),
+            Order::Stop => cx.reply(id, AllocationsAnswer::StopAllocation(Err(unknown.into()))),
             // These create the allocation, so it has an entry.
             Order::Prepare | Order::Adopt => {}
         }
@@ -117,7 +111,7 @@ impl Allocations {
         allocation: &AllocationId,
         said: (Timestamp, AskId),
         order: Order,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
         let is_again = order != Order::Stop && said <= entry.record.said;
@@ -125,7 +119,7 @@ impl Allocations {
         if task != entry.record.task {
             (entry.record.task, entry.record.said) = (task, said);
             entry.record.is_registered = false;
-            effects.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
+            cx.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
         }
         if order == Order::Stop && entry.leaving == Leaving::No {
             entry.leaving = Leaving::Stopping(None);
@@ -136,14 +130,14 @@ impl Allocations {
             Supervisor::Running => {
                 // It takes a preparation for the next start of the task, which has happened already.
                 let is_started = is_again && task == Task::Running && order.prepares();
-                self.tell(allocation, id, order, effects);
+                self.tell(allocation, id, order, cx);
                 if is_started {
-                    self.tell(allocation, NO_ASKER, Order::Start, effects);
+                    self.tell(allocation, NO_ASKER, Order::Start, cx);
                 }
             }
             // A new supervisor gets all pending orders when it is started; one that has ended needs none.
             Supervisor::Pausing | Supervisor::Ended => {}
-            Supervisor::GivenUp(_) => self.revive(allocation, effects),
+            Supervisor::GivenUp(_) => self.revive(allocation, cx),
         }
     }
 
@@ -152,7 +146,7 @@ impl Allocations {
         allocation: &AllocationId,
         ask: AskId,
         order: Order,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Some(entry) = self.entries.get(allocation) else { return };
         // If the task runs while its preparation is repeated, it was started after that: the listener may be the task.
@@ -161,7 +155,7 @@ impl Allocations {
         let life = entry.record.life;
         let key = CallKey { generation: Generation::default(), attempt: life };
         let call = AllocationsCall::Tell { allocation: allocation.clone(), life, ask, order };
-        effects.call(key, self.options.order_deadline(), call);
+        cx.call(key, self.options.order_deadline(), call);
     }
 
     pub(super) fn told(
@@ -169,8 +163,7 @@ impl Allocations {
         allocation: &AllocationId,
         ask: AskId,
         answer: &Result<OrderAnswer, AskError>,
-        moment: Moment,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
         // Its supervisor crashed; the next one gets the order again.
@@ -179,33 +172,33 @@ impl Allocations {
             // A stopping supervisor refuses it for that reason, and cleans up before it ends.
             OrderAnswer::Prepared(Err(error)) if entry.is_hopeless(ask) => {
                 let Some(order) = entry.take_order(ask) else { return };
-                self.turn_away(allocation, (ask, order), error.clone(), moment, effects);
+                self.turn_away(allocation, (ask, order), error.clone(), cx);
             }
             OrderAnswer::Prepared(prepared) => {
                 let Some(order) = entry.take_order(ask) else { return };
                 if prepared.is_ok() && !entry.record.is_prepared {
                     entry.record.is_prepared = true;
-                    effects.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
+                    cx.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
                 }
                 match prepared {
                     Ok(context) if order == Order::Adopt => {
-                        effects.reply(ask, AllocationsAnswer::AdoptAllocation(Ok(context.clone())));
+                        cx.reply(ask, AllocationsAnswer::AdoptAllocation(Ok(context.clone())));
                     }
                     Ok(context) => {
-                        effects.reply(ask, AllocationsAnswer::PrepareAllocation(Ok(context.clone())));
+                        cx.reply(ask, AllocationsAnswer::PrepareAllocation(Ok(context.clone())));
                     }
-                    Err(error) => refuse(ask, &order, error.clone(), effects),
+                    Err(error) => refuse(ask, &order, error.clone(), cx),
                 }
             }
             OrderAnswer::Noted => {
                 let Some(order) = entry.take_order(ask) else { return };
-                noted(ask, &order, effects);
+                noted(ask, &order, cx);
             }
             // The callers, if any, are answered when the supervisor has ended: soon, or late if it owes a deregistration.
             OrderAnswer::Stopped(report) => {
                 entry.leaving = Leaving::Stopping(Some(report.clone()));
-                self.await_report(allocation, moment, effects);
-                self.conclude(allocation, moment, effects);
+                self.await_report(allocation, cx);
+                self.conclude(allocation, cx);
             }
         }
     }
@@ -219,29 +212,28 @@ impl Allocations {
         allocation: &AllocationId,
         (id, order): (AskId, Order),
         error: PrepareError,
-        moment: Moment,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
         let is_running = entry.supervisor == Supervisor::Running;
         if entry.record.task != Task::NotStarted {
-            refuse(id, &order, error, effects);
+            refuse(id, &order, error, cx);
             entry.leaving = Leaving::Stopping(None);
             entry.record.task = Task::Leaving;
-            effects.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
+            cx.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
             // Otherwise its successor gets that in its configuration.
             if is_running {
-                self.tell(allocation, NO_ASKER, Order::Stop, effects);
+                self.tell(allocation, NO_ASKER, Order::Stop, cx);
             }
             return;
         }
         entry.leaving = Leaving::Refused(id, order, error);
         if is_running {
-            self.end(allocation, StopMode::Detach, effects);
+            self.end(allocation, StopMode::Detach, cx);
         } else {
             // It crashed after this answer, and no successor is needed.
             entry.supervisor = Supervisor::Ended;
-            self.conclude(allocation, moment, effects);
+            self.conclude(allocation, cx);
         }
     }
 }
@@ -271,19 +263,19 @@ fn difference(known: &AllocationSpec, given: &AllocationSpec) -> Option<&'static
     fields.into_iter().find_map(|(field, differs)| differs.then_some(field))
 }
 
-pub(super) fn refuse(id: AskId, order: &Order, error: PrepareError, effects: &mut Effects<Allocations>) {
+pub(super) fn refuse(id: AskId, order: &Order, error: PrepareError, cx: &mut StepContext<Allocations>) {
     match order {
-        Order::Prepare => effects.reply(id, AllocationsAnswer::PrepareAllocation(Err(error))),
-        Order::Adopt => effects.reply(id, AllocationsAnswer::AdoptAllocation(Err(error))),
+        Order::Prepare => cx.reply(id, AllocationsAnswer::PrepareAllocation(Err(error))),
+        Order::Adopt => cx.reply(id, AllocationsAnswer::AdoptAllocation(Err(error))),
         // Only preparing can be refused.
         Order::Start | Order::Exit(_) | Order::Stop => {}
     }
 }
 
-pub(super) fn noted(id: AskId, order: &Order, effects: &mut Effects<Allocations>) {
+pub(super) fn noted(id: AskId, order: &Order, cx: &mut StepContext<Allocations>) {
     match order {
-        Order::Start => effects.reply(id, AllocationsAnswer::TaskStarted(Ok(()))),
-        Order::Exit(_) => effects.reply(id, AllocationsAnswer::TaskExited(Ok(()))),
+        Order::Start => cx.reply(id, AllocationsAnswer::TaskStarted(Ok(()))),
+        Order::Exit(_) => cx.reply(id, AllocationsAnswer::TaskExited(Ok(()))),
         // These have other answers.
         Order::Prepare | Order::Adopt | Order::Stop => {}
     }

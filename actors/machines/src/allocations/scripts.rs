@@ -14,7 +14,7 @@ use super::messages::*;
 use super::state::*;
 use crate::AskError;
 use crate::allocation::{AllocationNews, Layout};
-use crate::kernel::{AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, StopMode};
+use crate::kernel::{AskId, CallKey, CallLost, Effect, Ending, Input, Machine, StepContext, StopMode};
 use crate::stage::{number, play_all};
 use crate::vocabulary::*;
 use crate::volume::VolumeKey;
@@ -55,9 +55,9 @@ impl Stage {
     }
 
     fn step(&mut self, input: &Input<Allocations>, told: &mut String) {
-        let mut effects = Effects::default();
-        self.machine.step(Moment { now: self.now, random: 0 }, input, &mut effects);
-        let effects: Vec<_> = effects.drain().collect();
+        let mut cx = StepContext::new(Moment { now: self.now, random: 0 });
+        self.machine.step(input, &mut cx);
+        let effects: Vec<_> = cx.drain().collect();
         effects.into_iter().for_each(|effect| self.perform(effect, told));
     }
 

@@ -9,8 +9,8 @@ use super::state::{
     Allocations, AllocationsCall, AllocationsChange, AllocationsOutcome, Entry, Leaving, Order,
 };
 use crate::allocation::{AllocationNews, AllocationPhase, Task};
-use crate::kernel::{AskId, CallKey, CallLost, Effects, StopMode};
-use crate::vocabulary::{AllocationId, Health, Moment, Timestamp};
+use crate::kernel::{AskId, CallKey, CallLost, StepContext, StopMode};
+use crate::vocabulary::{AllocationId, Health, Timestamp};
 use crate::volumes::{AwaitUnused, AwaitUnusedError};
 
 /// How much longer than its own timeout the wait for the volumes may take.
@@ -24,21 +24,20 @@ impl Allocations {
         &mut self,
         (asked_at, id): (Timestamp, AskId),
         asked: &StopAllocation,
-        moment: Moment,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let StopAllocation { allocation, even_if_used } = asked;
         let serving = self.entries.get(allocation).filter(|entry| !even_if_used && self.is_needed(entry));
         let Some(entry) = serving else {
-            self.stop_at_once(allocation, moment, effects);
-            return self.pass_on(allocation, (asked_at, id), Order::Stop, effects);
+            self.stop_at_once(allocation, cx);
+            return self.pass_on(allocation, (asked_at, id), Order::Stop, cx);
         };
         // A repetition after a crash of the owner has waited already.
-        let left = (asked_at + self.options.unused_within).since(moment.now);
+        let left = (asked_at + self.options.unused_within).since(cx.now());
         let within = left.max(UNUSED_WITHIN_MIN);
         let asked = AwaitUnused { plugin: entry.record.spec.plugin.clone(), within };
         self.waiting_stops.insert(id, allocation.clone());
-        effects.call(CallKey::default(), within + ANSWER_MARGIN, AllocationsCall::AwaitUnused { id, asked });
+        cx.call(CallKey::default(), within + ANSWER_MARGIN, AllocationsCall::AwaitUnused { id, asked });
     }
 
     /// Whether volumes may depend on this allocation: it was registered, and no other one carries on for it.
@@ -61,15 +60,14 @@ impl Allocations {
         &mut self,
         id: AskId,
         outcome: &Result<AllocationsOutcome, CallLost>,
-        moment: Moment,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         // It went on without the answer.
         let Some(allocation) = self.waiting_stops.remove(&id) else { return };
         let is_needed = self.entries.get(&allocation).is_some_and(|entry| self.is_needed(entry));
         match refusal(&allocation, outcome).filter(|_| is_needed) {
-            Some(error) => effects.reply(id, AllocationsAnswer::StopAllocation(Err(error))),
-            None => self.pass_on(&allocation, (moment.now, id), Order::Stop, effects),
+            Some(error) => cx.reply(id, AllocationsAnswer::StopAllocation(Err(error))),
+            None => self.pass_on(&allocation, (cx.now(), id), Order::Stop, cx),
         }
     }
 
@@ -79,41 +77,36 @@ impl Allocations {
     }
 
     /// Stops an allocation without waiting any longer: its task has ended by itself, or it is stopped even if its plugin is used.
-    pub(super) fn stop_at_once(
-        &mut self,
-        allocation: &AllocationId,
-        moment: Moment,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn stop_at_once(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         let waiting = self.waiting_stops.iter().filter(|(_, of)| *of == allocation);
         let ids: Vec<AskId> = waiting.map(|(id, _)| *id).collect();
         for id in ids {
             self.waiting_stops.remove(&id);
-            self.pass_on(allocation, (moment.now, id), Order::Stop, effects);
+            self.pass_on(allocation, (cx.now(), id), Order::Stop, cx);
         }
     }
 
     /// Stops without waiting any longer what volumes do not depend on any more: another allocation carries on for the plugin.
-    pub(super) fn stop_unneeded(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn stop_unneeded(&mut self, cx: &mut StepContext<Self>) {
         let is_needed = |allocation: &&AllocationId| {
             self.entries.get(*allocation).is_some_and(|entry| self.is_needed(entry))
         };
         let unneeded: BTreeSet<AllocationId> =
             self.waiting_stops.values().filter(|allocation| !is_needed(allocation)).cloned().collect();
         for allocation in unneeded {
-            self.stop_at_once(&allocation, moment, effects);
+            self.stop_at_once(&allocation, cx);
         }
     }
 
     /// The host ends: whatever waits is stopped now, or left in place.
-    pub(super) fn end_waiting_stops(&mut self, mode: StopMode, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn end_waiting_stops(&mut self, mode: StopMode, cx: &mut StepContext<Self>) {
         for (id, allocation) in std::mem::take(&mut self.waiting_stops) {
             match mode {
-                StopMode::Stop => self.pass_on(&allocation, (moment.now, id), Order::Stop, effects),
+                StopMode::Stop => self.pass_on(&allocation, (cx.now(), id), Order::Stop, cx),
                 StopMode::Detach => {
                     let reason = "the host detaches from it".to_owned();
                     let error = StopAllocationError::Unclear { allocation, reason };
-                    effects.reply(id, AllocationsAnswer::StopAllocation(Err(error)));
+                    cx.reply(id, AllocationsAnswer::StopAllocation(Err(error)));
                 }
             }
         }
@@ -122,13 +115,13 @@ impl Allocations {
 
 impl Entry {
     /// Remembers over a crash of the owner that volumes may depend on it.
-    pub(super) fn note_registered(&mut self, news: &AllocationNews, effects: &mut Effects<Allocations>) {
+    pub(super) fn note_registered(&mut self, news: &AllocationNews, cx: &mut StepContext<Allocations>) {
         let AllocationNews::Changed(status) = news else { return };
         let is_registered = status.phase == AllocationPhase::Registered && self.record.task == Task::Running;
         if is_registered && !self.record.is_registered {
             self.record.is_registered = true;
             let allocation = self.record.spec.allocation.clone();
-            effects.persist(AllocationsChange::Keep(allocation, self.record.clone()));
+            cx.persist(AllocationsChange::Keep(allocation, self.record.clone()));
         }
     }
 }

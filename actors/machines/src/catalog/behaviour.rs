@@ -12,7 +12,7 @@ use super::messages::{
 use super::options::CatalogOptions;
 use super::refusal::{Refusal, ResolveError, ScanError};
 use super::state::{Catalog, CatalogCall, CatalogOutcome, Phase, Told};
-use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, Never};
+use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, Never, StepContext};
 use crate::vocabulary::{Attempt, Generation, Moment, PluginKey};
 
 /// The deadline for ending all temporary instances. Each one has its own bound; this is a safety net for bugs.
@@ -50,24 +50,24 @@ impl Machine for Catalog {
         }
     }
 
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
-            Input::Resumed => self.sweep(effects),
+            Input::Resumed => self.sweep(cx),
             Input::Asked { id, ask: CatalogAsk::ScanPlugins(ScanPlugins), .. } => {
-                self.scan_asked(moment, *id, effects);
+                self.scan_asked(*id, cx);
             }
             Input::Asked { id, ask: CatalogAsk::ListPlugins(ListPlugins), .. } => {
-                effects.reply(*id, CatalogAnswer::ListPlugins(self.view()));
+                cx.reply(*id, CatalogAnswer::ListPlugins(self.view()));
             }
             Input::Asked { id, ask: CatalogAsk::ResolvePlugin(ResolvePlugin { plugin }), .. } => {
-                self.resolve_asked(*id, plugin, effects);
+                self.resolve_asked(*id, plugin, cx);
             }
             Input::Asked { id, ask: CatalogAsk::ResolveFile(ask), .. } => {
-                self.file_asked(*id, ask, effects);
+                self.file_asked(*id, ask, cx);
             }
-            Input::Returned { key, outcome, .. } => self.returned(moment, *key, outcome, effects),
+            Input::Returned { key, outcome, .. } => self.returned(*key, outcome, cx),
             Input::Elapsed(never) => match *never {},
-            Input::StopRequested(_) => self.stop(effects),
+            Input::StopRequested(_) => self.stop(cx),
         }
     }
 
@@ -83,28 +83,28 @@ impl Machine for Catalog {
 impl Catalog {
     // === Queries ===
 
-    fn scan_asked(&mut self, moment: Moment, id: AskId, effects: &mut Effects<Self>) {
+    fn scan_asked(&mut self, id: AskId, cx: &mut StepContext<Self>) {
         let waiting = self.waiting();
         if waiting >= self.options.limits.waiting_max && !matches!(self.phase, Phase::Stopping) {
-            effects.reply(id, CatalogAnswer::ScanPlugins(Err(ScanError::TooMany { waiting })));
+            cx.reply(id, CatalogAnswer::ScanPlugins(Err(ScanError::TooMany { waiting })));
             return;
         }
         match self.phase {
             Phase::Resting => {
                 self.scanning.push(id);
-                self.begin_scan(moment, effects);
+                self.begin_scan(cx);
             }
             // No scan has begun yet.
             Phase::Sweeping => self.scanning.push(id),
             // The scan in progress may have missed recent changes.
             Phase::Reading | Phase::Probing(_) => self.scanning_next.push(id),
             Phase::Stopping => {
-                effects.reply(id, CatalogAnswer::ScanPlugins(Err(ScanError::Stopping)));
+                cx.reply(id, CatalogAnswer::ScanPlugins(Err(ScanError::Stopping)));
             }
         }
     }
 
-    fn resolve_asked(&mut self, id: AskId, plugin: &PluginKey, effects: &mut Effects<Self>) {
+    fn resolve_asked(&mut self, id: AskId, plugin: &PluginKey, cx: &mut StepContext<Self>) {
         let waiting = self.waiting();
         let answer = match self.phase {
             Phase::Stopping => Err(ResolveError::Stopping { plugin: plugin.clone() }),
@@ -123,7 +123,7 @@ impl Catalog {
                 return;
             }
         };
-        effects.reply(id, CatalogAnswer::ResolvePlugin(answer));
+        cx.reply(id, CatalogAnswer::ResolvePlugin(answer));
     }
 
     pub(super) fn waiting(&self) -> usize {
@@ -133,9 +133,9 @@ impl Catalog {
 
     // === Calls ===
 
-    fn sweep(&mut self, effects: &mut Effects<Self>) {
+    fn sweep(&mut self, cx: &mut StepContext<Self>) {
         let key = self.awaited_key();
-        effects.call(key, SWEEP_DEADLINE, CatalogCall::Sweep);
+        cx.call(key, SWEEP_DEADLINE, CatalogCall::Sweep);
     }
 
     pub(super) fn next_key(&mut self) -> CallKey {
@@ -152,25 +152,24 @@ impl Catalog {
 
     fn returned(
         &mut self,
-        moment: Moment,
         key: CallKey,
         outcome: &Result<CatalogOutcome, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let is_awaited = key.attempt == self.awaited;
         if let Some(file) = self.looks.remove(&key.attempt) {
-            return self.file_told(&file, &probed(outcome), effects);
+            return self.file_told(&file, &probed(outcome), cx);
         }
         match &self.phase {
             // Whether all are gone or one cannot be ended: their names are unique, so they do not interfere.
-            Phase::Sweeping if is_awaited => self.begin_scan(moment, effects),
+            Phase::Sweeping if is_awaited => self.begin_scan(cx),
             Phase::Reading if is_awaited => match outcome {
-                Ok(CatalogOutcome::Directory(read)) => self.directory_read(moment, read, effects),
+                Ok(CatalogOutcome::Directory(read)) => self.directory_read(read, cx),
                 Ok(CatalogOutcome::Swept | CatalogOutcome::Probed(_)) => {}
-                Err(lost) => self.directory_lost(moment, lost, effects),
+                Err(lost) => self.directory_lost(lost, cx),
             },
-            Phase::Probing(_) => self.probed(moment, key.attempt, &probed(outcome), effects),
-            Phase::Stopping if is_awaited => effects.stop(),
+            Phase::Probing(_) => self.probed(key.attempt, &probed(outcome), cx),
+            Phase::Stopping if is_awaited => cx.stop(),
             // The outcome of a stale call.
             Phase::Sweeping | Phase::Reading | Phase::Resting | Phase::Stopping => {}
         }
@@ -178,44 +177,44 @@ impl Catalog {
 
     // === The end of a scan ===
 
-    pub(super) fn conclude(&mut self, moment: Moment, listing: Listing, effects: &mut Effects<Self>) {
+    pub(super) fn conclude(&mut self, listing: Listing, cx: &mut StepContext<Self>) {
         for news in compare(&self.listing, &listing) {
-            effects.publish(news);
+            cx.publish(news);
         }
         self.listing = listing;
         self.phase = Phase::Resting;
         for id in self.scanning.drain(..) {
-            effects.reply(id, CatalogAnswer::ScanPlugins(Ok(self.listing.clone())));
+            cx.reply(id, CatalogAnswer::ScanPlugins(Ok(self.listing.clone())));
         }
         for (id, plugin) in self.resolving.drain(..) {
             let answer = resolve(&self.listing, &plugin, &self.options);
-            effects.reply(id, CatalogAnswer::ResolvePlugin(answer));
+            cx.reply(id, CatalogAnswer::ResolvePlugin(answer));
         }
-        self.look_for_those_who_wait(effects);
+        self.look_for_those_who_wait(cx);
         if !self.scanning_next.is_empty() {
             self.scanning = std::mem::take(&mut self.scanning_next);
-            self.begin_scan(moment, effects);
+            self.begin_scan(cx);
         }
     }
 
     // === Shutdown ===
 
-    fn stop(&mut self, effects: &mut Effects<Self>) {
+    fn stop(&mut self, cx: &mut StepContext<Self>) {
         match self.phase {
             Phase::Stopping => return,
             Phase::Sweeping | Phase::Reading | Phase::Probing(_) | Phase::Resting => {}
         }
         self.phase = Phase::Stopping;
         for id in self.scanning.drain(..).chain(self.scanning_next.drain(..)) {
-            effects.reply(id, CatalogAnswer::ScanPlugins(Err(ScanError::Stopping)));
+            cx.reply(id, CatalogAnswer::ScanPlugins(Err(ScanError::Stopping)));
         }
         for (id, plugin) in self.resolving.drain(..) {
-            effects.reply(id, CatalogAnswer::ResolvePlugin(Err(ResolveError::Stopping { plugin })));
+            cx.reply(id, CatalogAnswer::ResolvePlugin(Err(ResolveError::Stopping { plugin })));
         }
         for (id, ResolveFile { plugin, .. }) in self.resolving_files.drain(..) {
-            effects.reply(id, CatalogAnswer::ResolveFile(Err(ResolveError::Stopping { plugin })));
+            cx.reply(id, CatalogAnswer::ResolveFile(Err(ResolveError::Stopping { plugin })));
         }
-        self.sweep(effects);
+        self.sweep(cx);
     }
 }
 

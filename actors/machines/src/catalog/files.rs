@@ -6,7 +6,7 @@ use super::options::CatalogOptions;
 use super::refusal::{Refusal, ResolveError};
 use super::scanning::{NotAdmitted, admit_name, candidate, order};
 use super::state::{Catalog, CatalogCall, Draft, Phase, Told};
-use crate::kernel::{AskId, Effects};
+use crate::kernel::{AskId, StepContext};
 
 #[derive(Debug, Clone)]
 pub(super) enum FileKnown {
@@ -51,7 +51,7 @@ impl FileKnown {
 }
 
 impl Catalog {
-    pub(super) fn file_asked(&mut self, id: AskId, ask: &ResolveFile, effects: &mut Effects<Self>) {
+    pub(super) fn file_asked(&mut self, id: AskId, ask: &ResolveFile, cx: &mut StepContext<Self>) {
         let waiting = self.waiting();
         let answer = match &self.phase {
             Phase::Stopping => Err(ResolveError::Stopping { plugin: ask.plugin.clone() }),
@@ -63,24 +63,24 @@ impl Catalog {
                     }
                     Some(_) | None => {
                         self.resolving_files.push((id, ask.clone()));
-                        self.hurry(&ask.file, effects);
+                        self.hurry(&ask.file, cx);
                         return;
                     }
                 }
             }
         };
-        effects.reply(id, CatalogAnswer::ResolveFile(answer));
+        cx.reply(id, CatalogAnswer::ResolveFile(answer));
     }
 
     /// Probes a file that a caller waits for: by the scan, ahead of the others, or concurrently.
-    fn hurry(&mut self, file: &str, effects: &mut Effects<Self>) {
+    fn hurry(&mut self, file: &str, cx: &mut StepContext<Self>) {
         if let Phase::Probing(scan) = &mut self.phase
             && let Some(place) = scan.queue.iter().position(|queued| queued == file)
             && let Some(name) = scan.queue.remove(place)
         {
-            self.probe(name, effects);
+            self.probe(name, cx);
         } else if !self.is_to_be_asked(file) {
-            self.look(file, effects);
+            self.look(file, cx);
         }
     }
 
@@ -95,23 +95,23 @@ impl Catalog {
     }
 
     /// Probes one file, independent of any scan. Its file type is checked when it is opened.
-    fn look(&mut self, file: &str, effects: &mut Effects<Self>) {
+    fn look(&mut self, file: &str, cx: &mut StepContext<Self>) {
         match admit_name(file, &self.options) {
             Ok(()) => {}
             Err(NotAdmitted::Odd) => {
-                return self.file_known(file, FileKnown::Refused(Refusal::OddName), effects);
+                return self.file_known(file, FileKnown::Refused(Refusal::OddName), cx);
             }
             Err(NotAdmitted::Blocked(by)) => {
-                return self.file_known(file, FileKnown::Blocked(by), effects);
+                return self.file_known(file, FileKnown::Blocked(by), cx);
             }
         }
         let key = self.next_key();
         match order(file, key.attempt, &self.options) {
             Some(order) => {
                 self.looks.insert(key.attempt, file.to_owned());
-                effects.call(key, order.longest(), CatalogCall::Probe(Box::new(order)));
+                cx.call(key, order.longest(), CatalogCall::Probe(Box::new(order)));
             }
-            None => self.file_known(file, FileKnown::Refused(Refusal::OddName), effects),
+            None => self.file_known(file, FileKnown::Refused(Refusal::OddName), cx),
         }
     }
 
@@ -120,40 +120,40 @@ impl Catalog {
         &mut self,
         file: &str,
         told: &Result<Box<Told>, Refusal>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let known = FileKnown::of(file, told, &self.options);
-        self.file_known(file, known, effects);
+        self.file_known(file, known, cx);
     }
 
-    fn file_known(&mut self, file: &str, known: FileKnown, effects: &mut Effects<Self>) {
+    fn file_known(&mut self, file: &str, known: FileKnown, cx: &mut StepContext<Self>) {
         let (served, waiting): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.resolving_files).into_iter().partition(|(_, ask)| ask.file == file);
         self.resolving_files = waiting;
         for (id, ask) in served {
-            effects.reply(id, CatalogAnswer::ResolveFile(known.answer(&ask)));
+            cx.reply(id, CatalogAnswer::ResolveFile(known.answer(&ask)));
         }
         self.files.insert(file.to_owned(), known);
     }
 
     /// Stores the state of the files that must not be launched, as soon as the directory is read. Files that callers wait
     /// for and that the scan will not probe are probed separately.
-    pub(super) fn files_admitted(&mut self, draft: &Draft, effects: &mut Effects<Self>) {
+    pub(super) fn files_admitted(&mut self, draft: &Draft, cx: &mut StepContext<Self>) {
         for refused in &draft.refused {
             let known = FileKnown::Refused(refused.reason.clone());
-            self.file_known(refused.source.name(), known, effects);
+            self.file_known(refused.source.name(), known, cx);
         }
         for blocked in &draft.blocked {
-            self.file_known(blocked.source.name(), FileKnown::Blocked(blocked.by), effects);
+            self.file_known(blocked.source.name(), FileKnown::Blocked(blocked.by), cx);
         }
     }
 
     /// Probes the files that callers wait for.
-    pub(super) fn look_for_those_who_wait(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn look_for_those_who_wait(&mut self, cx: &mut StepContext<Self>) {
         let files: Vec<String> = self.resolving_files.iter().map(|(_, ask)| ask.file.clone()).collect();
         for file in files {
             if self.resolving_files.iter().any(|(_, ask)| ask.file == file) {
-                self.hurry(&file, effects);
+                self.hurry(&file, cx);
             }
         }
     }

@@ -10,32 +10,31 @@ use super::state::{
     Candidate, CandidateSchema, Catalog, CatalogCall, DirectoryEntry, Draft, EntryKind, Phase, ProbeOrder,
     Scan, Told,
 };
-use crate::kernel::{CallLost, Effects};
+use crate::kernel::{CallLost, StepContext};
 use crate::process::{Lifetime, ProcessName, ProcessSpec};
-use crate::vocabulary::{Attempt, Moment};
+use crate::vocabulary::Attempt;
 
 /// The length limit of a file name in the plugin directory: it becomes part of a process name.
 const FILE_NAME_BYTES_MAX: usize = 100;
 
 impl Catalog {
-    pub(super) fn begin_scan(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn begin_scan(&mut self, cx: &mut StepContext<Self>) {
         let key = self.awaited_key();
         self.phase = Phase::Reading;
         let limits = self.options.limits;
         match self.options.directory.clone() {
             Some(directory) => {
                 let call = CatalogCall::ReadDirectory { directory, files_max: limits.files_max };
-                effects.call(key, limits.directory_deadline, call);
+                cx.call(key, limits.directory_deadline, call);
             }
-            None => self.directory_read(moment, &Ok(Vec::new()), effects),
+            None => self.directory_read(&Ok(Vec::new()), cx),
         }
     }
 
     pub(super) fn directory_read(
         &mut self,
-        moment: Moment,
         read: &Result<Vec<DirectoryEntry>, DirectoryError>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let mut draft = internal_draft(&self.options);
         let (mut queue, mut names) = (Vec::new(), Vec::new());
@@ -52,20 +51,20 @@ impl Catalog {
             // The directory was not read, so the former results are kept.
             Err(error) if self.listing.scanned_at.is_some() => {
                 let listing = Listing { directory_error: Some(error.clone()), ..self.listing.clone() };
-                self.conclude(moment, listing, effects);
+                self.conclude(listing, cx);
                 return;
             }
             Err(error) => draft.directory_error = Some(error.clone()),
         }
         queue.sort();
-        self.files_admitted(&draft, effects);
+        self.files_admitted(&draft, cx);
         self.phase =
             Phase::Probing(Box::new(Scan { queue: queue.into(), running: Default::default(), draft }));
-        self.look_for_those_who_wait(effects);
-        self.probe_next(moment, effects);
+        self.look_for_those_who_wait(cx);
+        self.probe_next(cx);
     }
 
-    pub(super) fn directory_lost(&mut self, moment: Moment, lost: &CallLost, effects: &mut Effects<Self>) {
+    pub(super) fn directory_lost(&mut self, lost: &CallLost, cx: &mut StepContext<Self>) {
         let directory = self.options.directory.clone().unwrap_or_default();
         let error = match lost {
             CallLost::DeadlineExceeded(waited) => DirectoryError::TimedOut { directory, waited: *waited },
@@ -73,11 +72,11 @@ impl Catalog {
                 DirectoryError::System { directory, message: lost.to_string() }
             }
         };
-        self.directory_read(moment, &Err(error), effects);
+        self.directory_read(&Err(error), cx);
     }
 
     /// Starts probes up to the limit, and ends the scan when all are done.
-    fn probe_next(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    fn probe_next(&mut self, cx: &mut StepContext<Self>) {
         let options = std::sync::Arc::clone(&self.options);
         loop {
             let Phase::Probing(scan) = &mut self.phase else { return };
@@ -87,23 +86,23 @@ impl Catalog {
             let Some(name) = scan.queue.pop_front() else {
                 if scan.running.is_empty() {
                     let draft = std::mem::take(&mut scan.draft);
-                    self.conclude(moment, choose(draft, &options, moment.now), effects);
+                    self.conclude(choose(draft, &options, cx.now()), cx);
                 }
                 return;
             };
-            self.probe(name, effects);
+            self.probe(name, cx);
         }
     }
 
     /// Probes one file as part of the scan.
-    pub(super) fn probe(&mut self, name: String, effects: &mut Effects<Self>) {
+    pub(super) fn probe(&mut self, name: String, cx: &mut StepContext<Self>) {
         let key = self.next_key();
         let order = order(&name, key.attempt, &self.options);
         let Phase::Probing(scan) = &mut self.phase else { return };
         match order {
             Some(order) => {
                 scan.running.insert(key.attempt, name);
-                effects.call(key, order.longest(), CatalogCall::Probe(Box::new(order)));
+                cx.call(key, order.longest(), CatalogCall::Probe(Box::new(order)));
             }
             None => scan.draft.refuse(PluginSource::External(name), Refusal::OddName),
         }
@@ -111,22 +110,21 @@ impl Catalog {
 
     pub(super) fn probed(
         &mut self,
-        moment: Moment,
         attempt: Attempt,
         told: &Result<Box<Told>, Refusal>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Phase::Probing(scan) = &mut self.phase else { return };
         // The outcome of an earlier scan is stale.
         let Some(name) = scan.running.remove(&attempt) else { return };
-        self.file_told(&name, told, effects);
+        self.file_told(&name, told, cx);
         let Phase::Probing(scan) = &mut self.phase else { return };
         let source = PluginSource::External(name);
         match told {
             Ok(told) => scan.draft.candidates.push(candidate(source, told)),
             Err(refusal) => scan.draft.refuse(source, refusal.clone()),
         }
-        self.probe_next(moment, effects);
+        self.probe_next(cx);
     }
 }
 

@@ -10,7 +10,7 @@ use super::state::{
     Reading, StartStep, Then, Trouble, TroubleKind,
 };
 use super::{DriverHealth, DriverReport, DriverStage, Recent};
-use crate::kernel::{CallKey, CallLost, Effects, Input, Machine, Never};
+use crate::kernel::{CallKey, CallLost, Input, Machine, Never, StepContext};
 use crate::process::Launched;
 use crate::processes::Recalled;
 use crate::vocabulary::{Attempt, BackoffState, Moment};
@@ -55,23 +55,23 @@ impl Machine for Driver {
         }
     }
 
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
-            Input::Resumed => self.begin(moment, effects),
+            Input::Resumed => self.begin(cx),
             Input::Asked { id, ask: DriverAsk::RestartNow(RestartNow { number }), .. } => {
                 self.report.restart = *number;
-                self.restart(moment, effects);
-                effects.reply(*id, DriverAnswer::RestartNow(()));
+                self.restart(cx);
+                cx.reply(*id, DriverAnswer::RestartNow(()));
             }
             Input::Asked { id, ask: DriverAsk::DescribeTroubles(DescribeTroubles), .. } => {
                 let troubles = self.troubles.entries().to_vec();
-                effects.reply(*id, DriverAnswer::DescribeTroubles(troubles));
+                cx.reply(*id, DriverAnswer::DescribeTroubles(troubles));
             }
-            Input::Returned { key, call, outcome } => self.returned(moment, *key, call, outcome, effects),
-            Input::Elapsed(timer) => self.elapsed(moment, *timer, effects),
-            Input::StopRequested(mode) => self.stop(moment, *mode, effects),
+            Input::Returned { key, call, outcome } => self.returned(*key, call, outcome, cx),
+            Input::Elapsed(timer) => self.elapsed(*timer, cx),
+            Input::StopRequested(mode) => self.stop(*mode, cx),
         }
-        self.tell(effects);
+        self.tell(cx);
     }
 
     fn view(&self) -> DriverReport {
@@ -80,26 +80,26 @@ impl Machine for Driver {
 }
 
 impl Driver {
-    fn begin(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    fn begin(&mut self, cx: &mut StepContext<Self>) {
         match self.config.mode {
-            DriverMode::Serve => self.advance(StartStep::Recall, effects),
+            DriverMode::Serve => self.advance(StartStep::Recall, cx),
             DriverMode::Retire => {
-                self.phase = Phase::Ending(Ending::Recalling, Then::Leave, moment.now);
-                self.call(RECALL_DEADLINE, DriverCall::Advance(StartStep::Recall, None), effects);
+                self.phase = Phase::Ending(Ending::Recalling, Then::Leave, cx.now());
+                self.call(RECALL_DEADLINE, DriverCall::Advance(StartStep::Recall, None), cx);
             }
         }
     }
 
-    fn elapsed(&mut self, moment: Moment, timer: DriverTimer, effects: &mut Effects<Self>) {
+    fn elapsed(&mut self, timer: DriverTimer, cx: &mut StepContext<Self>) {
         match (timer, self.phase) {
-            (DriverTimer::Retry, Phase::Pausing) => self.retry(moment, effects),
+            (DriverTimer::Retry, Phase::Pausing) => self.retry(cx),
             (DriverTimer::ReadOn, Phase::Resting) => {
                 self.phase = Phase::Watching;
-                self.call(WAIT_DEADLINE, DriverCall::ReadOn, effects);
+                self.call(WAIT_DEADLINE, DriverCall::ReadOn, cx);
             }
-            (DriverTimer::Reawait, _) => self.await_end(effects),
+            (DriverTimer::Reawait, _) => self.await_end(cx),
             (DriverTimer::Grace, Phase::Ending(Ending::Leaving, _, since)) => {
-                self.not_left(moment, since, effects);
+                self.not_left(since, cx);
             }
             // What was waited for has come, or is not waited for any more.
             (
@@ -138,16 +138,16 @@ impl Driver {
 
     // === Calls ===
 
-    pub(super) fn call(&mut self, deadline: Duration, call: DriverCall, effects: &mut Effects<Self>) {
+    pub(super) fn call(&mut self, deadline: Duration, call: DriverCall, cx: &mut StepContext<Self>) {
         self.attempt = self.attempt.next();
-        effects.call(self.key(), deadline, call);
+        cx.call(self.key(), deadline, call);
     }
 
     const fn key(&self) -> CallKey {
         CallKey { generation: self.report.generation, attempt: self.attempt }
     }
 
-    pub(super) fn advance(&mut self, start_step: StartStep, effects: &mut Effects<Self>) {
+    pub(super) fn advance(&mut self, start_step: StartStep, cx: &mut StepContext<Self>) {
         let limits = &self.config.limits;
         let deadline = match start_step {
             StartStep::Recall => RECALL_DEADLINE,
@@ -165,27 +165,20 @@ impl Driver {
         };
         self.phase = Phase::Starting(start_step);
         let to = self.process.clone().filter(|_| start_step == StartStep::Dial).map(Box::new);
-        self.call(deadline, DriverCall::Advance(start_step, to), effects);
+        self.call(deadline, DriverCall::Advance(start_step, to), cx);
     }
 
-    pub(super) fn await_end(&self, effects: &mut Effects<Self>) {
+    pub(super) fn await_end(&self, cx: &mut StepContext<Self>) {
         if let Some(process) = &self.process {
-            effects.call(CallKey::default(), WAIT_DEADLINE, DriverCall::AwaitEnd(process.tag));
+            cx.call(CallKey::default(), WAIT_DEADLINE, DriverCall::AwaitEnd(process.tag));
         }
     }
 
-    fn returned(
-        &mut self,
-        moment: Moment,
-        key: CallKey,
-        call: &DriverCall,
-        outcome: &Outcome,
-        effects: &mut Effects<Self>,
-    ) {
+    fn returned(&mut self, key: CallKey, call: &DriverCall, outcome: &Outcome, cx: &mut StepContext<Self>) {
         match call {
             DriverCall::AwaitEnd(tag) => {
                 if self.process.as_ref().is_some_and(|process| process.tag == *tag) {
-                    self.end_heard(moment, outcome, effects);
+                    self.end_heard(outcome, cx);
                 }
             }
             DriverCall::Advance(..)
@@ -196,41 +189,41 @@ impl Driver {
             | DriverCall::StopProcess { .. } => {
                 // What another generation or try comes back with says nothing of this one (REG-08).
                 if key == self.key() {
-                    self.answered(moment, outcome, effects);
+                    self.answered(outcome, cx);
                 }
             }
         }
     }
 
-    fn answered(&mut self, moment: Moment, outcome: &Outcome, effects: &mut Effects<Self>) {
+    fn answered(&mut self, outcome: &Outcome, cx: &mut StepContext<Self>) {
         match self.phase {
             Phase::Starting(start_step) => match outcome {
-                Ok(Ok(reached)) => self.reached(moment, start_step, reached, effects),
-                Ok(Err(trouble)) => self.refused(moment, start_step, trouble, effects),
+                Ok(Ok(reached)) => self.reached(start_step, reached, cx),
+                Ok(Err(trouble)) => self.refused(start_step, trouble, cx),
                 Err(lost) => {
                     let what = format!("{start_step}: {lost}");
-                    self.failed(moment, &Trouble { kind: kind_of_lost(start_step), what }, effects);
+                    self.failed(&Trouble { kind: kind_of_lost(start_step), what }, cx);
                 }
             },
             Phase::Watching => match outcome {
                 Ok(Ok(Reached::Fingerprinted(fingerprint))) => {
-                    self.fingerprinted(moment, fingerprint, effects);
+                    self.fingerprinted(fingerprint, cx);
                 }
                 // Nothing happened for a long time.
                 Err(CallLost::DeadlineExceeded(_)) => {
-                    self.call(WAIT_DEADLINE, DriverCall::ReadOn, effects);
+                    self.call(WAIT_DEADLINE, DriverCall::ReadOn, cx);
                 }
-                Ok(Err(trouble)) => self.failed(moment, trouble, effects),
-                Ok(Ok(_)) => self.failed(moment, &confused(StartStep::Watch), effects),
+                Ok(Err(trouble)) => self.failed(trouble, cx),
+                Ok(Ok(_)) => self.failed(&confused(StartStep::Watch), cx),
                 Err(lost @ (CallLost::Crashed(_) | CallLost::Busy(_))) => {
                     let what = format!("{}: {lost}", StartStep::Watch);
-                    self.failed(moment, &Trouble { kind: TroubleKind::Answered, what }, effects);
+                    self.failed(&Trouble { kind: TroubleKind::Answered, what }, cx);
                 }
             },
             Phase::Ending(ending, then, since) => {
-                self.ending_answered(moment, (ending, then, since), outcome, effects);
+                self.ending_answered((ending, then, since), outcome, cx);
             }
-            Phase::Refused => self.change_heard(moment, outcome, effects),
+            Phase::Refused => self.change_heard(outcome, cx),
             // No call is under way.
             Phase::Resting | Phase::Pausing | Phase::Gone => {}
         }
@@ -238,50 +231,40 @@ impl Driver {
 
     // === Upwards ===
 
-    fn reached(
-        &mut self,
-        moment: Moment,
-        start_step: StartStep,
-        reached: &Reached,
-        effects: &mut Effects<Self>,
-    ) {
+    fn reached(&mut self, start_step: StartStep, reached: &Reached, cx: &mut StepContext<Self>) {
         match (start_step, reached) {
             (StartStep::Recall, Reached::Recalled(Recalled::Proven(launched))) => {
                 match self.foreign_version(launched) {
-                    None => self.runs(launched, effects),
-                    Some(what) => self.replace(moment, launched, what, effects),
+                    None => self.runs(launched, cx),
+                    Some(what) => self.replace(launched, what, cx),
                 }
             }
             (StartStep::Recall, Reached::Recalled(Recalled::Ended { .. } | Recalled::Unknown)) => {
                 self.lost_process();
-                self.launch(moment, effects);
+                self.launch(cx);
             }
-            (StartStep::Launch, Reached::Launched(launched)) => self.runs(launched, effects),
+            (StartStep::Launch, Reached::Launched(launched)) => self.runs(launched, cx),
             (StartStep::Dial, Reached::Connected(generation)) => {
                 if let Some(process) = &self.process {
                     self.report.generation = *generation;
                     let is_configured = self.config.spec.not_launched.is_some();
                     self.link = Link::Up(process.tag, Reading { is_configured, ..Reading::default() });
                 }
-                self.advance_to_next(effects);
+                self.advance_to_next(cx);
             }
-            (StartStep::Ping, Reached::Done) => self.read(effects, |reading| reading.is_pinged = true),
+            (StartStep::Ping, Reached::Done) => self.read(cx, |reading| reading.is_pinged = true),
             (StartStep::Identify, Reached::Identified { version }) => {
                 self.report.version = Some(Arc::clone(version));
-                self.read(effects, |reading| reading.is_identified = true);
+                self.read(cx, |reading| reading.is_identified = true);
             }
-            (StartStep::Configure, Reached::Done) => {
-                self.read(effects, |reading| reading.is_configured = true)
-            }
-            (StartStep::Initialise, Reached::Done) => {
-                self.read(effects, |reading| reading.is_initialised = true)
-            }
+            (StartStep::Configure, Reached::Done) => self.read(cx, |reading| reading.is_configured = true),
+            (StartStep::Initialise, Reached::Done) => self.read(cx, |reading| reading.is_initialised = true),
             (StartStep::Capabilities, Reached::Capable(capabilities)) => {
                 self.report.capabilities = Some(Arc::new(capabilities.clone()));
-                self.read(effects, |reading| reading.is_capable = true);
+                self.read(cx, |reading| reading.is_capable = true);
             }
             (StartStep::Watch, Reached::Fingerprinted(fingerprint)) => {
-                self.fingerprinted(moment, fingerprint, effects);
+                self.fingerprinted(fingerprint, cx);
             }
             (
                 StartStep::Recall
@@ -294,50 +277,50 @@ impl Driver {
                 | StartStep::Capabilities
                 | StartStep::Watch,
                 _,
-            ) => self.failed(moment, &confused(start_step), effects),
+            ) => self.failed(&confused(start_step), cx),
         }
     }
 
     /// Notes that a process of it runs, and goes on with it. A connection that leads to this launch is kept.
-    fn runs(&mut self, launched: &Launched, effects: &mut Effects<Self>) {
+    fn runs(&mut self, launched: &Launched, cx: &mut StepContext<Self>) {
         let is_known = self.process.as_ref().is_some_and(|process| process.tag == launched.tag);
         self.report.pid = Some(launched.pid);
         self.report.is_adopted = launched.is_adopted;
         self.process = Some(launched.clone());
         if !is_known {
-            self.await_end(effects);
+            self.await_end(cx);
         }
         match &mut self.link {
             Link::Up(tag, reading) if *tag == launched.tag => reading.is_pinged = false,
             Link::Up(..) | Link::Down => self.link = Link::Down,
         }
-        self.advance_to_next(effects);
+        self.advance_to_next(cx);
     }
 
-    pub(super) fn read(&mut self, effects: &mut Effects<Self>, note: impl FnOnce(&mut Reading)) {
+    pub(super) fn read(&mut self, cx: &mut StepContext<Self>, note: impl FnOnce(&mut Reading)) {
         if let Link::Up(_, reading) = &mut self.link {
             note(reading);
         }
-        self.advance_to_next(effects);
+        self.advance_to_next(cx);
     }
 
-    fn advance_to_next(&mut self, effects: &mut Effects<Self>) {
+    fn advance_to_next(&mut self, cx: &mut StepContext<Self>) {
         let next = match &self.link {
             Link::Down => StartStep::Dial,
             Link::Up(_, reading) => reading.next(),
         };
-        self.advance(next, effects);
+        self.advance(next, cx);
     }
 
-    fn fingerprinted(&mut self, moment: Moment, fingerprint: &Fingerprint, effects: &mut Effects<Self>) {
+    fn fingerprinted(&mut self, fingerprint: &Fingerprint, cx: &mut StepContext<Self>) {
         let Fingerprint { health, description, attributes } = fingerprint;
         self.silent_failures = 0;
-        self.set_health(moment, *health, description.clone());
+        self.set_health(cx.moment(), *health, description.clone());
         if *self.report.attributes != *attributes {
             self.report.attributes = Arc::new(attributes.clone());
         }
         self.phase = Phase::Resting;
-        effects.start_timer(DriverTimer::ReadOn, moment.now + self.config.limits.fingerprint_pause);
+        cx.start_timer(DriverTimer::ReadOn, cx.now() + self.config.limits.fingerprint_pause);
     }
 
     // === What is reported ===
@@ -351,7 +334,7 @@ impl Driver {
     }
 
     /// Tells the report if it is another than the last one told (SCL-05).
-    pub(super) fn tell(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn tell(&mut self, cx: &mut StepContext<Self>) {
         self.report.stage = match self.phase {
             Phase::Starting(StartStep::Recall) => DriverStage::Recalling,
             Phase::Starting(StartStep::Launch) => DriverStage::Launching,
@@ -363,7 +346,7 @@ impl Driver {
             Phase::Gone => DriverStage::Gone,
         };
         if self.told.as_ref() != Some(&self.report) {
-            effects.publish(self.report.clone());
+            cx.publish(self.report.clone());
             self.told = Some(self.report.clone());
         }
     }

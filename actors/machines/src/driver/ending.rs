@@ -8,7 +8,7 @@ use super::state::{
     Trouble, TroubleKind,
 };
 use super::{DriverEnding, DriverHealth};
-use crate::kernel::{CallKey, CallLost, Effects, StopMode};
+use crate::kernel::{CallKey, CallLost, StepContext, StopMode};
 use crate::process::Lifetime;
 use crate::processes::Recalled;
 use crate::vocabulary::{Moment, Timestamp};
@@ -26,45 +26,45 @@ impl Driver {
     // === Orders ===
 
     /// Brings the driver anew. One that is on its way to that already is not disturbed: what comes of it is what was requested.
-    pub(super) fn restart(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn restart(&mut self, cx: &mut StepContext<Self>) {
         match self.phase {
             Phase::Ending(_, Then::Leave, _) | Phase::Gone => {}
             Phase::Starting(StartStep::Recall | StartStep::Launch) | Phase::Ending(_, Then::Anew, _) => {
-                self.set_health(moment, DriverHealth::NoAnswerYet, RESTARTED.to_owned());
+                self.set_health(cx.moment(), DriverHealth::NoAnswerYet, RESTARTED.to_owned());
             }
             Phase::Starting(_) | Phase::Watching | Phase::Resting | Phase::Pausing | Phase::Refused => {
                 self.backoff.reset();
                 self.silent_failures = 0;
-                self.set_health(moment, DriverHealth::NoAnswerYet, RESTARTED.to_owned());
-                self.end_process(moment, Then::Anew, effects);
+                self.set_health(cx.moment(), DriverHealth::NoAnswerYet, RESTARTED.to_owned());
+                self.end_process(Then::Anew, cx);
             }
         }
     }
 
     /// Ends the driver. From here on nothing new is started, whatever comes (I6, SHD-06).
-    pub(super) fn stop(&mut self, moment: Moment, mode: StopMode, effects: &mut Effects<Self>) {
+    pub(super) fn stop(&mut self, mode: StopMode, cx: &mut StepContext<Self>) {
         self.stop = Some(match self.stop {
             // Who has been told to end it ends it.
             Some(StopMode::Stop) => StopMode::Stop,
             Some(StopMode::Detach) | None => mode,
         });
-        effects.cancel_timer(DriverTimer::Retry);
-        effects.cancel_timer(DriverTimer::ReadOn);
+        cx.cancel_timer(DriverTimer::Retry);
+        cx.cancel_timer(DriverTimer::ReadOn);
         match self.phase {
             Phase::Gone => {}
-            _ if self.is_left_running() => self.end_process(moment, Then::Leave, effects),
+            _ if self.is_left_running() => self.end_process(Then::Leave, cx),
             Phase::Starting(StartStep::Recall) => {
-                self.phase = Phase::Ending(Ending::Recalling, Then::Leave, moment.now);
+                self.phase = Phase::Ending(Ending::Recalling, Then::Leave, cx.now());
                 if let Link::Up(..) = self.link {
-                    effects.call(CallKey::default(), self.drain_deadline(), self.hang_up(Then::Leave));
+                    cx.call(CallKey::default(), self.drain_deadline(), self.hang_up(Then::Leave));
                 }
             }
             Phase::Starting(StartStep::Launch) => {
-                self.phase = Phase::Ending(Ending::Stopping, Then::Leave, moment.now);
-                self.stop_process(self.config.spec.stop_grace, effects);
+                self.phase = Phase::Ending(Ending::Stopping, Then::Leave, cx.now());
+                self.stop_process(self.config.spec.stop_grace, cx);
             }
             Phase::Starting(_) | Phase::Watching | Phase::Resting | Phase::Pausing | Phase::Refused => {
-                self.end_process(moment, Then::Leave, effects);
+                self.end_process(Then::Leave, cx);
             }
             Phase::Ending(ending, _, since) => self.phase = Phase::Ending(ending, Then::Leave, since),
         }
@@ -90,16 +90,16 @@ impl Driver {
     // === The end of its process ===
 
     /// Ends the process after the calls in flight, politely where it can be spoken to, and goes on from there.
-    pub(super) fn end_process(&mut self, moment: Moment, then: Then, effects: &mut Effects<Self>) {
-        effects.cancel_timer(DriverTimer::Retry);
-        effects.cancel_timer(DriverTimer::ReadOn);
+    pub(super) fn end_process(&mut self, then: Then, cx: &mut StepContext<Self>) {
+        cx.cancel_timer(DriverTimer::Retry);
+        cx.cancel_timer(DriverTimer::ReadOn);
         match self.link {
             Link::Up(..) => {
-                self.phase = Phase::Ending(Ending::Draining, then, moment.now);
+                self.phase = Phase::Ending(Ending::Draining, then, cx.now());
                 let call = self.hang_up(then);
-                self.call(self.drain_deadline(), call, effects);
+                self.call(self.drain_deadline(), call, cx);
             }
-            Link::Down => self.drained(moment, then, effects),
+            Link::Down => self.drained(then, cx),
         }
     }
 
@@ -117,33 +117,33 @@ impl Driver {
     }
 
     /// No call is in flight any more.
-    fn drained(&mut self, moment: Moment, then: Then, effects: &mut Effects<Self>) {
+    fn drained(&mut self, then: Then, cx: &mut StepContext<Self>) {
         if then == Then::Leave && self.is_left_running() && !self.is_known_to_be_gone() {
-            return self.gone(moment, DriverEnding::told("it was left running"), effects);
+            return self.gone(DriverEnding::told("it was left running"), cx);
         }
         match (&self.process, &self.link) {
-            (None, _) => self.process_left(moment, then, DriverEnding::NothingRan, effects),
+            (None, _) => self.process_left(then, DriverEnding::NothingRan, cx),
             (Some(_), Link::Up(..)) => {
-                self.phase = Phase::Ending(Ending::ShutdownAnswer, then, moment.now);
+                self.phase = Phase::Ending(Ending::ShutdownAnswer, then, cx.now());
                 // A question that is not answered may not use up the time that is for signals.
                 let spec = &self.config.spec;
                 let deadline = spec.polite_deadline.saturating_add(CALL_GRACE).min(self.polite_grace());
-                self.call(deadline, DriverCall::ShutdownAnswer, effects);
+                self.call(deadline, DriverCall::ShutdownAnswer, cx);
             }
             (Some(_), Link::Down) => {
-                self.phase = Phase::Ending(Ending::Stopping, then, moment.now);
-                self.stop_process(self.config.spec.stop_grace, effects);
+                self.phase = Phase::Ending(Ending::Stopping, then, cx.now());
+                self.stop_process(self.config.spec.stop_grace, cx);
             }
         }
     }
 
-    pub(super) fn stop_process(&mut self, grace: Duration, effects: &mut Effects<Self>) {
+    pub(super) fn stop_process(&mut self, grace: Duration, cx: &mut StepContext<Self>) {
         if let Phase::Ending(_, then, since) = self.phase {
             self.phase = Phase::Ending(Ending::Stopping, then, since);
         }
-        effects.cancel_timer(DriverTimer::Grace);
+        cx.cancel_timer(DriverTimer::Grace);
         let tag = self.process.as_ref().map(|process| process.tag);
-        self.call(grace.saturating_add(STOP_MARGIN), DriverCall::StopProcess { tag, grace }, effects);
+        self.call(grace.saturating_add(STOP_MARGIN), DriverCall::StopProcess { tag, grace }, cx);
     }
 
     /// How long it may take to end after the polite question alone.
@@ -154,8 +154,8 @@ impl Driver {
 
     /// It was asked politely and is still there: for what is left of its grace SIGTERM asks the same of it, and of all of its
     /// group (SHD-07).
-    pub(super) fn not_left(&mut self, moment: Moment, since: Timestamp, effects: &mut Effects<Self>) {
-        self.stop_process(self.grace_left(moment, since), effects);
+    pub(super) fn not_left(&mut self, since: Timestamp, cx: &mut StepContext<Self>) {
+        self.stop_process(self.grace_left(cx.moment(), since), cx);
     }
 
     /// What is left of its time to end by itself.
@@ -165,28 +165,27 @@ impl Driver {
 
     pub(super) fn ending_answered(
         &mut self,
-        moment: Moment,
         (ending, then, since): (Ending, Then, Timestamp),
         outcome: &Outcome,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         match (ending, outcome) {
             (Ending::Recalling, Ok(Ok(Reached::Recalled(Recalled::Proven(launched))))) => {
                 self.process = Some(launched.clone());
                 self.report.pid = Some(launched.pid);
-                self.await_end(effects);
-                self.end_process(moment, then, effects);
+                self.await_end(cx);
+                self.end_process(then, cx);
             }
-            (Ending::Draining, _) => self.drained(moment, then, effects),
+            (Ending::Draining, _) => self.drained(then, cx),
             (Ending::Recalling, Ok(Ok(_))) => {
-                self.process_left(moment, then, DriverEnding::NothingRan, effects);
+                self.process_left(then, DriverEnding::NothingRan, cx);
             }
-            (Ending::Recalling, Ok(Err(Trouble { what, .. }))) => self.not_recalled(moment, what, effects),
-            (Ending::Recalling, Err(lost)) => self.not_recalled(moment, &lost.to_string(), effects),
+            (Ending::Recalling, Ok(Err(Trouble { what, .. }))) => self.not_recalled(what, cx),
+            (Ending::Recalling, Err(lost)) => self.not_recalled(&lost.to_string(), cx),
             // It said that it goes, or it went while it said so (D51). It may take its time, but for the last part of it.
             (Ending::ShutdownAnswer, Ok(Ok(_) | Err(Trouble { kind: TroubleKind::Silent, .. }))) => {
                 self.phase = Phase::Ending(Ending::Leaving, then, since);
-                effects.start_timer(DriverTimer::Grace, since + self.polite_grace());
+                cx.start_timer(DriverTimer::Grace, since + self.polite_grace());
             }
             // It did not understand, or did not answer: signals are understood by everyone (SHD-07).
             (
@@ -200,94 +199,88 @@ impl Driver {
                     ..
                 }))
                 | Err(CallLost::DeadlineExceeded(_) | CallLost::Crashed(_) | CallLost::Busy(_)),
-            ) => self.stop_process(self.grace_left(moment, since), effects),
+            ) => self.stop_process(self.grace_left(cx.moment(), since), cx),
             (Ending::Stopping, Ok(Ok(Reached::Ended(how)))) => {
-                self.process_left(moment, then, DriverEnding::told(how.as_str()), effects);
+                self.process_left(then, DriverEnding::told(how.as_str()), cx);
             }
             (Ending::Stopping, Ok(Ok(_))) => {
-                self.process_left(moment, then, DriverEnding::NothingRan, effects);
+                self.process_left(then, DriverEnding::NothingRan, cx);
             }
-            (Ending::Stopping, Ok(Err(trouble))) => self.not_ended(moment, then, &trouble.what, effects),
-            (Ending::Stopping, Err(lost)) => self.not_ended(moment, then, &lost.to_string(), effects),
+            (Ending::Stopping, Ok(Err(trouble))) => self.not_ended(then, &trouble.what, cx),
+            (Ending::Stopping, Err(lost)) => self.not_ended(then, &lost.to_string(), cx),
             // No call is under way.
             (Ending::Leaving, _) => {}
         }
     }
 
     /// Its process has ended, as it was told to or by itself (PRC-05).
-    pub(super) fn process_ended(&mut self, moment: Moment, how: &str, effects: &mut Effects<Self>) {
+    pub(super) fn process_ended(&mut self, how: &str, cx: &mut StepContext<Self>) {
         let what = format!("its process ended: {how}");
         match self.phase {
             Phase::Ending(_, then, _) => {
-                self.process_left(moment, then, DriverEnding::told(how), effects);
+                self.process_left(then, DriverEnding::told(how), cx);
             }
             Phase::Starting(_) | Phase::Watching | Phase::Resting => {
-                self.cut(&what, effects);
+                self.cut(&what, cx);
                 self.lost_process();
-                self.failed(moment, &Trouble { kind: TroubleKind::Answered, what }, effects);
+                self.failed(&Trouble { kind: TroubleKind::Answered, what }, cx);
             }
             // The next try is under way already, or waits for another program.
             Phase::Pausing | Phase::Refused => {
-                self.cut(&what, effects);
-                self.troubles.add(moment.now, &what);
+                self.cut(&what, cx);
+                self.troubles.add(cx.now(), &what);
                 self.lost_process();
-                self.set_health(moment, DriverHealth::Unhealthy, what);
+                self.set_health(cx.moment(), DriverHealth::Unhealthy, what);
             }
             Phase::Gone => {}
         }
     }
 
     /// Goes on after the end of its process.
-    fn process_left(
-        &mut self,
-        moment: Moment,
-        then: Then,
-        ending: DriverEnding,
-        effects: &mut Effects<Self>,
-    ) {
-        effects.cancel_timer(DriverTimer::Grace);
-        self.cut("its process ended", effects);
+    fn process_left(&mut self, then: Then, ending: DriverEnding, cx: &mut StepContext<Self>) {
+        cx.cancel_timer(DriverTimer::Grace);
+        self.cut("its process ended", cx);
         self.lost_process();
         match then {
-            Then::Anew => self.advance(StartStep::Recall, effects),
-            Then::Leave => self.gone(moment, ending, effects),
+            Then::Anew => self.advance(StartStep::Recall, cx),
+            Then::Leave => self.gone(ending, cx),
         }
     }
 
     /// It cannot be said whether there is a process to be ended. Who was asked to see to that gives up, so that its parent
     /// decides; a host that stops leaves the rest to the owner of the processes.
-    fn not_recalled(&mut self, moment: Moment, what: &str, effects: &mut Effects<Self>) {
-        self.troubles.add(moment.now, what);
+    fn not_recalled(&mut self, what: &str, cx: &mut StepContext<Self>) {
+        self.troubles.add(cx.now(), what);
         if self.stop.is_none() {
-            effects.fail(format!("it cannot be said whether a process of it runs: {what}"));
+            cx.fail(format!("it cannot be said whether a process of it runs: {what}"));
         }
-        self.gone_if_stopping(moment, what, effects);
+        self.gone_if_stopping(what, cx);
     }
 
-    fn gone_if_stopping(&mut self, moment: Moment, what: &str, effects: &mut Effects<Self>) {
+    fn gone_if_stopping(&mut self, what: &str, cx: &mut StepContext<Self>) {
         if self.stop.is_some() {
             let how = format!("it cannot be said whether a process of it runs: {what}");
-            self.gone(moment, DriverEnding::told(how), effects);
+            self.gone(DriverEnding::told(how), cx);
         }
     }
 
-    fn not_ended(&mut self, moment: Moment, then: Then, what: &str, effects: &mut Effects<Self>) {
+    fn not_ended(&mut self, then: Then, what: &str, cx: &mut StepContext<Self>) {
         let what = format!("its process could not be ended: {what}");
         match then {
-            Then::Anew => self.failed(moment, &Trouble { kind: TroubleKind::Answered, what }, effects),
-            Then::Leave => self.gone(moment, DriverEnding::told(what), effects),
+            Then::Anew => self.failed(&Trouble { kind: TroubleKind::Answered, what }, cx),
+            Then::Leave => self.gone(DriverEnding::told(what), cx),
         }
     }
 
     // === The end ===
 
-    fn gone(&mut self, moment: Moment, ending: DriverEnding, effects: &mut Effects<Self>) {
+    fn gone(&mut self, ending: DriverEnding, cx: &mut StepContext<Self>) {
         self.phase = Phase::Gone;
-        effects.cancel_timer(DriverTimer::Reawait);
-        self.set_health(moment, DriverHealth::Gone, ending.words().to_owned());
+        cx.cancel_timer(DriverTimer::Reawait);
+        self.set_health(cx.moment(), DriverHealth::Gone, ending.words().to_owned());
         self.report.ending = Some(ending);
-        self.tell(effects);
-        effects.stop();
+        self.tell(cx);
+        cx.stop();
     }
 }
 

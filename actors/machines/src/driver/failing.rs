@@ -7,7 +7,7 @@ use super::behaviour::Outcome;
 use super::state::{
     Driver, DriverCall, DriverTimer, Link, Phase, Reached, StartStep, Then, Trouble, TroubleKind,
 };
-use crate::kernel::{CallKey, CallLost, Effects};
+use crate::kernel::{CallKey, CallLost, StepContext};
 use crate::vocabulary::Moment;
 
 /// How soon the end of a process is asked for again after that failed.
@@ -20,20 +20,14 @@ const HANG_UP_DEADLINE: Duration = Duration::from_secs(2);
 const CHANGE_DEADLINE: Duration = Duration::from_secs(3_600);
 
 impl Driver {
-    pub(super) fn refused(
-        &mut self,
-        moment: Moment,
-        start_step: StartStep,
-        trouble: &Trouble,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn refused(&mut self, start_step: StartStep, trouble: &Trouble, cx: &mut StepContext<Self>) {
         match (start_step, trouble.kind) {
             // Nothing runs, so there is nothing to cut off.
-            (StartStep::Launch, TroubleKind::Refused) => self.launch_refused(moment, trouble, effects),
-            (StartStep::Launch, TroubleKind::NotBegun) => self.launch_not_begun(moment, trouble, effects),
+            (StartStep::Launch, TroubleKind::Refused) => self.launch_refused(trouble, cx),
+            (StartStep::Launch, TroubleKind::NotBegun) => self.launch_not_begun(trouble, cx),
             // A driver that has nothing to prepare need not have the call (D109).
             (StartStep::Initialise, TroubleKind::Unimplemented) => {
-                self.read(effects, |reading| reading.is_initialised = true);
+                self.read(cx, |reading| reading.is_initialised = true);
             }
             (
                 StartStep::Initialise
@@ -46,17 +40,17 @@ impl Driver {
                 | StartStep::Capabilities
                 | StartStep::Watch,
                 _,
-            ) => self.failed(moment, trouble, effects),
+            ) => self.failed(trouble, cx),
         }
     }
 
     /// The one path that every failure takes, the first like any later one (HLT-04, HLT-05).
-    pub(super) fn failed(&mut self, moment: Moment, trouble: &Trouble, effects: &mut Effects<Self>) {
-        self.troubles.add(moment.now, &trouble.what);
+    pub(super) fn failed(&mut self, trouble: &Trouble, cx: &mut StepContext<Self>) {
+        self.troubles.add(cx.now(), &trouble.what);
         match trouble.kind {
             TroubleKind::Silent => {
                 self.silent_failures = self.silent_failures.saturating_add(1);
-                self.cut(&trouble.what, effects);
+                self.cut(&trouble.what, cx);
                 self.link = Link::Down;
             }
             TroubleKind::Answered
@@ -64,25 +58,25 @@ impl Driver {
             | TroubleKind::Refused
             | TroubleKind::NotBegun => self.silent_failures = 0,
         }
-        self.set_health(moment, DriverHealth::Unhealthy, trouble.what.clone());
+        self.set_health(cx.moment(), DriverHealth::Unhealthy, trouble.what.clone());
         self.phase = Phase::Pausing;
-        let pause = self.backoff.failed(&self.config.limits.backoff, moment);
-        effects.cancel_timer(DriverTimer::ReadOn);
-        effects.start_timer(DriverTimer::Retry, moment.now + pause);
+        let pause = self.backoff.failed(&self.config.limits.backoff, cx.moment());
+        cx.cancel_timer(DriverTimer::ReadOn);
+        cx.start_timer(DriverTimer::Retry, cx.now() + pause);
     }
 
     /// Its program is refused: the same one is not tried again (SEC-07).
-    fn launch_refused(&mut self, moment: Moment, trouble: &Trouble, effects: &mut Effects<Self>) {
-        self.nothing_launched(moment, trouble, format!("refused: {}", trouble.what));
+    fn launch_refused(&mut self, trouble: &Trouble, cx: &mut StepContext<Self>) {
+        self.nothing_launched(cx.moment(), trouble, format!("refused: {}", trouble.what));
         self.backoff.reset();
-        self.await_change(effects);
+        self.await_change(cx);
     }
 
     /// No process was launched, so pauses do not grow: it is launched as soon as it can be.
-    fn launch_not_begun(&mut self, moment: Moment, trouble: &Trouble, effects: &mut Effects<Self>) {
-        self.nothing_launched(moment, trouble, trouble.what.clone());
+    fn launch_not_begun(&mut self, trouble: &Trouble, cx: &mut StepContext<Self>) {
+        self.nothing_launched(cx.moment(), trouble, trouble.what.clone());
         self.phase = Phase::Pausing;
-        effects.start_timer(DriverTimer::Retry, moment.now + RELAUNCH_PAUSE);
+        cx.start_timer(DriverTimer::Retry, cx.now() + RELAUNCH_PAUSE);
     }
 
     /// A launch came to no process, and is not counted.
@@ -92,41 +86,41 @@ impl Driver {
         self.set_health(moment, DriverHealth::Unhealthy, reason);
     }
 
-    fn await_change(&mut self, effects: &mut Effects<Self>) {
+    fn await_change(&mut self, cx: &mut StepContext<Self>) {
         self.phase = Phase::Refused;
-        self.call(CHANGE_DEADLINE, DriverCall::AwaitChange, effects);
+        self.call(CHANGE_DEADLINE, DriverCall::AwaitChange, cx);
     }
 
     /// Its program has changed, or it cannot be said whether it has.
-    pub(super) fn change_heard(&mut self, moment: Moment, outcome: &Outcome, effects: &mut Effects<Self>) {
+    pub(super) fn change_heard(&mut self, outcome: &Outcome, cx: &mut StepContext<Self>) {
         match outcome {
-            Ok(Ok(_)) => self.advance(StartStep::Recall, effects),
-            Err(CallLost::DeadlineExceeded(_)) => self.await_change(effects),
-            Ok(Err(trouble)) => self.failed(moment, trouble, effects),
+            Ok(Ok(_)) => self.advance(StartStep::Recall, cx),
+            Err(CallLost::DeadlineExceeded(_)) => self.await_change(cx),
+            Ok(Err(trouble)) => self.failed(trouble, cx),
             Err(lost @ (CallLost::Crashed(_) | CallLost::Busy(_))) => {
                 let what = format!("{}: {lost}", self.report.reason);
-                self.failed(moment, &Trouble { kind: TroubleKind::Answered, what }, effects);
+                self.failed(&Trouble { kind: TroubleKind::Answered, what }, cx);
             }
         }
     }
 
-    pub(super) fn retry(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn retry(&mut self, cx: &mut StepContext<Self>) {
         if self.process.is_some() && self.silent_failures >= self.config.limits.silent_until_replaced.max(1) {
             self.silent_failures = 0;
-            self.end_process(moment, Then::Anew, effects);
+            self.end_process(Then::Anew, cx);
         } else {
-            self.advance(StartStep::Recall, effects);
+            self.advance(StartStep::Recall, cx);
         }
     }
 
     /// The process has ended, or it cannot be said.
-    pub(super) fn end_heard(&mut self, moment: Moment, outcome: &Outcome, effects: &mut Effects<Self>) {
+    pub(super) fn end_heard(&mut self, outcome: &Outcome, cx: &mut StepContext<Self>) {
         match outcome {
-            Ok(Ok(Reached::Ended(how))) => self.process_ended(moment, how, effects),
+            Ok(Ok(Reached::Ended(how))) => self.process_ended(how, cx),
             // Nothing happened for a long time.
-            Err(CallLost::DeadlineExceeded(_)) => self.await_end(effects),
+            Err(CallLost::DeadlineExceeded(_)) => self.await_end(cx),
             Ok(Ok(_) | Err(_)) | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
-                effects.start_timer(DriverTimer::Reawait, moment.now + REAWAIT_PAUSE);
+                cx.start_timer(DriverTimer::Reawait, cx.now() + REAWAIT_PAUSE);
             }
         }
     }
@@ -140,11 +134,11 @@ impl Driver {
     }
 
     /// Its process is gone, or does not answer: callers are cut off.
-    pub(super) fn cut(&self, reason: &str, effects: &mut Effects<Self>) {
+    pub(super) fn cut(&self, reason: &str, cx: &mut StepContext<Self>) {
         if let Link::Up(..) = self.link {
             let (reason, within) = (reason.to_owned(), Duration::ZERO);
             let call = DriverCall::HangUp { is_worth_retrying: true, reason, within };
-            effects.call(CallKey::default(), HANG_UP_DEADLINE, call);
+            cx.call(CallKey::default(), HANG_UP_DEADLINE, call);
         }
     }
 }

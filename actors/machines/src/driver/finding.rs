@@ -2,21 +2,20 @@
 
 use super::DriverHealth;
 use super::state::{Driver, Link, StartStep, Then, Trouble, TroubleKind};
-use crate::kernel::Effects;
+use crate::kernel::StepContext;
 use crate::process::Launched;
-use crate::vocabulary::Moment;
 
 impl Driver {
     /// Nothing of it runs: a process is launched, if one may be.
-    pub(super) fn launch(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn launch(&mut self, cx: &mut StepContext<Self>) {
         match &self.config.spec.not_launched {
             None => {
                 self.report.launches += 1;
-                self.advance(StartStep::Launch, effects);
+                self.advance(StartStep::Launch, cx);
             }
             Some(reason) => {
                 let what = format!("no process of it runs, and none is launched: {reason}");
-                self.failed(moment, &Trouble { kind: TroubleKind::Answered, what }, effects);
+                self.failed(&Trouble { kind: TroubleKind::Answered, what }, cx);
             }
         }
     }
@@ -36,19 +35,13 @@ impl Driver {
     }
 
     /// Ends a process that is ours and cannot be spoken to, and brings another one.
-    pub(super) fn replace(
-        &mut self,
-        moment: Moment,
-        launched: &Launched,
-        what: String,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn replace(&mut self, launched: &Launched, what: String, cx: &mut StepContext<Self>) {
         self.process = Some(launched.clone());
         self.report.pid = Some(launched.pid);
         self.link = Link::Down;
-        self.await_end(effects);
-        self.troubles.add(moment.now, &what);
-        self.set_health(moment, DriverHealth::Unhealthy, what);
-        self.end_process(moment, Then::Anew, effects);
+        self.await_end(cx);
+        self.troubles.add(cx.now(), &what);
+        self.set_health(cx.moment(), DriverHealth::Unhealthy, what);
+        self.end_process(Then::Anew, cx);
     }
 }

@@ -10,7 +10,7 @@ use super::state::{
     HAND_OVER_DEADLINE,
 };
 use crate::driver::{Folded, ending_deadline};
-use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, StopStep};
+use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, StepContext, StopStep};
 use crate::lease::LeasedCalls;
 use crate::vocabulary::{Attempt, DriverName, Moment, Timestamp};
 
@@ -47,13 +47,13 @@ impl Machine for Drivers {
         }
     }
 
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
-            Input::Resumed => self.begin(moment, effects),
-            Input::Asked { id, asked_at, ask } => self.asked(moment, *id, *asked_at, ask, effects),
-            Input::Returned { call, outcome, .. } => self.returned(moment, call, outcome, effects),
-            Input::Elapsed(timer) => self.elapsed(moment, timer, effects),
-            Input::StopRequested(mode) => self.stop(moment, *mode, effects),
+            Input::Resumed => self.begin(cx),
+            Input::Asked { id, asked_at, ask } => self.asked(*id, *asked_at, ask, cx),
+            Input::Returned { call, outcome, .. } => self.returned(call, outcome, cx),
+            Input::Elapsed(timer) => self.elapsed(timer, cx),
+            Input::StopRequested(mode) => self.stop(*mode, cx),
         }
     }
 
@@ -72,88 +72,81 @@ impl Machine for Drivers {
 
 impl Drivers {
     /// Brings back what the host wants, and ends what it blocks.
-    fn begin(&mut self, moment: Moment, effects: &mut Effects<Self>) {
-        self.call(DriversCall::Sweep, effects);
-        effects.call(CallKey::default(), WAIT_DEADLINE, DriversCall::AwaitEndings);
+    fn begin(&mut self, cx: &mut StepContext<Self>) {
+        self.call(DriversCall::Sweep, cx);
+        cx.call(CallKey::default(), WAIT_DEADLINE, DriversCall::AwaitEndings);
         // The eventors of a former life of this machine are no more: what came meanwhile may be missing (EVT-02).
         self.served = self.image.tasks.keys().cloned().collect();
         let specs: Vec<_> = self.image.specs.values().cloned().collect();
         for spec in specs {
-            self.add_entry(moment, spec, effects);
+            self.add_entry(spec, cx);
         }
         let blocked: Vec<_> = self.options.blocked.iter().cloned().collect();
         for driver in blocked {
-            self.retire_unknown(moment, &driver, effects);
+            self.retire_unknown(&driver, cx);
         }
     }
 
-    fn asked(
-        &mut self,
-        moment: Moment,
-        id: AskId,
-        asked_at: Timestamp,
-        ask: &DriversAsk,
-        effects: &mut Effects<Self>,
-    ) {
+    fn asked(&mut self, id: AskId, asked_at: Timestamp, ask: &DriversAsk, cx: &mut StepContext<Self>) {
         match ask {
             DriversAsk::AddDriver(AddDriver { spec }) => {
-                let answer = self.add(moment, spec, effects);
-                effects.reply(id, DriversAnswer::AddDriver(answer));
+                let answer = self.add(spec, cx);
+                cx.reply(id, DriversAnswer::AddDriver(answer));
             }
-            DriversAsk::RemoveDriver(RemoveDriver { name }) => self.remove(moment, id, name, effects),
+            DriversAsk::RemoveDriver(RemoveDriver { name }) => self.remove(id, name, cx),
             DriversAsk::RestartDriver(RestartDriver { name }) => {
-                let answer = self.restart(moment, name, effects);
-                effects.reply(id, DriversAnswer::RestartDriver(answer));
+                let answer = self.restart(name, cx);
+                cx.reply(id, DriversAnswer::RestartDriver(answer));
             }
             DriversAsk::GiveUpDriver(GiveUpDriver { name, reason }) => {
-                self.give_up(name, reason, effects);
-                effects.reply(id, DriversAnswer::GiveUpDriver(()));
+                self.give_up(name, reason, cx);
+                cx.reply(id, DriversAnswer::GiveUpDriver(()));
             }
             DriversAsk::ListDrivers(ListDrivers) => {
-                effects.reply(id, DriversAnswer::ListDrivers(self.reports()));
+                cx.reply(id, DriversAnswer::ListDrivers(self.reports()));
             }
-            DriversAsk::DescribeDriver(DescribeDriver { name }) => self.describe(id, name, effects),
+            DriversAsk::DescribeDriver(DescribeDriver { name }) => self.describe(id, name, cx),
             DriversAsk::AwaitDrivers(AwaitDrivers { within }) => {
-                self.await_drivers(moment, id, asked_at + *within, effects);
+                self.await_drivers(id, asked_at + *within, cx);
             }
             DriversAsk::DispenseDriver(dispense) => {
-                self.dispense(moment, id, asked_at, dispense, effects);
+                self.dispense(id, asked_at, dispense, cx);
             }
             DriversAsk::AnnounceTask(AnnounceTask { driver, task }) => {
-                let answer = self.announce(driver, task, effects);
-                effects.reply(id, DriversAnswer::AnnounceTask(answer));
+                let answer = self.announce(driver, task, cx);
+                cx.reply(id, DriversAnswer::AnnounceTask(answer));
             }
             DriversAsk::RegisterTaskHandler(RegisterTaskHandler { driver, task, sink }) => {
-                let answer = self.register(driver, task, *sink, effects);
-                effects.reply(id, DriversAnswer::RegisterTaskHandler(answer));
+                let answer = self.register(driver, task, *sink, cx);
+                cx.reply(id, DriversAnswer::RegisterTaskHandler(answer));
             }
             DriversAsk::ForgetTaskHandler(ForgetTaskHandler { driver, task }) => {
-                self.forget(driver, task, effects);
-                effects.reply(id, DriversAnswer::ForgetTaskHandler(()));
+                self.forget(driver, task, cx);
+                cx.reply(id, DriversAnswer::ForgetTaskHandler(()));
             }
             DriversAsk::RecentTaskEvents(RecentTaskEvents { driver, task }) => {
-                self.recent(id, driver, task, effects);
+                self.recent(id, driver, task, cx);
             }
             DriversAsk::DriverReported(DriverReported { life, report, may_lend }) => {
-                self.reported(moment, *life, report, *may_lend, effects);
-                effects.reply(id, DriversAnswer::DriverReported(()));
+                self.reported(*life, report, *may_lend, cx);
+                cx.reply(id, DriversAnswer::DriverReported(()));
             }
             DriversAsk::EventorSaid(EventorSaid { driver, life, news }) => {
-                self.eventor_said(driver, *life, news, effects);
-                effects.reply(id, DriversAnswer::EventorSaid(()));
+                self.eventor_said(driver, *life, news, cx);
+                cx.reply(id, DriversAnswer::EventorSaid(()));
             }
         }
     }
 
-    fn elapsed(&mut self, moment: Moment, timer: &DriversTimer, effects: &mut Effects<Self>) {
+    fn elapsed(&mut self, timer: &DriversTimer, cx: &mut StepContext<Self>) {
         match timer {
-            DriversTimer::Stop(driver) => self.stopped_too_slowly(moment, driver, effects),
-            DriversTimer::Restart(driver) => self.restart_due(driver, effects),
-            DriversTimer::RestartEventor(driver) => self.start_eventor(driver, effects),
-            DriversTimer::Dispense(driver, id) => self.dispense_ended(moment, driver, *id, effects),
+            DriversTimer::Stop(driver) => self.stopped_too_slowly(driver, cx),
+            DriversTimer::Restart(driver) => self.restart_due(driver, cx),
+            DriversTimer::RestartEventor(driver) => self.start_eventor(driver, cx),
+            DriversTimer::Dispense(driver, id) => self.dispense_ended(driver, *id, cx),
             DriversTimer::AwaitDrivers(id) => {
                 if self.curious.remove(id).is_some() {
-                    effects.reply(*id, DriversAnswer::AwaitDrivers(self.summary()));
+                    cx.reply(*id, DriversAnswer::AwaitDrivers(self.summary()));
                 }
             }
         }
@@ -161,22 +154,21 @@ impl Drivers {
 
     // === Calls ===
 
-    pub(super) fn call(&self, call: DriversCall, effects: &mut Effects<Self>) {
-        effects.call(CallKey::default(), HAND_OVER_DEADLINE, call);
+    pub(super) fn call(&self, call: DriversCall, cx: &mut StepContext<Self>) {
+        cx.call(CallKey::default(), HAND_OVER_DEADLINE, call);
     }
 
     fn returned(
         &mut self,
-        moment: Moment,
         call: &DriversCall,
         outcome: &Result<DriversOutcome, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         match (call, outcome) {
             (DriversCall::AwaitEndings, outcome) => {
-                effects.call(CallKey::default(), WAIT_DEADLINE, DriversCall::AwaitEndings);
+                cx.call(CallKey::default(), WAIT_DEADLINE, DriversCall::AwaitEndings);
                 if let Ok(DriversOutcome::Ended(endings)) = outcome {
-                    endings.iter().for_each(|ended| self.ended(moment, ended, effects));
+                    endings.iter().for_each(|ended| self.ended(ended, cx));
                 }
             }
             (DriversCall::AskTroubles(_, driver, id), outcome) => {
@@ -185,16 +177,16 @@ impl Drivers {
                     Ok(_) | Err(_) => Default::default(),
                 };
                 let answer = self.status(driver, troubles, calls);
-                effects.reply(*id, DriversAnswer::DescribeDriver(answer));
+                cx.reply(*id, DriversAnswer::DescribeDriver(answer));
             }
             (DriversCall::AskRecent(_, _, id), outcome) => {
-                effects.reply(*id, DriversAnswer::RecentTaskEvents(told(outcome)));
+                cx.reply(*id, DriversAnswer::RecentTaskEvents(told(outcome)));
             }
             (DriversCall::StartDriver(life, config), Err(lost)) => {
-                self.not_started(moment, &config.spec.name, *life, lost, effects);
+                self.not_started(&config.spec.name, *life, lost, cx);
             }
             (DriversCall::RestartNow(life, number), Ok(DriversOutcome::NotTaken)) => {
-                self.restart_not_taken(*life, *number, effects);
+                self.restart_not_taken(*life, *number, cx);
             }
             // Their effect is reported by an ending or by news of the child. A timer kills a child that does not end.
             (
@@ -220,14 +212,14 @@ impl Drivers {
         self.entries.values().filter(|entry| entry.serves()).map(|entry| entry.report.clone()).collect()
     }
 
-    fn describe(&mut self, id: AskId, driver: &DriverName, effects: &mut Effects<Self>) {
+    fn describe(&mut self, id: AskId, driver: &DriverName, cx: &mut StepContext<Self>) {
         let life =
             self.entries.get(driver).filter(|entry| entry.serves()).and_then(|entry| entry.child.life());
         match life {
-            Some(life) => self.call(DriversCall::AskTroubles(life, driver.clone(), id), effects),
+            Some(life) => self.call(DriversCall::AskTroubles(life, driver.clone(), id), cx),
             None => {
                 let answer = self.status(driver, Vec::new(), LeasedCalls::default());
-                effects.reply(id, DriversAnswer::DescribeDriver(answer));
+                cx.reply(id, DriversAnswer::DescribeDriver(answer));
             }
         }
     }

@@ -7,9 +7,9 @@ use super::DriverSummary;
 use super::messages::{DispenseDriver, DispensedDriver, DriversAnswer, NotDispensed, Wanted};
 use super::state::{Curious, Drivers, DriversTimer, Waiting};
 use crate::driver::{DriverHealth, DriverStage};
-use crate::kernel::{AskId, Effects};
+use crate::kernel::{AskId, StepContext};
 use crate::supervisor::ChildState;
-use crate::vocabulary::{DriverName, Moment, Timestamp};
+use crate::vocabulary::{DriverName, Timestamp};
 
 impl Drivers {
     pub(super) fn waiting(&self) -> usize {
@@ -22,61 +22,54 @@ impl Drivers {
 
     pub(super) fn dispense(
         &mut self,
-        moment: Moment,
         id: AskId,
         asked_at: Timestamp,
         dispense: &DispenseDriver,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let DispenseDriver { name, wanted, within } = dispense;
         let until = asked_at + *within;
-        let answer = self.present(name, *wanted, moment.now.since(asked_at));
-        if is_final(&answer) || until <= moment.now {
-            effects.reply(id, DriversAnswer::DispenseDriver(answer));
+        let answer = self.present(name, *wanted, cx.now().since(asked_at));
+        if is_final(&answer) || until <= cx.now() {
+            cx.reply(id, DriversAnswer::DispenseDriver(answer));
         } else if self.waiting() >= self.options.waiting_max {
             let error = NotDispensed::TooMany { waiting: self.waiting() };
-            effects.reply(id, DriversAnswer::DispenseDriver(Err(error)));
+            cx.reply(id, DriversAnswer::DispenseDriver(Err(error)));
         } else {
             let waiting = Waiting { since: asked_at, wanted: *wanted };
             self.dispensing.entry(name.clone()).or_default().insert(id, waiting);
-            effects.start_timer(DriversTimer::Dispense(name.clone(), id), until);
+            cx.start_timer(DriversTimer::Dispense(name.clone(), id), until);
         }
     }
 
     /// Answers all callers that wait for a driver and can have it now, or wait in vain.
-    pub(super) fn serve_waiting(&mut self, moment: Moment, driver: &DriverName, effects: &mut Effects<Self>) {
+    pub(super) fn serve_waiting(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         let Some(waiting) = self.dispensing.get(driver) else { return };
         let known: Vec<_> = waiting
             .iter()
-            .map(|(id, waiting)| (*id, self.present(driver, waiting.wanted, moment.now.since(waiting.since))))
+            .map(|(id, waiting)| (*id, self.present(driver, waiting.wanted, cx.now().since(waiting.since))))
             .filter(|(_, answer)| is_final(answer))
             .collect();
         for (id, answer) in known {
             self.no_longer_waits(driver, id);
-            effects.cancel_timer(DriversTimer::Dispense(driver.clone(), id));
-            effects.reply(id, DriversAnswer::DispenseDriver(answer));
+            cx.cancel_timer(DriversTimer::Dispense(driver.clone(), id));
+            cx.reply(id, DriversAnswer::DispenseDriver(answer));
         }
     }
 
     /// Answers all callers that wait for a driver which does not come.
-    pub(super) fn refuse_waiting(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+    pub(super) fn refuse_waiting(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         for (id, _) in self.dispensing.remove(driver).into_iter().flatten() {
-            effects.cancel_timer(DriversTimer::Dispense(driver.clone(), id));
+            cx.cancel_timer(DriversTimer::Dispense(driver.clone(), id));
             let error = NotDispensed::Stopping { driver: driver.clone() };
-            effects.reply(id, DriversAnswer::DispenseDriver(Err(error)));
+            cx.reply(id, DriversAnswer::DispenseDriver(Err(error)));
         }
     }
 
-    pub(super) fn dispense_ended(
-        &mut self,
-        moment: Moment,
-        driver: &DriverName,
-        id: AskId,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn dispense_ended(&mut self, driver: &DriverName, id: AskId, cx: &mut StepContext<Self>) {
         if let Some(Waiting { since, wanted }) = self.no_longer_waits(driver, id) {
-            let answer = self.present(driver, wanted, moment.now.since(since));
-            effects.reply(id, DriversAnswer::DispenseDriver(answer));
+            let answer = self.present(driver, wanted, cx.now().since(since));
+            cx.reply(id, DriversAnswer::DispenseDriver(answer));
         }
     }
 
@@ -149,20 +142,14 @@ impl Drivers {
     }
 
     /// Notes that an expected driver does not come.
-    pub(super) fn give_up(&mut self, driver: &DriverName, reason: &str, effects: &mut Effects<Self>) {
+    pub(super) fn give_up(&mut self, driver: &DriverName, reason: &str, cx: &mut StepContext<Self>) {
         if self.options.expected.contains(driver) {
             self.given_up.insert(driver.clone(), reason.to_owned());
-            self.tell_curious(effects);
+            self.tell_curious(cx);
         }
     }
 
-    pub(super) fn await_drivers(
-        &mut self,
-        moment: Moment,
-        id: AskId,
-        until: Timestamp,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn await_drivers(&mut self, id: AskId, until: Timestamp, cx: &mut StepContext<Self>) {
         let awaited: BTreeSet<_> = self
             .entries
             .keys()
@@ -170,12 +157,12 @@ impl Drivers {
             .filter(|driver| !self.is_known(driver))
             .cloned()
             .collect();
-        let is_over = self.stop.is_some() || until <= moment.now;
+        let is_over = self.stop.is_some() || until <= cx.now();
         if awaited.is_empty() || is_over || self.waiting() >= self.options.waiting_max {
-            effects.reply(id, DriversAnswer::AwaitDrivers(self.summary()));
+            cx.reply(id, DriversAnswer::AwaitDrivers(self.summary()));
         } else {
             self.curious.insert(id, Curious { awaited });
-            effects.start_timer(DriversTimer::AwaitDrivers(id), until);
+            cx.start_timer(DriversTimer::AwaitDrivers(id), until);
         }
     }
 
@@ -187,7 +174,7 @@ impl Drivers {
         }
     }
 
-    pub(super) fn tell_curious(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn tell_curious(&mut self, cx: &mut StepContext<Self>) {
         let known: Vec<AskId> = self
             .curious
             .iter()
@@ -196,8 +183,8 @@ impl Drivers {
             .collect();
         for id in known {
             self.curious.remove(&id);
-            effects.cancel_timer(DriversTimer::AwaitDrivers(id));
-            effects.reply(id, DriversAnswer::AwaitDrivers(self.summary()));
+            cx.cancel_timer(DriversTimer::AwaitDrivers(id));
+            cx.reply(id, DriversAnswer::AwaitDrivers(self.summary()));
         }
     }
 }

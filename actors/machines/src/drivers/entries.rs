@@ -6,19 +6,18 @@ use super::state::{Drivers, DriversCall, DriversChange, DriversTimer, Entry};
 use crate::driver::{
     DriverConfig, DriverHealth, DriverMode, DriverReport, DriverSpec, ending_deadline, process_name,
 };
-use crate::kernel::{AskId, Effects, StopMode};
+use crate::kernel::{AskId, StepContext, StopMode};
 use crate::process::{Executable, ProcessSpec};
 use crate::supervisor::{ChildState, DynamicChild};
-use crate::vocabulary::{Attempt, DriverName, Moment};
+use crate::vocabulary::{Attempt, DriverName};
 
 impl Drivers {
     // === Orders ===
 
     pub(super) fn add(
         &mut self,
-        moment: Moment,
         spec: &DriverSpec,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) -> Result<Added, AddDriverError> {
         let driver = &spec.name;
         if self.stop.is_some() {
@@ -26,7 +25,7 @@ impl Drivers {
         }
         process_name(driver).map_err(|fault| AddDriverError::Name { driver: driver.clone(), fault })?;
         if !self.options.allows(driver) {
-            self.retire_unknown(moment, driver, effects);
+            self.retire_unknown(driver, cx);
             return Err(AddDriverError::Blocked { driver: driver.clone() });
         }
         let added = match self.entries.get(driver) {
@@ -45,28 +44,22 @@ impl Drivers {
         };
         match added {
             Added::Unchanged => return Ok(added),
-            Added::New => self.add_entry(moment, spec.clone(), effects),
-            Added::Replacing => self.replace(moment, spec, effects),
+            Added::New => self.add_entry(spec.clone(), cx),
+            Added::Replacing => self.replace(spec, cx),
         }
         self.given_up.remove(driver);
         self.image.specs.insert(driver.clone(), spec.clone());
-        effects.persist(DriversChange::Keep(Box::new(spec.clone())));
+        cx.persist(DriversChange::Keep(Box::new(spec.clone())));
         Ok(added)
     }
 
-    fn replace(&mut self, moment: Moment, spec: &DriverSpec, effects: &mut Effects<Self>) {
+    fn replace(&mut self, spec: &DriverSpec, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(&spec.name) else { return };
         entry.next = Some(spec.clone());
-        self.end_child(moment, &spec.name.clone(), effects);
+        self.end_child(&spec.name.clone(), cx);
     }
 
-    pub(super) fn remove(
-        &mut self,
-        moment: Moment,
-        id: AskId,
-        driver: &DriverName,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn remove(&mut self, id: AskId, driver: &DriverName, cx: &mut StepContext<Self>) {
         let refused = if self.stop.is_some() {
             Some(NoSuchDriver::Stopping { driver: driver.clone() })
         } else if process_name(driver).is_err() {
@@ -77,27 +70,26 @@ impl Drivers {
             None
         };
         if let Some(error) = refused {
-            effects.reply(id, DriversAnswer::RemoveDriver(Err(error)));
+            cx.reply(id, DriversAnswer::RemoveDriver(Err(error)));
             return;
         }
         if self.image.specs.remove(driver).is_some() {
-            effects.persist(DriversChange::Drop(driver.clone()));
+            cx.persist(DriversChange::Drop(driver.clone()));
         }
-        self.give_up(driver, "it was removed", effects);
-        self.retire_unknown(moment, driver, effects);
+        self.give_up(driver, "it was removed", cx);
+        self.retire_unknown(driver, cx);
         if let Some(entry) = self.entries.get_mut(driver) {
             entry.next = None;
             entry.leaving.push(id);
         }
-        self.end_child(moment, driver, effects);
-        self.refuse_waiting(driver, effects);
+        self.end_child(driver, cx);
+        self.refuse_waiting(driver, cx);
     }
 
     pub(super) fn restart(
         &mut self,
-        moment: Moment,
         driver: &DriverName,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) -> Result<(), NoSuchDriver> {
         if self.stop.is_some() {
             return Err(NoSuchDriver::Stopping { driver: driver.clone() });
@@ -110,59 +102,54 @@ impl Drivers {
             ChildState::Running(life) => Some(life),
             ChildState::Pausing | ChildState::GivenUp => None,
         };
-        entry.restarted(moment.now);
+        entry.restarted(cx.now());
         let number = entry.restart;
-        effects.publish(DriversNews::Reported(entry.report.clone()));
+        cx.publish(DriversNews::Reported(entry.report.clone()));
         match living {
-            Some(life) => self.call(DriversCall::RestartNow(life, number), effects),
-            None => self.start_child(driver, effects),
+            Some(life) => self.call(DriversCall::RestartNow(life, number), cx),
+            None => self.start_child(driver, cx),
         }
         Ok(())
     }
 
     /// The actor of a driver has not taken the request for its restart: it is made again, since it was acknowledged.
-    pub(super) fn restart_not_taken(&self, life: Attempt, number: Attempt, effects: &mut Effects<Self>) {
+    pub(super) fn restart_not_taken(&self, life: Attempt, number: Attempt, cx: &mut StepContext<Self>) {
         let is_awaited = |entry: &Entry| {
             entry.child.state() == ChildState::Running(life)
                 && entry.awaits_restart
                 && entry.restart == number
         };
         if self.entries.values().any(is_awaited) {
-            self.call(DriversCall::RestartNow(life, number), effects);
+            self.call(DriversCall::RestartNow(life, number), cx);
         }
     }
 
     /// Ends what an earlier run has left of a driver that is unknown in this run: it is proven, then ended.
-    pub(super) fn retire_unknown(
-        &mut self,
-        moment: Moment,
-        driver: &DriverName,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn retire_unknown(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         if self.entries.contains_key(driver) {
             return;
         }
         // It is never launched, so it does not matter what would be.
         let spec = DriverSpec::new(driver.clone(), ProcessSpec::new(Executable::at("/")));
-        self.open(moment, spec, DriverMode::Retire, effects);
+        self.open(spec, DriverMode::Retire, cx);
     }
 
     // === The life of one driver ===
 
-    pub(super) fn add_entry(&mut self, moment: Moment, spec: DriverSpec, effects: &mut Effects<Self>) {
+    pub(super) fn add_entry(&mut self, spec: DriverSpec, cx: &mut StepContext<Self>) {
         let driver = spec.name.clone();
-        self.open(moment, spec, DriverMode::Serve, effects);
-        self.open_eventor(&driver, effects);
+        self.open(spec, DriverMode::Serve, cx);
+        self.open_eventor(&driver, cx);
         if let Some(entry) = self.entries.get(&driver) {
-            effects.publish(DriversNews::Reported(entry.report.clone()));
+            cx.publish(DriversNews::Reported(entry.report.clone()));
         }
     }
 
-    fn open(&mut self, moment: Moment, spec: DriverSpec, mode: DriverMode, effects: &mut Effects<Self>) {
+    fn open(&mut self, spec: DriverSpec, mode: DriverMode, cx: &mut StepContext<Self>) {
         let driver = spec.name.clone();
         // The caller has checked its name.
         let Ok(process) = process_name(&driver) else { return };
-        let report = DriverReport::of_nothing_yet(driver.clone(), moment.now);
+        let report = DriverReport::of_nothing_yet(driver.clone(), cx.now());
         let config = DriverConfig { spec, process, mode, limits: self.options.limits };
         let entry = Entry {
             config,
@@ -175,52 +162,47 @@ impl Drivers {
             leaving: Vec::new(),
         };
         self.entries.insert(driver.clone(), entry);
-        self.start_child(&driver, effects);
+        self.start_child(&driver, cx);
     }
 
-    fn start_child(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+    fn start_child(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(driver) else { return };
         self.life = self.life.next();
         entry.child.start(self.life);
         (entry.restart, entry.awaits_restart) = (Attempt::default(), false);
-        effects.cancel_timer(DriversTimer::Restart(driver.clone()));
+        cx.cancel_timer(DriversTimer::Restart(driver.clone()));
         let call = DriversCall::StartDriver(self.life, Box::new(entry.config.clone()));
-        self.call(call, effects);
+        self.call(call, cx);
     }
 
-    pub(super) fn restart_due(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+    pub(super) fn restart_due(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         // It may have started before, or be stopping. No child pauses once the host stops.
         if self.entries.get(driver).is_some_and(|entry| entry.child.state() == ChildState::Pausing) {
-            self.start_child(driver, effects);
+            self.start_child(driver, cx);
         }
     }
 
     /// Ends a driver. One without an actor gets one that has nothing else to do.
-    fn end_child(&mut self, moment: Moment, driver: &DriverName, effects: &mut Effects<Self>) {
+    fn end_child(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(driver) else { return };
         entry.lendable = None;
         match entry.child.state() {
             ChildState::Running(_) if entry.config.mode == DriverMode::Retire => {}
             ChildState::Running(_) | ChildState::Stopping(_) => {
-                self.stop_child(moment, driver, StopMode::Stop, effects);
+                self.stop_child(driver, StopMode::Stop, cx);
             }
             ChildState::Pausing | ChildState::GivenUp => {
                 entry.config.mode = DriverMode::Retire;
-                self.start_child(driver, effects);
+                self.start_child(driver, cx);
             }
         }
     }
 
-    pub(super) fn stopped_too_slowly(
-        &mut self,
-        moment: Moment,
-        driver: &DriverName,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn stopped_too_slowly(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get(driver) else { return };
-        let again = moment.now + ending_deadline(&entry.config);
-        if let Some(life) = entry.child.overdue(DriversTimer::Stop(driver.clone()), again, effects) {
-            self.call(DriversCall::Kill(life), effects);
+        let again = cx.now() + ending_deadline(&entry.config);
+        if let Some(life) = entry.child.overdue(DriversTimer::Stop(driver.clone()), again, cx) {
+            self.call(DriversCall::Kill(life), cx);
         }
     }
 
@@ -228,11 +210,10 @@ impl Drivers {
 
     pub(super) fn reported(
         &mut self,
-        moment: Moment,
         life: Attempt,
         report: &DriverReport,
         may_lend: bool,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let driver = &report.name;
         let Some(entry) = self.entries.get_mut(driver) else { return };
@@ -254,10 +235,10 @@ impl Drivers {
         }
         // Its end is published when nothing of it is left.
         if is_new && report.health != DriverHealth::Gone {
-            effects.publish(DriversNews::Reported(report.clone()));
+            cx.publish(DriversNews::Reported(report.clone()));
         }
-        self.attend(driver, effects);
-        self.serve_waiting(moment, driver, effects);
-        self.tell_curious(effects);
+        self.attend(driver, cx);
+        self.serve_waiting(driver, cx);
+        self.tell_curious(cx);
     }
 }

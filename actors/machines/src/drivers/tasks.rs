@@ -5,9 +5,9 @@ use super::news::DriversNews;
 use super::state::{Drivers, DriversCall, DriversChange, DriversTimer, EventorEntry};
 use crate::driver::{DriverStage, TaskKey};
 use crate::eventor::{EventorNews, JournalId};
-use crate::kernel::{AskId, Effects, StopMode};
+use crate::kernel::{AskId, StepContext, StopMode};
 use crate::supervisor::{ChildState, DynamicChild};
-use crate::vocabulary::{Attempt, DriverName, Moment};
+use crate::vocabulary::{Attempt, DriverName};
 
 impl Drivers {
     // === Tasks ===
@@ -33,11 +33,11 @@ impl Drivers {
         &mut self,
         driver: &DriverName,
         task: &TaskKey,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) -> Result<(), WatchError> {
         if self.may_watch(driver, task)?.is_none() {
             self.image.parked += 1;
-            self.watch(driver, task, JournalId::Parked(self.image.parked), effects);
+            self.watch(driver, task, JournalId::Parked(self.image.parked), cx);
         }
         Ok(())
     }
@@ -47,39 +47,39 @@ impl Drivers {
         driver: &DriverName,
         task: &TaskKey,
         sink: JournalId,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) -> Result<(), WatchError> {
         if let Some(former) = self.may_watch(driver, task)?.filter(|former| *former != sink) {
             let call = match former {
                 JournalId::Parked(_) => DriversCall::HandOver(former, sink),
                 JournalId::Handler(_) => DriversCall::End(former),
             };
-            self.call(call, effects);
+            self.call(call, cx);
         }
-        self.watch(driver, task, sink, effects);
+        self.watch(driver, task, sink, cx);
         Ok(())
     }
 
-    fn watch(&mut self, driver: &DriverName, task: &TaskKey, sink: JournalId, effects: &mut Effects<Self>) {
+    fn watch(&mut self, driver: &DriverName, task: &TaskKey, sink: JournalId, cx: &mut StepContext<Self>) {
         self.image.tasks.entry(driver.clone()).or_default().insert(task.clone(), sink);
-        effects.persist(DriversChange::Watch(driver.clone(), task.clone(), sink));
+        cx.persist(DriversChange::Watch(driver.clone(), task.clone(), sink));
         if let Some(life) = self.equipped(driver) {
-            self.call(DriversCall::Watch(life, vec![(task.clone(), sink)], false), effects);
+            self.call(DriversCall::Watch(life, vec![(task.clone(), sink)], false), cx);
         }
     }
 
-    pub(super) fn forget(&mut self, driver: &DriverName, task: &TaskKey, effects: &mut Effects<Self>) {
+    pub(super) fn forget(&mut self, driver: &DriverName, task: &TaskKey, cx: &mut StepContext<Self>) {
         let Some(tasks) = self.image.tasks.get_mut(driver) else { return };
         let Some(sink) = tasks.remove(task) else { return };
         if tasks.is_empty() {
             self.image.tasks.remove(driver);
             self.served.remove(driver);
         }
-        effects.persist(DriversChange::Forget(driver.clone(), task.clone()));
+        cx.persist(DriversChange::Forget(driver.clone(), task.clone()));
         if let Some(life) = self.equipped(driver) {
-            self.call(DriversCall::Forget(life, task.clone()), effects);
+            self.call(DriversCall::Forget(life, task.clone()), cx);
         }
-        self.call(DriversCall::End(sink), effects);
+        self.call(DriversCall::End(sink), cx);
     }
 
     pub(super) fn recent(
@@ -87,11 +87,11 @@ impl Drivers {
         id: AskId,
         driver: &DriverName,
         task: &TaskKey,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         match self.equipped(driver) {
-            Some(life) => self.call(DriversCall::AskRecent(life, task.clone(), id), effects),
-            None => effects.reply(id, DriversAnswer::RecentTaskEvents(Vec::new())),
+            Some(life) => self.call(DriversCall::AskRecent(life, task.clone(), id), cx),
+            None => cx.reply(id, DriversAnswer::RecentTaskEvents(Vec::new())),
         }
     }
 
@@ -103,7 +103,7 @@ impl Drivers {
     // === Eventors ===
 
     /// Ensures that there is an eventor, now or when the one that is ending has ended.
-    pub(super) fn open_eventor(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+    pub(super) fn open_eventor(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         let eventor = EventorEntry {
             child: DynamicChild::new(ChildState::Pausing),
             was_equipped: false,
@@ -115,10 +115,10 @@ impl Drivers {
         };
         let eventor = self.eventors.entry(driver.clone()).or_insert(eventor);
         (eventor.is_closing, eventor.has_left) = (false, false);
-        self.start_eventor(driver, effects);
+        self.start_eventor(driver, cx);
     }
 
-    pub(super) fn start_eventor(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+    pub(super) fn start_eventor(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         let Some(eventor) = self.eventors.get_mut(driver) else { return };
         if self.stop.is_some() || eventor.child.life().is_some() {
             return;
@@ -127,25 +127,25 @@ impl Drivers {
         eventor.child.start(self.life);
         eventor.attends = None;
         let call = DriversCall::StartEventor(self.life, driver.clone());
-        self.call(call, effects);
+        self.call(call, cx);
     }
 
     /// The driver is gone: nothing of it is watched any more, and the event streams of its handlers end.
-    pub(super) fn close_eventor(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+    pub(super) fn close_eventor(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         self.served.remove(driver);
         let mut parting = Vec::new();
         for (task, sink) in self.image.tasks.remove(driver).unwrap_or_default() {
-            effects.persist(DriversChange::Forget(driver.clone(), task));
+            cx.persist(DriversChange::Forget(driver.clone(), task));
             parting.push(sink);
         }
-        let Some(eventor) = self.eventors.get_mut(driver) else { return self.end_streams(parting, effects) };
+        let Some(eventor) = self.eventors.get_mut(driver) else { return self.end_streams(parting, cx) };
         eventor.parting.append(&mut parting);
         eventor.is_closing = true;
         eventor.is_renewal = false;
-        effects.cancel_timer(DriversTimer::RestartEventor(driver.clone()));
+        cx.cancel_timer(DriversTimer::RestartEventor(driver.clone()));
         match eventor.child.life() {
-            Some(life) => self.call(DriversCall::Stop(life, StopMode::Stop), effects),
-            None => self.remove_eventor(driver, effects),
+            Some(life) => self.call(DriversCall::Stop(life, StopMode::Stop), cx),
+            None => self.remove_eventor(driver, cx),
         }
     }
 
@@ -154,7 +154,7 @@ impl Drivers {
         driver: &DriverName,
         life: Attempt,
         news: &EventorNews,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Some(eventor) = self.eventors.get_mut(driver) else { return };
         if eventor.child.life() != Some(life) {
@@ -167,18 +167,18 @@ impl Drivers {
                 eventor.attends = None;
                 let tasks = self.image.tasks.get(driver).into_iter().flatten();
                 let tasks = tasks.map(|(task, sink)| (task.clone(), *sink)).collect();
-                self.call(DriversCall::Watch(life, tasks, is_renewal), effects);
-                self.attend(driver, effects);
+                self.call(DriversCall::Watch(life, tasks, is_renewal), cx);
+                self.attend(driver, cx);
             }
             EventorNews::Interrupted { generation, error } => {
-                effects.publish(DriversNews::EventsInterrupted {
+                cx.publish(DriversNews::EventsInterrupted {
                     driver: driver.clone(),
                     generation: *generation,
                     error: error.clone(),
                 });
             }
             EventorNews::DeadLetters { task, count, error } => {
-                effects.publish(DriversNews::DeadLetters {
+                cx.publish(DriversNews::DeadLetters {
                     driver: driver.clone(),
                     task: task.clone(),
                     count: *count,
@@ -189,7 +189,7 @@ impl Drivers {
     }
 
     /// Tells the eventor of a generation that is configured, once.
-    pub(super) fn attend(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+    pub(super) fn attend(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get(driver) else { return };
         let Some(generation) = entry.lendable else { return };
         let Some(eventor) = self.eventors.get_mut(driver).filter(|eventor| eventor.was_equipped) else {
@@ -198,40 +198,34 @@ impl Drivers {
         let (Some(life), DriverStage::Watching) = (eventor.child.life(), entry.report.stage) else { return };
         if eventor.attends != Some(generation) {
             eventor.attends = Some(generation);
-            self.call(DriversCall::Attend(life, generation), effects);
+            self.call(DriversCall::Attend(life, generation), cx);
         }
     }
 
     /// An eventor has ended. Without a request it is restarted, and gets the watched tasks again (EVT-03).
-    pub(super) fn eventor_ended(
-        &mut self,
-        moment: Moment,
-        driver: &DriverName,
-        life: Attempt,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn eventor_ended(&mut self, driver: &DriverName, life: Attempt, cx: &mut StepContext<Self>) {
         let Some(eventor) = self.eventors.get_mut(driver) else { return };
         if eventor.child.ended(life).is_none() {
             return;
         }
         if eventor.is_closing {
-            return self.remove_eventor(driver, effects);
+            return self.remove_eventor(driver, cx);
         }
         let restart = DriversTimer::RestartEventor(driver.clone());
-        eventor.child.pause(restart, &self.options.restart_backoff, moment, effects);
+        eventor.child.pause(restart, &self.options.restart_backoff, cx);
         let parting = std::mem::take(&mut eventor.parting);
-        self.end_streams(parting, effects);
+        self.end_streams(parting, cx);
     }
 
-    fn remove_eventor(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+    fn remove_eventor(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         if let Some(eventor) = self.eventors.remove(driver) {
-            self.end_streams(eventor.parting, effects);
+            self.end_streams(eventor.parting, cx);
         }
     }
 
-    fn end_streams(&self, parting: Vec<JournalId>, effects: &mut Effects<Self>) {
+    fn end_streams(&self, parting: Vec<JournalId>, cx: &mut StepContext<Self>) {
         for sink in parting {
-            self.call(DriversCall::End(sink), effects);
+            self.call(DriversCall::End(sink), cx);
         }
     }
 }

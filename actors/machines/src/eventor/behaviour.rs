@@ -8,7 +8,7 @@ use super::messages::{Attend, EventorAnswer, EventorAsk, EventorNews};
 use super::state::{Eventor, EventorCall, EventorOptions, EventorOutcome, EventorTimer, Marks, Stream};
 use crate::driver::GapReason;
 use crate::driver::{DriverError, EventBatch};
-use crate::kernel::{CallKey, CallLost, Effects, Input, Machine, Never};
+use crate::kernel::{CallKey, CallLost, Input, Machine, Never, StepContext};
 use crate::vocabulary::{Attempt, BackoffState, Generation, Moment};
 
 /// How long one call for the next events waits before it is made again.
@@ -50,24 +50,24 @@ impl Machine for Eventor {
         }
     }
 
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
             Input::Resumed => {
-                effects.call(CallKey::default(), HAND_DEADLINE, EventorCall::Close);
-                effects.publish(EventorNews::Began);
+                cx.call(CallKey::default(), HAND_DEADLINE, EventorCall::Close);
+                cx.publish(EventorNews::Began);
             }
             Input::Asked { id, ask, .. } => {
                 let answer = match ask {
                     EventorAsk::Attend(Attend { generation }) => {
-                        self.attend(*generation, effects);
+                        self.attend(*generation, cx);
                         EventorAnswer::Attend(())
                     }
                     EventorAsk::Watch(watch) => {
-                        self.watch(moment, watch, effects);
+                        self.watch(watch, cx);
                         EventorAnswer::Watch(())
                     }
                     EventorAsk::Forget(forget) => {
-                        self.forget(&forget.task, effects);
+                        self.forget(&forget.task, cx);
                         EventorAnswer::Forget(())
                     }
                     EventorAsk::RecentOf(of) => {
@@ -76,16 +76,16 @@ impl Machine for Eventor {
                         EventorAnswer::RecentOf(recent.unwrap_or_default())
                     }
                 };
-                self.hand(effects);
-                effects.reply(*id, answer);
+                self.hand(cx);
+                cx.reply(*id, answer);
             }
             Input::Returned { key, call, outcome } => {
                 match call {
                     EventorCall::Open { .. } | EventorCall::Read if *key == self.key() => {
-                        self.heard(moment, outcome, effects);
+                        self.heard(outcome, cx);
                     }
                     // Everything is closed, and all handlers are notified.
-                    EventorCall::Finish(_) => effects.stop(),
+                    EventorCall::Finish(_) => cx.stop(),
                     // Another stream is read by now, or there was no event.
                     EventorCall::Open { .. }
                     | EventorCall::Read
@@ -93,16 +93,14 @@ impl Machine for Eventor {
                     | EventorCall::Hand(_)
                     | EventorCall::End(_) => {}
                 }
-                self.hand(effects);
+                self.hand(cx);
             }
-            Input::Elapsed(EventorTimer::Reopen) => self.reopen(effects),
-            Input::Elapsed(EventorTimer::Rewind) => self.rewind(effects),
-            Input::Elapsed(EventorTimer::HandlerDeadline(task)) => {
-                self.handler_deadline_passed(task, effects)
-            }
-            Input::StopRequested(_) => self.stop(effects),
+            Input::Elapsed(EventorTimer::Reopen) => self.reopen(cx),
+            Input::Elapsed(EventorTimer::Rewind) => self.rewind(cx),
+            Input::Elapsed(EventorTimer::HandlerDeadline(task)) => self.handler_deadline_passed(task, cx),
+            Input::StopRequested(_) => self.stop(cx),
         }
-        self.hand(effects);
+        self.hand(cx);
     }
 
     fn view(&self) {}
@@ -113,34 +111,34 @@ impl Eventor {
         CallKey { attempt: self.attempt, ..CallKey::default() }
     }
 
-    fn call(&mut self, call: EventorCall, effects: &mut Effects<Self>) {
+    fn call(&mut self, call: EventorCall, cx: &mut StepContext<Self>) {
         self.attempt = self.attempt.next();
-        effects.call(self.key(), READ_DEADLINE, call);
+        cx.call(self.key(), READ_DEADLINE, call);
     }
 
     /// Hands over what this step has to hand over, in one go.
-    fn hand(&mut self, effects: &mut Effects<Self>) {
+    fn hand(&mut self, cx: &mut StepContext<Self>) {
         if !self.handed.is_empty() {
             let handed = Arc::new(std::mem::take(&mut self.handed));
-            effects.call(CallKey::default(), HAND_DEADLINE, EventorCall::Hand(handed));
+            cx.call(CallKey::default(), HAND_DEADLINE, EventorCall::Hand(handed));
         }
     }
 
     // === The stream ===
 
-    fn attend(&mut self, generation: Generation, effects: &mut Effects<Self>) {
+    fn attend(&mut self, generation: Generation, cx: &mut StepContext<Self>) {
         match self.stream {
             Stream::Over => {}
             // It is attended already.
             Stream::Reading(present) | Stream::Pausing(present) if present == generation => {}
             Stream::Absent | Stream::Reading(_) | Stream::Pausing(_) => {
-                effects.cancel_timer(EventorTimer::Reopen);
-                self.open(generation, effects);
+                cx.cancel_timer(EventorTimer::Reopen);
+                self.open(generation, cx);
             }
         }
     }
 
-    fn open(&mut self, generation: Generation, effects: &mut Effects<Self>) {
+    fn open(&mut self, generation: Generation, cx: &mut StepContext<Self>) {
         if self.was_open && !matches!(self.marks, Marks::Of(_)) {
             self.gap_for_all(GapReason::Interrupted);
         }
@@ -152,85 +150,80 @@ impl Eventor {
         self.was_open = true;
         self.is_first = true;
         self.is_rewinding = false;
-        effects.cancel_timer(EventorTimer::Rewind);
+        cx.cancel_timer(EventorTimer::Rewind);
         self.cursor.clone_from(&self.resume);
         self.stream = Stream::Reading(generation);
-        self.call(EventorCall::Open { generation, after: self.resume.clone() }, effects);
+        self.call(EventorCall::Open { generation, after: self.resume.clone() }, cx);
     }
 
-    fn reopen(&mut self, effects: &mut Effects<Self>) {
+    fn reopen(&mut self, cx: &mut StepContext<Self>) {
         match self.stream {
-            Stream::Pausing(generation) => self.open(generation, effects),
+            Stream::Pausing(generation) => self.open(generation, cx),
             // Another generation came meanwhile, or it is over.
             Stream::Absent | Stream::Reading(_) | Stream::Over => {}
         }
     }
 
     /// Opens the stream further back, for tasks that came late. Those that came in time have each event once all the same.
-    fn rewind(&mut self, effects: &mut Effects<Self>) {
+    fn rewind(&mut self, cx: &mut StepContext<Self>) {
         self.is_rewinding = false;
         match self.stream {
-            Stream::Reading(generation) => self.open(generation, effects),
+            Stream::Reading(generation) => self.open(generation, cx),
             // It is opened there when it is opened.
             Stream::Absent | Stream::Pausing(_) | Stream::Over => {}
         }
     }
 
-    fn heard(
-        &mut self,
-        moment: Moment,
-        outcome: &Result<EventorOutcome, CallLost>,
-        effects: &mut Effects<Self>,
-    ) {
+    fn heard(&mut self, outcome: &Result<EventorOutcome, CallLost>, cx: &mut StepContext<Self>) {
         let Stream::Reading(_) = self.stream else { return };
         match outcome {
             Ok(EventorOutcome::Heard(Ok(EventBatch::Opened(stream)))) => {
                 if let Some(stream) = stream {
                     self.stream_known(stream);
                 }
-                self.call(EventorCall::Read, effects);
+                self.call(EventorCall::Read, cx);
             }
             Ok(EventorOutcome::Heard(Ok(EventBatch::Events(events)))) => {
                 for event in events {
-                    self.take(moment, event, effects);
+                    self.take(event, cx);
                 }
-                self.call(EventorCall::Read, effects);
+                self.call(EventorCall::Read, cx);
             }
             // Nothing happened for a long time.
-            Err(CallLost::DeadlineExceeded(_)) => self.call(EventorCall::Read, effects),
+            Err(CallLost::DeadlineExceeded(_)) => self.call(EventorCall::Read, cx),
             Ok(EventorOutcome::Heard(Ok(EventBatch::Ended))) => {
-                self.interrupted(moment, "the plugin ended the stream", false, effects);
+                self.interrupted("the plugin ended the stream", false, cx);
             }
             Ok(EventorOutcome::Heard(Err(error))) => {
                 let is_gone = matches!(error, DriverError::PluginGone { .. });
-                self.interrupted(moment, &error.to_string(), is_gone, effects);
+                self.interrupted(&error.to_string(), is_gone, cx);
             }
             Ok(EventorOutcome::Done) => {
-                self.interrupted(moment, "the stream was closed", false, effects);
+                self.interrupted("the stream was closed", false, cx);
             }
             Err(lost @ (CallLost::Crashed(_) | CallLost::Busy(_))) => {
-                self.interrupted(moment, &lost.to_string(), false, effects);
+                self.interrupted(&lost.to_string(), false, cx);
             }
         }
     }
 
     /// Every end of the stream leads to another one: after a pause, or when the driver is back.
-    fn interrupted(&mut self, moment: Moment, error: &str, is_gone: bool, effects: &mut Effects<Self>) {
+    fn interrupted(&mut self, error: &str, is_gone: bool, cx: &mut StepContext<Self>) {
         let Stream::Reading(generation) = self.stream else { return };
         self.stream = Stream::Absent;
-        effects.publish(EventorNews::Interrupted { generation, error: error.to_owned() });
-        effects.call(CallKey::default(), HAND_DEADLINE, EventorCall::Close);
+        cx.publish(EventorNews::Interrupted { generation, error: error.to_owned() });
+        cx.call(CallKey::default(), HAND_DEADLINE, EventorCall::Close);
         if !is_gone {
             self.stream = Stream::Pausing(generation);
-            let pause = self.backoff.failed(&self.options.backoff, moment);
-            effects.start_timer(EventorTimer::Reopen, moment.now + pause);
+            let pause = self.backoff.failed(&self.options.backoff, cx.moment());
+            cx.start_timer(EventorTimer::Reopen, cx.now() + pause);
         }
     }
 
-    fn stop(&mut self, effects: &mut Effects<Self>) {
+    fn stop(&mut self, cx: &mut StepContext<Self>) {
         self.stream = Stream::Over;
-        effects.call(CallKey::default(), HAND_DEADLINE, EventorCall::Close);
+        cx.call(CallKey::default(), HAND_DEADLINE, EventorCall::Close);
         let sinks = std::mem::take(&mut self.routes).into_values().map(|route| route.sink).collect();
-        effects.call(CallKey::default(), HAND_DEADLINE, EventorCall::Finish(sinks));
+        cx.call(CallKey::default(), HAND_DEADLINE, EventorCall::Finish(sinks));
     }
 }

@@ -7,7 +7,7 @@ use super::messages::{EventorNews, Watch};
 use super::state::{Dead, Eventor, EventorCall, EventorTimer, Marks, Route, Stranger};
 use super::{Journal, JournalId, Taken};
 use crate::driver::{EventPosition, GapReason, Recent, TaskEventItem, TaskKey};
-use crate::kernel::{CallKey, Effects};
+use crate::kernel::{CallKey, StepContext};
 use crate::vocabulary::Moment;
 
 /// How long the calls may take that only hand something on.
@@ -18,12 +18,12 @@ impl Eventor {
 
     /// Takes in that a task is watched. What waited for it goes to it; what it missed is had again where the plugin can
     /// repeat it, and reported as a gap where it can't (EVT-02).
-    pub(super) fn watch(&mut self, moment: Moment, watch: &Watch, effects: &mut Effects<Self>) {
+    pub(super) fn watch(&mut self, watch: &Watch, cx: &mut StepContext<Self>) {
         let Watch { task, sink, after, is_renewal } = watch;
         let recent = match self.routes.remove(task) {
             Some(former) => {
                 if former.sink != *sink {
-                    self.end(vec![former.sink], effects);
+                    self.end(vec![former.sink], cx);
                 }
                 former.recent
             }
@@ -48,30 +48,30 @@ impl Eventor {
         let is_behind = back.is_some();
         let mut route = Route { sink: *sink, after: after.clone(), is_behind, recent };
         if let Some(mut stranger) = self.strangers.remove(task) {
-            effects.cancel_timer(EventorTimer::HandlerDeadline(task.clone()));
+            cx.cancel_timer(EventorTimer::HandlerDeadline(task.clone()));
             while let Some(item) = stranger.waiting.take() {
-                note(&mut route.recent, moment, &item);
+                note(&mut route.recent, cx.moment(), &item);
                 self.handed.push((*sink, item));
             }
         }
         self.routes.insert(task.clone(), route);
         if let Some(back) = back {
-            self.go_back(moment, back, effects);
+            self.go_back(back, cx);
         }
     }
 
-    pub(super) fn forget(&mut self, task: &TaskKey, effects: &mut Effects<Self>) {
+    pub(super) fn forget(&mut self, task: &TaskKey, cx: &mut StepContext<Self>) {
         self.dead.remove(task);
         if self.strangers.remove(task).is_some() {
-            effects.cancel_timer(EventorTimer::HandlerDeadline(task.clone()));
+            cx.cancel_timer(EventorTimer::HandlerDeadline(task.clone()));
         }
         if let Some(route) = self.routes.remove(task) {
-            self.end(vec![route.sink], effects);
+            self.end(vec![route.sink], cx);
         }
     }
 
-    fn end(&self, sinks: Vec<JournalId>, effects: &mut Effects<Self>) {
-        effects.call(CallKey::default(), HAND_DEADLINE, EventorCall::End(sinks));
+    fn end(&self, sinks: Vec<JournalId>, cx: &mut StepContext<Self>) {
+        cx.call(CallKey::default(), HAND_DEADLINE, EventorCall::End(sinks));
     }
 
     /// Where a stream has to be opened so that everybody gets what it has not had: the earliest place of all, if all are of
@@ -107,31 +107,26 @@ impl Eventor {
     }
 
     /// Has the stream opened again further back, after a moment in which others may come.
-    fn go_back(&mut self, moment: Moment, to: Option<EventPosition>, effects: &mut Effects<Self>) {
+    fn go_back(&mut self, to: Option<EventPosition>, cx: &mut StepContext<Self>) {
         if let Some(resume) = self.resume.take() {
             self.resume = earlier(Some(resume), to);
         }
         if !self.is_rewinding {
             self.is_rewinding = true;
-            effects.start_timer(EventorTimer::Rewind, moment.now + REWIND_PAUSE);
+            cx.start_timer(EventorTimer::Rewind, cx.now() + REWIND_PAUSE);
         }
     }
 
     // === Events ===
 
-    pub(super) fn take(
-        &mut self,
-        moment: Moment,
-        item: &Result<TaskEventItem, String>,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn take(&mut self, item: &Result<TaskEventItem, String>, cx: &mut StepContext<Self>) {
         let (event, position) = match item {
             Ok(TaskEventItem::Event { event, position }) => (event, position),
             // A stream has no gaps of its own.
             Ok(TaskEventItem::Gap { .. }) => return,
             Err(error) => {
                 let error = Some(error.clone());
-                effects.publish(EventorNews::DeadLetters { task: None, count: 1, error });
+                cx.publish(EventorNews::DeadLetters { task: None, count: 1, error });
                 return;
             }
         };
@@ -142,10 +137,10 @@ impl Eventor {
         let item = TaskEventItem::Event { event: Arc::clone(event), position: position.clone() };
         match self.routes.get_mut(&event.task) {
             Some(route) => {
-                note(&mut route.recent, moment, &item);
+                note(&mut route.recent, cx.moment(), &item);
                 self.handed.push((route.sink, item));
             }
-            None => self.strange(moment, &event.task, item, effects),
+            None => self.strange(&event.task, item, cx),
         }
     }
 
@@ -220,7 +215,7 @@ impl Eventor {
 
     // === Tasks that were not announced ===
 
-    fn strange(&mut self, moment: Moment, task: &TaskKey, item: TaskEventItem, effects: &mut Effects<Self>) {
+    fn strange(&mut self, task: &TaskKey, item: TaskEventItem, cx: &mut StepContext<Self>) {
         let has_died = |dead: &Dead, position: &EventPosition| {
             dead.last.as_ref().is_some_and(|last| position.is_had_after(last))
         };
@@ -233,11 +228,11 @@ impl Eventor {
             if self.strangers.len() >= self.options.strangers_max.max(1)
                 && let Some(other) = self.strangers.keys().next().cloned()
             {
-                effects.cancel_timer(EventorTimer::HandlerDeadline(other.clone()));
-                self.handler_deadline_passed(&other, effects);
+                cx.cancel_timer(EventorTimer::HandlerDeadline(other.clone()));
+                self.handler_deadline_passed(&other, cx);
             }
-            let due = moment.now + self.options.timeout;
-            effects.start_timer(EventorTimer::HandlerDeadline(task.clone()), due);
+            let due = cx.now() + self.options.timeout;
+            cx.start_timer(EventorTimer::HandlerDeadline(task.clone()), due);
         }
         let limit = self.options.journal_items;
         let stranger = self.strangers.entry(task.clone()).or_insert_with(|| Stranger {
@@ -251,7 +246,7 @@ impl Eventor {
         }
     }
 
-    pub(super) fn handler_deadline_passed(&mut self, task: &TaskKey, effects: &mut Effects<Self>) {
+    pub(super) fn handler_deadline_passed(&mut self, task: &TaskKey, cx: &mut StepContext<Self>) {
         let Some(Stranger { count, first, waiting }) = self.strangers.remove(task) else { return };
         if !self.dead.contains_key(task) && self.dead.len() >= self.options.strangers_max.max(1) {
             self.dead.pop_first();
@@ -259,7 +254,7 @@ impl Eventor {
         let dead = self.dead.entry(task.clone()).or_insert(Dead { count: 0, first, last: None });
         dead.count += count;
         dead.last = waiting.last().cloned();
-        effects.publish(EventorNews::DeadLetters { task: Some(task.clone()), count, error: None });
+        cx.publish(EventorNews::DeadLetters { task: Some(task.clone()), count, error: None });
     }
 }
 

@@ -10,7 +10,7 @@ use super::state::{
     Instance, InstanceCall, InstanceConfig, InstanceTimer, LOOKS_WAITING_MAX, Link, Phase, Reached,
 };
 use crate::csi::{Answer, CallError, Class, Rpc};
-use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, Never};
+use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, Never, StepContext};
 use crate::vocabulary::{Attempt, BackoffState, CsiFingerprint, Fitness, Health, Moment};
 
 /// The margin between the call's own timeout and that of the shell, so that the call's own error is reported.
@@ -48,26 +48,26 @@ impl Machine for Instance {
         }
     }
 
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
             Input::Resumed => {
-                self.tell(effects);
-                self.look(moment, effects);
+                self.tell(cx);
+                self.look(cx);
             }
             Input::Asked { id, ask: InstanceAsk::LookNow(LookNow), .. } => {
-                self.look_asked(moment, *id, effects);
+                self.look_asked(*id, cx);
             }
             Input::Asked { id, ask: InstanceAsk::Retire(Retire), .. } => {
                 self.retiring.push(*id);
-                self.retire(effects);
+                self.retire(cx);
             }
             Input::Asked { id, ask: InstanceAsk::ConnectionEnded(ended), .. } => {
-                self.connection_ended(moment, ended, effects);
-                effects.reply(*id, InstanceAnswer::ConnectionEnded(()));
+                self.connection_ended(ended, cx);
+                cx.reply(*id, InstanceAnswer::ConnectionEnded(()));
             }
-            Input::Returned { key, outcome, .. } => self.returned(moment, *key, outcome, effects),
-            Input::Elapsed(InstanceTimer::Look) => self.look_due(moment, effects),
-            Input::StopRequested(_) => self.retire(effects),
+            Input::Returned { key, outcome, .. } => self.returned(*key, outcome, cx),
+            Input::Elapsed(InstanceTimer::Look) => self.look_due(cx),
+            Input::StopRequested(_) => self.retire(cx),
         }
     }
 
@@ -82,27 +82,27 @@ impl Machine for Instance {
 }
 
 impl Instance {
-    fn look_due(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    fn look_due(&mut self, cx: &mut StepContext<Self>) {
         match self.phase {
-            Phase::Resting => self.look(moment, effects),
+            Phase::Resting => self.look(cx),
             // A check is in progress, or none may start any more (I6).
             Phase::Asked(_) | Phase::Retiring | Phase::Gone => {}
         }
     }
 
-    fn look_asked(&mut self, moment: Moment, id: AskId, effects: &mut Effects<Self>) {
+    fn look_asked(&mut self, id: AskId, cx: &mut StepContext<Self>) {
         match self.phase {
             Phase::Asked(_) | Phase::Resting if self.waiting.len() >= LOOKS_WAITING_MAX => {
-                effects.reply(id, InstanceAnswer::LookNow(self.report.clone()));
+                cx.reply(id, InstanceAnswer::LookNow(self.report.clone()));
             }
             Phase::Asked(_) => self.waiting.push(id),
             Phase::Resting => {
                 self.waiting.push(id);
-                effects.cancel_timer(InstanceTimer::Look);
-                self.look(moment, effects);
+                cx.cancel_timer(InstanceTimer::Look);
+                self.look(cx);
             }
             Phase::Retiring | Phase::Gone => {
-                effects.reply(id, InstanceAnswer::LookNow(self.report.clone()));
+                cx.reply(id, InstanceAnswer::LookNow(self.report.clone()));
             }
         }
     }
@@ -110,17 +110,17 @@ impl Instance {
     // === Calls ===
 
     /// Starts a check, or continues it with the next call that is missing.
-    fn look(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    fn look(&mut self, cx: &mut StepContext<Self>) {
         match &self.link {
-            Link::Down => self.call(InstanceCall::Dial, effects),
+            Link::Down => self.call(InstanceCall::Dial, cx),
             Link::Up { reading, .. } => match reading.next(self.config.half) {
-                Next::Ask(rpc) => self.call(InstanceCall::Ask(rpc), effects),
-                Next::Complete(fingerprint, remarks) => self.complete(moment, fingerprint, remarks, effects),
+                Next::Ask(rpc) => self.call(InstanceCall::Ask(rpc), cx),
+                Next::Complete(fingerprint, remarks) => self.complete(fingerprint, remarks, cx),
             },
         }
     }
 
-    fn call(&mut self, call: InstanceCall, effects: &mut Effects<Self>) {
+    fn call(&mut self, call: InstanceCall, cx: &mut StepContext<Self>) {
         let limits = &self.config.limits;
         let (phase, deadline) = match call {
             InstanceCall::Dial => {
@@ -131,7 +131,7 @@ impl Instance {
         };
         self.attempt = self.attempt.next();
         self.phase = phase;
-        effects.call(self.key(), deadline, call);
+        cx.call(self.key(), deadline, call);
     }
 
     const fn key(&self) -> CallKey {
@@ -140,10 +140,9 @@ impl Instance {
 
     fn returned(
         &mut self,
-        moment: Moment,
         key: CallKey,
         outcome: &Result<Result<Reached, CallError>, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         // The outcome of another generation or attempt is stale (REG-08).
         if key != self.key() {
@@ -151,122 +150,104 @@ impl Instance {
         }
         match self.phase {
             Phase::Asked(call) => match outcome {
-                Ok(Ok(reached)) => self.reached(moment, call, reached, effects),
-                Ok(Err(error)) => self.refused(moment, call, error, effects),
-                Err(lost) => self.lost(moment, call, lost, effects),
+                Ok(Ok(reached)) => self.reached(call, reached, cx),
+                Ok(Err(error)) => self.refused(call, error, cx),
+                Err(lost) => self.lost(call, lost, cx),
             },
-            Phase::Retiring => self.leave(moment, effects),
+            Phase::Retiring => self.leave(cx),
             // No call is pending.
             Phase::Resting | Phase::Gone => {}
         }
     }
 
-    fn reached(
-        &mut self,
-        moment: Moment,
-        call: InstanceCall,
-        reached: &Reached,
-        effects: &mut Effects<Self>,
-    ) {
+    fn reached(&mut self, call: InstanceCall, reached: &Reached, cx: &mut StepContext<Self>) {
         match (call, reached) {
             (InstanceCall::Dial, Reached::Connected { connection }) => {
                 self.link = Link::Up { connection: *connection, reading: Box::default() };
-                self.look(moment, effects);
+                self.look(cx);
             }
             (InstanceCall::Ask(rpc), Reached::Answered(answer, remarks)) if answer.rpc() == rpc => {
-                self.answered(moment, (rpc, answer, remarks), effects);
+                self.answered((rpc, answer, remarks), cx);
             }
             (InstanceCall::Dial, Reached::Answered(..) | Reached::Drained) => {
-                self.failed(moment, OTHER_ANSWER.to_owned(), effects);
+                self.failed(OTHER_ANSWER.to_owned(), cx);
             }
             (InstanceCall::Ask(_), Reached::Answered(..) | Reached::Connected { .. } | Reached::Drained)
-            | (InstanceCall::Drain, _) => self.connection_lost(moment, OTHER_ANSWER.to_owned(), effects),
+            | (InstanceCall::Drain, _) => self.connection_lost(OTHER_ANSWER.to_owned(), cx),
         }
     }
 
-    fn answered(
-        &mut self,
-        moment: Moment,
-        (rpc, answer, remarks): (Rpc, &Answer, &[String]),
-        effects: &mut Effects<Self>,
-    ) {
+    fn answered(&mut self, (rpc, answer, remarks): (Rpc, &Answer, &[String]), cx: &mut StepContext<Self>) {
         let known = self.report.fingerprint.as_ref().or(self.config.predecessor.as_ref()).cloned();
         let Link::Up { reading, .. } = &mut self.link else { return };
         match reading.take(answer.clone(), &self.config, known.as_deref()) {
             Ok(()) => {
                 reading.remark(remarks);
-                self.look(moment, effects);
+                self.look(cx);
             }
             // Until the first ready answer, not ready is the normal start of a plugin and no failure.
             Err(refusal @ Refusal::NotReady) if !self.was_healthy => {
-                self.set_health(moment, Health::Starting);
+                self.set_health(cx.moment(), Health::Starting);
                 if self.report.fitness == Fitness::Fit {
                     self.report.fitness = Fitness::Unfit { reason: refusal.to_string().into() };
                 }
-                self.look_again(moment, effects);
+                self.look_again(cx);
             }
             Err(refusal @ (Refusal::NotReady | Refusal::Broken(_))) => {
                 let reason = format!("{rpc} on {}: {refusal}", self.config.socket);
-                self.failed(moment, reason, effects);
+                self.failed(reason, cx);
             }
         }
     }
 
-    fn refused(
-        &mut self,
-        moment: Moment,
-        call: InstanceCall,
-        error: &CallError,
-        effects: &mut Effects<Self>,
-    ) {
+    fn refused(&mut self, call: InstanceCall, error: &CallError, cx: &mut StepContext<Self>) {
         if let (InstanceCall::Ask(rpc), Class::Unimplemented, Link::Up { reading, .. }) =
             (call, error.class(), &mut self.link)
             && reading.declined(rpc, self.config.half)
         {
-            self.look(moment, effects);
+            self.look(cx);
             return;
         }
         match &self.link {
             Link::Up { .. } if is_hung_up(error.class()) => {
-                self.connection_lost(moment, error.to_string(), effects);
+                self.connection_lost(error.to_string(), cx);
             }
-            Link::Up { .. } | Link::Down => self.failed(moment, error.to_string(), effects),
+            Link::Up { .. } | Link::Down => self.failed(error.to_string(), cx),
         }
     }
 
     /// The call itself was lost. The state of a dial is unknown then, so it is repeated.
-    fn lost(&mut self, moment: Moment, call: InstanceCall, lost: &CallLost, effects: &mut Effects<Self>) {
+    fn lost(&mut self, call: InstanceCall, lost: &CallLost, cx: &mut StepContext<Self>) {
         let what = match call {
             InstanceCall::Dial => "Dial",
             InstanceCall::Ask(rpc) => rpc.as_str(),
             InstanceCall::Drain => "Drain",
         };
-        self.failed(moment, format!("{what} on {}: {lost}", self.config.socket), effects);
+        self.failed(format!("{what} on {}: {lost}", self.config.socket), cx);
     }
 
     // === The end of a check ===
 
     fn complete(
         &mut self,
-        moment: Moment,
         fingerprint: Arc<CsiFingerprint>,
         mut remarks: Vec<String>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let before = self.config.predecessor.as_ref().or(self.report.fingerprint.as_ref());
         remarks.extend(remark(&fingerprint, before));
         self.report.remarks = remarks;
         self.report.fingerprint = Some(fingerprint);
-        self.set_health(moment, Health::Healthy);
+        self.set_health(cx.moment(), Health::Healthy);
         self.report.fitness = Fitness::Fit;
         self.was_healthy = true;
         self.failures = 0;
         self.backoff.reset();
-        let round = moment.spread(self.config.limits.round, self.config.limits.round_jitter_percent);
-        self.rest(moment, round, effects);
+        let round = cx.moment().spread(self.config.limits.round, self.config.limits.round_jitter_percent);
+        self.rest(round, cx);
     }
 
-    fn failed(&mut self, moment: Moment, reason: String, effects: &mut Effects<Self>) {
+    fn failed(&mut self, reason: String, cx: &mut StepContext<Self>) {
         self.failures = self.failures.saturating_add(1);
         let is_tolerated = match (&self.report.health, &self.link) {
             (Health::Healthy, Link::Up { .. }) => self.failures < self.config.limits.failures_until_unhealthy,
@@ -279,30 +260,30 @@ impl Instance {
             self.report.fitness = Fitness::Unfit { reason: reason.as_str().into() };
         }
         if !is_tolerated {
-            self.set_health(moment, Health::Unhealthy { reason });
+            self.set_health(cx.moment(), Health::Unhealthy { reason });
         }
-        self.look_again(moment, effects);
+        self.look_again(cx);
     }
 
-    fn look_again(&mut self, moment: Moment, effects: &mut Effects<Self>) {
-        let pause = self.backoff.failed(&self.config.limits.backoff, moment);
-        self.rest(moment, pause, effects);
+    fn look_again(&mut self, cx: &mut StepContext<Self>) {
+        let pause = self.backoff.failed(&self.config.limits.backoff, cx.moment());
+        self.rest(pause, cx);
     }
 
     /// Ends a check: publishes changes, and schedules the next check.
-    fn rest(&mut self, moment: Moment, pause: Duration, effects: &mut Effects<Self>) {
+    fn rest(&mut self, pause: Duration, cx: &mut StepContext<Self>) {
         if let Link::Up { reading, .. } = &mut self.link {
             reading.forget_readiness();
         }
         self.phase = Phase::Resting;
-        effects.start_timer(InstanceTimer::Look, moment.now + pause);
-        self.tell(effects);
-        self.answer_looks(effects);
+        cx.start_timer(InstanceTimer::Look, cx.now() + pause);
+        self.tell(cx);
+        self.answer_looks(cx);
     }
 
-    fn answer_looks(&mut self, effects: &mut Effects<Self>) {
+    fn answer_looks(&mut self, cx: &mut StepContext<Self>) {
         for id in self.waiting.drain(..) {
-            effects.reply(id, InstanceAnswer::LookNow(self.report.clone()));
+            cx.reply(id, InstanceAnswer::LookNow(self.report.clone()));
         }
     }
 
@@ -314,9 +295,9 @@ impl Instance {
     }
 
     /// Publishes the report if it differs from the last one (SCL-05).
-    pub(super) fn tell(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn tell(&mut self, cx: &mut StepContext<Self>) {
         if self.told.as_ref() != Some(&self.report) {
-            effects.publish(self.report.clone());
+            cx.publish(self.report.clone());
             self.told = Some(self.report.clone());
         }
     }
@@ -324,31 +305,31 @@ impl Instance {
     // === The end ===
 
     /// Begins no more calls, and waits for those in flight. The outcome of its own one is stale from here on.
-    fn retire(&mut self, effects: &mut Effects<Self>) {
+    fn retire(&mut self, cx: &mut StepContext<Self>) {
         match self.phase {
             Phase::Asked(_) | Phase::Resting => {
-                self.call(InstanceCall::Drain, effects);
-                self.answer_looks(effects);
+                self.call(InstanceCall::Drain, cx);
+                self.answer_looks(cx);
             }
             // It is retiring already.
             Phase::Retiring => {}
-            Phase::Gone => self.answer_goodbyes(effects),
+            Phase::Gone => self.answer_goodbyes(cx),
         }
     }
 
     /// Publishes `Gone`. The connection, and calls that are still in flight, end with the actor.
-    fn leave(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    fn leave(&mut self, cx: &mut StepContext<Self>) {
         self.phase = Phase::Gone;
-        self.set_health(moment, Health::Gone);
-        self.tell(effects);
-        self.answer_looks(effects);
-        self.answer_goodbyes(effects);
-        effects.stop();
+        self.set_health(cx.moment(), Health::Gone);
+        self.tell(cx);
+        self.answer_looks(cx);
+        self.answer_goodbyes(cx);
+        cx.stop();
     }
 
-    fn answer_goodbyes(&mut self, effects: &mut Effects<Self>) {
+    fn answer_goodbyes(&mut self, cx: &mut StepContext<Self>) {
         for id in self.retiring.drain(..) {
-            effects.reply(id, InstanceAnswer::Retire(self.report.clone()));
+            cx.reply(id, InstanceAnswer::Retire(self.report.clone()));
         }
     }
 }

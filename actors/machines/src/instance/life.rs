@@ -2,7 +2,7 @@
 
 use super::messages::{ConnectionEnded, InstanceReport};
 use super::state::{Instance, InstanceConfig, InstanceTimer, Link, Phase};
-use crate::kernel::Effects;
+use crate::kernel::StepContext;
 use crate::vocabulary::{Fitness, Health, Moment};
 
 /// What is known before the first look is over: of the former instance, if there was one.
@@ -59,12 +59,7 @@ impl InstanceReport {
 }
 
 impl Instance {
-    pub(super) fn connection_ended(
-        &mut self,
-        moment: Moment,
-        ended: &ConnectionEnded,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn connection_ended(&mut self, ended: &ConnectionEnded, cx: &mut StepContext<Self>) {
         match (&self.phase, &self.link) {
             (Phase::Asked(_) | Phase::Resting, Link::Up { connection, .. })
                 if *connection == ended.connection =>
@@ -72,13 +67,13 @@ impl Instance {
                 let socket = &self.config.socket;
                 let Some(cut_off) = &ended.cut_off else {
                     let reason = format!("the connection to {socket} has ended");
-                    return self.connection_lost(moment, reason, effects);
+                    return self.connection_lost(reason, cx);
                 };
                 // Unlike one that died it is at fault: work is routed to another one if there is one.
                 let reason = format!("the connection to {socket} was cut off: {cut_off}");
                 self.report.fitness = Fitness::Unfit { reason: reason.as_str().into() };
-                self.set_health(moment, Health::Unhealthy { reason: reason.clone() });
-                self.connection_lost(moment, reason, effects);
+                self.set_health(cx.moment(), Health::Unhealthy { reason: reason.clone() });
+                self.connection_lost(reason, cx);
             }
             // A former connection, or the end is known.
             (
@@ -90,7 +85,7 @@ impl Instance {
 
     /// Ends, since another connection is another generation: its supervisor starts the next instance at once. Until that has looked, the
     /// plugin is not given out; whether work is still to be routed to it is decided by that look.
-    pub(super) fn connection_lost(&mut self, moment: Moment, reason: String, effects: &mut Effects<Self>) {
+    pub(super) fn connection_lost(&mut self, reason: String, cx: &mut StepContext<Self>) {
         self.link = Link::Down;
         if !self.was_healthy {
             self.report.fitness = Fitness::Unfit { reason: reason.as_str().into() };
@@ -99,10 +94,10 @@ impl Instance {
             Health::Healthy => Health::Starting,
             Health::Starting | Health::Unhealthy { .. } | Health::Gone => Health::Unhealthy { reason },
         };
-        self.set_health(moment, health);
+        self.set_health(cx.moment(), health);
         self.phase = Phase::Gone;
-        effects.cancel_timer(InstanceTimer::Look);
-        self.tell(effects);
-        effects.stop();
+        cx.cancel_timer(InstanceTimer::Look);
+        self.tell(cx);
+        cx.stop();
     }
 }

@@ -11,7 +11,7 @@ use super::state::{
     Settling,
 };
 use super::waiters::Waiters;
-use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, Never, Vitals};
+use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, Never, StepContext, Vitals};
 use crate::lease::LeasedCalls;
 use crate::registry::{Active, Entry as Registered, RegistryNews, RegistryView, Standing};
 use crate::supervisor::ChildState;
@@ -64,17 +64,17 @@ impl Machine for Instances {
         }
     }
 
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
             Input::Resumed => {
-                self.call(InstancesCall::Sweep, effects);
-                self.follow(true, effects);
-                effects.call(CallKey::default(), FOLLOW_DEADLINE, InstancesCall::AwaitEndings);
+                self.call(InstancesCall::Sweep, cx);
+                self.follow(true, cx);
+                cx.call(CallKey::default(), FOLLOW_DEADLINE, InstancesCall::AwaitEndings);
             }
-            Input::Asked { id, asked_at, ask } => self.asked(moment, *id, *asked_at, ask, effects),
-            Input::Returned { key, call, outcome } => self.returned(moment, *key, call, outcome, effects),
-            Input::Elapsed(timer) => self.elapsed(moment, timer, effects),
-            Input::StopRequested(_) => self.stop(moment, effects),
+            Input::Asked { id, asked_at, ask } => self.asked(*id, *asked_at, ask, cx),
+            Input::Returned { key, call, outcome } => self.returned(*key, call, outcome, cx),
+            Input::Elapsed(timer) => self.elapsed(timer, cx),
+            Input::StopRequested(_) => self.stop(cx),
         }
     }
 
@@ -93,62 +93,53 @@ impl Machine for Instances {
 }
 
 impl Instances {
-    fn asked(
-        &mut self,
-        moment: Moment,
-        id: AskId,
-        asked_at: Timestamp,
-        ask: &InstancesAsk,
-        effects: &mut Effects<Self>,
-    ) {
+    fn asked(&mut self, id: AskId, asked_at: Timestamp, ask: &InstancesAsk, cx: &mut StepContext<Self>) {
         match ask {
-            InstancesAsk::Dispense(dispense) => self.dispense(moment, id, asked_at, dispense, effects),
-            InstancesAsk::CheckNow(check) => self.check_now(moment, id, &check.plugin, effects),
+            InstancesAsk::Dispense(dispense) => self.dispense(id, asked_at, dispense, cx),
+            InstancesAsk::CheckNow(check) => self.check_now(id, &check.plugin, cx),
             InstancesAsk::HealthOf(of) => {
                 let entries = self.entries.values();
                 let of_it = entries.filter(|entry| entry.report.allocation == of.allocation);
-                effects.reply(id, InstancesAnswer::HealthOf(of_it.map(Entry::shown_report).collect()));
+                cx.reply(id, InstancesAnswer::HealthOf(of_it.map(Entry::shown_report).collect()));
             }
             InstancesAsk::AwaitRetired(of) => {
-                self.retirement_asked(moment, id, asked_at, &of.allocation, effects);
+                self.retirement_asked(id, asked_at, &of.allocation, cx);
             }
-            InstancesAsk::AwaitHealthy(awaited) => {
-                self.health_awaited(moment, id, asked_at, awaited, effects)
-            }
-            InstancesAsk::DescribeInstances(_) => self.describe(id, effects),
+            InstancesAsk::AwaitHealthy(awaited) => self.health_awaited(id, asked_at, awaited, cx),
+            InstancesAsk::DescribeInstances(_) => self.describe(id, cx),
             InstancesAsk::InstanceReported(InstanceReported { life, report }) => {
-                self.reported(*life, report, moment, effects);
-                effects.reply(id, InstancesAnswer::InstanceReported(()));
+                self.reported(*life, report, cx);
+                cx.reply(id, InstancesAnswer::InstanceReported(()));
             }
         }
     }
 
-    fn elapsed(&mut self, moment: Moment, timer: &InstancesTimer, effects: &mut Effects<Self>) {
+    fn elapsed(&mut self, timer: &InstancesTimer, cx: &mut StepContext<Self>) {
         match timer {
-            InstancesTimer::Refollow => self.follow(true, effects),
-            InstancesTimer::Retire(place) => self.retired_too_slowly(moment, place, effects),
-            InstancesTimer::Restart(place) => self.restart_due(moment, place, effects),
-            InstancesTimer::Resend(place) => self.resend(place, effects),
-            InstancesTimer::Dispense(plugin, id) => self.dispense_ended(moment, plugin, *id, effects),
+            InstancesTimer::Refollow => self.follow(true, cx),
+            InstancesTimer::Retire(place) => self.retired_too_slowly(place, cx),
+            InstancesTimer::Restart(place) => self.restart_due(place, cx),
+            InstancesTimer::Resend(place) => self.resend(place, cx),
+            InstancesTimer::Dispense(plugin, id) => self.dispense_ended(plugin, *id, cx),
             InstancesTimer::AwaitRetired(allocation, id) => {
-                self.retirement_overdue(moment, allocation, *id, effects);
+                self.retirement_overdue(allocation, *id, cx);
             }
-            InstancesTimer::Gate(id) => self.check_gate(moment, *id, effects),
+            InstancesTimer::Gate(id) => self.check_gate(*id, cx),
         }
     }
 
     // === Calls ===
 
-    pub(super) fn call(&self, call: InstancesCall, effects: &mut Effects<Self>) {
-        effects.call(CallKey::default(), HAND_OVER_DEADLINE, call);
+    pub(super) fn call(&self, call: InstancesCall, cx: &mut StepContext<Self>) {
+        cx.call(CallKey::default(), HAND_OVER_DEADLINE, call);
     }
 
-    fn follow(&mut self, afresh: bool, effects: &mut Effects<Self>) {
+    fn follow(&mut self, afresh: bool, cx: &mut StepContext<Self>) {
         if self.is_stopping {
             return;
         }
         self.following = self.following.next();
-        effects.call(self.following_key(), FOLLOW_DEADLINE, InstancesCall::Follow { afresh });
+        cx.call(self.following_key(), FOLLOW_DEADLINE, InstancesCall::Follow { afresh });
     }
 
     fn following_key(&self) -> CallKey {
@@ -157,36 +148,35 @@ impl Instances {
 
     fn returned(
         &mut self,
-        moment: Moment,
         key: CallKey,
         call: &InstancesCall,
         outcome: &Result<InstancesOutcome, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         match (call, outcome) {
             (InstancesCall::Follow { .. }, outcome) if key == self.following_key() => {
-                self.followed(moment, outcome, effects);
+                self.followed(outcome, cx);
             }
             // A newer attempt to follow is pending.
             (InstancesCall::Follow { .. }, _) => {}
             (InstancesCall::AwaitEndings, outcome) => {
-                effects.call(CallKey::default(), FOLLOW_DEADLINE, InstancesCall::AwaitEndings);
+                cx.call(CallKey::default(), FOLLOW_DEADLINE, InstancesCall::AwaitEndings);
                 if let Ok(InstancesOutcome::Ended(endings)) = outcome {
-                    endings.iter().for_each(|ended| self.ended(moment, ended, effects));
+                    endings.iter().for_each(|ended| self.ended(ended, cx));
                 }
             }
-            (InstancesCall::Look { plugin, life }, outcome) => self.looked(plugin, *life, outcome, effects),
-            (InstancesCall::Describe, outcome) => self.described(outcome, effects),
+            (InstancesCall::Look { plugin, life }, outcome) => self.looked(plugin, *life, outcome, cx),
+            (InstancesCall::Describe, outcome) => self.described(outcome, cx),
             (InstancesCall::Start { life, config }, Err(lost)) => {
                 let place = (config.plugin.clone(), config.allocation.clone());
-                self.not_started(moment, place, *life, lost, effects);
+                self.not_started(place, *life, lost, cx);
             }
             (InstancesCall::Report(_) | InstancesCall::Renew(_), Ok(InstancesOutcome::Sent(Ok(())))) => {}
             (InstancesCall::Report(report), _) => {
-                self.not_told(moment, (report.plugin.clone(), report.allocation.clone()), effects);
+                self.not_told((report.plugin.clone(), report.allocation.clone()), cx);
             }
             (InstancesCall::Renew(renew), _) => {
-                self.not_told(moment, (renew.plugin.clone(), renew.allocation.clone()), effects);
+                self.not_told((renew.plugin.clone(), renew.allocation.clone()), cx);
             }
             (InstancesCall::Sweep, Ok(InstancesOutcome::Swept(had_instances))) => {
                 self.had_instances = *had_instances;
@@ -199,19 +189,14 @@ impl Instances {
 
     // === The registry's feed ===
 
-    fn followed(
-        &mut self,
-        moment: Moment,
-        outcome: &Result<InstancesOutcome, CallLost>,
-        effects: &mut Effects<Self>,
-    ) {
+    fn followed(&mut self, outcome: &Result<InstancesOutcome, CallLost>, cx: &mut StepContext<Self>) {
         match outcome {
             Ok(InstancesOutcome::Followed(Ok(items))) => {
-                self.heard(moment, items, effects);
-                self.follow(false, effects);
+                self.heard(items, cx);
+                self.follow(false, cx);
             }
             // There was no news before the deadline.
-            Err(CallLost::DeadlineExceeded(_)) => self.follow(false, effects),
+            Err(CallLost::DeadlineExceeded(_)) => self.follow(false, cx),
             Ok(InstancesOutcome::Followed(Err(
                 AskError::NotRunning { .. }
                 | AskError::Busy { .. }
@@ -227,13 +212,13 @@ impl Instances {
                 | InstancesOutcome::Described(_),
             )
             | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
-                effects.start_timer(InstancesTimer::Refollow, moment.now + REFOLLOW_PAUSE);
+                cx.start_timer(InstancesTimer::Refollow, cx.now() + REFOLLOW_PAUSE);
             }
         }
     }
 
     /// Applies all items of the registry, and acts once on the final state.
-    fn heard(&mut self, moment: Moment, items: &[RegistryItem], effects: &mut Effects<Self>) {
+    fn heard(&mut self, items: &[RegistryItem], cx: &mut StepContext<Self>) {
         if self.is_stopping {
             return;
         }
@@ -246,7 +231,7 @@ impl Instances {
                     self.begin_anew(view);
                     touched.extend(self.active.keys().cloned());
                     touched.extend(self.wanted.keys().map(|(plugin, _)| plugin.clone()));
-                    touched.extend(self.take_entries(&view.entries, effects));
+                    touched.extend(self.take_entries(&view.entries, cx));
                 }
                 FeedItem::Change { news: RegistryNews::ActiveChanged { plugin, to, .. }, .. } => {
                     touched.extend(self.route(plugin, to.as_ref()));
@@ -272,7 +257,7 @@ impl Instances {
             }
         }
         for plugin in touched {
-            self.reconcile_plugin(moment, &plugin, effects);
+            self.reconcile_plugin(&plugin, cx);
         }
     }
 
@@ -344,19 +329,19 @@ impl Instances {
 
     // === The tree ===
 
-    fn describe(&mut self, id: AskId, effects: &mut Effects<Self>) {
+    fn describe(&mut self, id: AskId, cx: &mut StepContext<Self>) {
         if self.describing.len() >= DESCRIBING_MAX {
             let statuses = self.statuses(&BTreeMap::new());
-            effects.reply(id, InstancesAnswer::DescribeInstances(statuses));
+            cx.reply(id, InstancesAnswer::DescribeInstances(statuses));
             return;
         }
         if self.describing.is_empty() {
-            self.call(InstancesCall::Describe, effects);
+            self.call(InstancesCall::Describe, cx);
         }
         self.describing.push(id);
     }
 
-    fn described(&mut self, outcome: &Result<InstancesOutcome, CallLost>, effects: &mut Effects<Self>) {
+    fn described(&mut self, outcome: &Result<InstancesOutcome, CallLost>, cx: &mut StepContext<Self>) {
         let nothing = BTreeMap::new();
         let vitals = match outcome {
             Ok(InstancesOutcome::Described(vitals)) => vitals,
@@ -372,7 +357,7 @@ impl Instances {
         };
         let statuses = self.statuses(vitals);
         for id in self.describing.drain(..) {
-            effects.reply(id, InstancesAnswer::DescribeInstances(statuses.clone()));
+            cx.reply(id, InstancesAnswer::DescribeInstances(statuses.clone()));
         }
     }
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::messages::{AwaitRetiredError, CheckError, Dispense, DispenseError, Dispensed, InstancesAnswer};
 use super::state::{Instances, InstancesCall, InstancesOutcome, InstancesTimer};
 use crate::AskError;
-use crate::kernel::{AskId, CallKey, CallLost, Effects};
+use crate::kernel::{AskId, CallKey, CallLost, StepContext};
 use crate::supervisor::ChildState;
-use crate::vocabulary::{AllocationId, Attempt, Health, Moment, PluginKey, Timestamp};
+use crate::vocabulary::{AllocationId, Attempt, Health, PluginKey, Timestamp};
 
 /// The deadline of a check on demand: the connection and each call have their own timeouts.
 const LOOK_DEADLINE: Duration = Duration::from_secs(120);
@@ -21,54 +21,47 @@ impl Instances {
 
     pub(super) fn dispense(
         &mut self,
-        moment: Moment,
         id: AskId,
         asked_at: Timestamp,
         dispense: &Dispense,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Dispense { plugin, within } = dispense;
         let until = asked_at + *within;
-        match self.present(plugin, moment.now.since(asked_at)) {
+        match self.present(plugin, cx.now().since(asked_at)) {
             _ if self.is_stopping => {
                 let error = DispenseError::Stopping { plugin: plugin.clone() };
-                effects.reply(id, InstancesAnswer::Dispense(Err(error)));
+                cx.reply(id, InstancesAnswer::Dispense(Err(error)));
             }
-            answer @ Ok(_) => effects.reply(id, InstancesAnswer::Dispense(answer)),
-            answer @ Err(_) if until <= moment.now => effects.reply(id, InstancesAnswer::Dispense(answer)),
+            answer @ Ok(_) => cx.reply(id, InstancesAnswer::Dispense(answer)),
+            answer @ Err(_) if until <= cx.now() => cx.reply(id, InstancesAnswer::Dispense(answer)),
             Err(_) if self.waiting() >= self.options.waiting_max => {
                 let error = DispenseError::TooMany { waiting: self.waiting() };
-                effects.reply(id, InstancesAnswer::Dispense(Err(error)));
+                cx.reply(id, InstancesAnswer::Dispense(Err(error)));
             }
             Err(_) => {
                 self.dispensing.add(plugin.clone(), id, asked_at);
-                effects.start_timer(InstancesTimer::Dispense(plugin.clone(), id), until);
+                cx.start_timer(InstancesTimer::Dispense(plugin.clone(), id), until);
             }
         }
     }
 
     /// Answers all callers that wait for a plugin, if it is available now.
-    pub(super) fn serve_waiting(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
+    pub(super) fn serve_waiting(&mut self, plugin: &PluginKey, cx: &mut StepContext<Self>) {
         if !self.dispensing.waits_for(plugin) {
             return;
         }
         let Ok(dispensed) = self.present(plugin, Duration::ZERO) else { return };
         for id in self.dispensing.take(plugin) {
-            effects.cancel_timer(InstancesTimer::Dispense(plugin.clone(), id));
-            effects.reply(id, InstancesAnswer::Dispense(Ok(dispensed.clone())));
+            cx.cancel_timer(InstancesTimer::Dispense(plugin.clone(), id));
+            cx.reply(id, InstancesAnswer::Dispense(Ok(dispensed.clone())));
         }
     }
 
-    pub(super) fn dispense_ended(
-        &mut self,
-        moment: Moment,
-        plugin: &PluginKey,
-        id: AskId,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn dispense_ended(&mut self, plugin: &PluginKey, id: AskId, cx: &mut StepContext<Self>) {
         if let Some(since) = self.dispensing.remove(plugin, id) {
-            let answer = self.present(plugin, moment.now.since(since));
-            effects.reply(id, InstancesAnswer::Dispense(answer));
+            let answer = self.present(plugin, cx.now().since(since));
+            cx.reply(id, InstancesAnswer::Dispense(answer));
         }
     }
 
@@ -118,58 +111,52 @@ impl Instances {
 
     // === Checking ===
 
-    pub(super) fn check_now(
-        &mut self,
-        moment: Moment,
-        id: AskId,
-        plugin: &PluginKey,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn check_now(&mut self, id: AskId, plugin: &PluginKey, cx: &mut StepContext<Self>) {
         if self.is_stopping {
             let error = CheckError::Stopping { plugin: plugin.clone() };
-            effects.reply(id, InstancesAnswer::CheckNow(Err(error)));
+            cx.reply(id, InstancesAnswer::CheckNow(Err(error)));
             return;
         }
         let place = self.active_place(plugin);
         match place.as_ref().and_then(|place| self.entries.get(place)).map(|entry| entry.child.state()) {
             None => {
                 let error = CheckError::NotServed { plugin: plugin.clone() };
-                effects.reply(id, InstancesAnswer::CheckNow(Err(error)));
+                cx.reply(id, InstancesAnswer::CheckNow(Err(error)));
             }
             Some(ChildState::Running(_)) if self.waiting() >= self.options.waiting_max => {
                 let error = CheckError::TooMany { waiting: self.waiting() };
-                effects.reply(id, InstancesAnswer::CheckNow(Err(error)));
+                cx.reply(id, InstancesAnswer::CheckNow(Err(error)));
             }
             Some(ChildState::Running(life)) => {
                 if !self.checking.waits_for(plugin) {
-                    self.look(plugin, life, effects);
+                    self.look(plugin, life, cx);
                 }
-                self.checking.add(plugin.clone(), id, moment.now);
+                self.checking.add(plugin.clone(), id, cx.now());
             }
             Some(ChildState::GivenUp) => {
-                place.iter().for_each(|place| self.revive(moment, place, effects));
-                self.answer_check(id, plugin, effects);
+                place.iter().for_each(|place| self.revive(place, cx));
+                self.answer_check(id, plugin, cx);
             }
             // No instance can check it; the known state gives the reason.
             Some(ChildState::Stopping(_) | ChildState::Waiting(_) | ChildState::Pausing) => {
-                self.answer_check(id, plugin, effects);
+                self.answer_check(id, plugin, cx);
             }
         }
     }
 
     /// Callers that wait for a look wait for that of the instance that serves now, or are answered that there is none.
-    pub(super) fn move_checks(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
+    pub(super) fn move_checks(&mut self, plugin: &PluginKey, cx: &mut StepContext<Self>) {
         if !self.checking.waits_for(plugin) {
             return;
         }
         match self.active_entry(plugin).map(|entry| entry.child.state()) {
             Some(ChildState::Running(life)) if self.looking.get(plugin) == Some(&life) => {}
-            Some(ChildState::Running(life)) => self.look(plugin, life, effects),
+            Some(ChildState::Running(life)) => self.look(plugin, life, cx),
             // Its successor looks.
             Some(ChildState::Waiting(_)) => {}
             Some(ChildState::Stopping(_)) if self.wanted_again(plugin) => {}
             Some(ChildState::Stopping(_) | ChildState::Pausing | ChildState::GivenUp) | None => {
-                self.answer_checks(plugin, effects);
+                self.answer_checks(plugin, cx);
             }
         }
     }
@@ -179,10 +166,10 @@ impl Instances {
         !self.is_stopping && self.active_place(plugin).is_some_and(|place| self.wanted.contains_key(&place))
     }
 
-    pub(super) fn look(&mut self, plugin: &PluginKey, life: Attempt, effects: &mut Effects<Self>) {
+    pub(super) fn look(&mut self, plugin: &PluginKey, life: Attempt, cx: &mut StepContext<Self>) {
         self.looking.insert(plugin.clone(), life);
         let look = InstancesCall::Look { plugin: plugin.clone(), life };
-        effects.call(CallKey::default(), LOOK_DEADLINE, look);
+        cx.call(CallKey::default(), LOOK_DEADLINE, look);
     }
 
     /// A check has ended, successfully or not. The instance reported before it answered, so the state is up to date. One that has ended
@@ -192,50 +179,49 @@ impl Instances {
         plugin: &PluginKey,
         life: Attempt,
         outcome: &Result<InstancesOutcome, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let has_ended = matches!(outcome, Ok(InstancesOutcome::Looked(Err(AskError::NotRunning { .. }))));
         let current = self.active_entry(plugin).and_then(|entry| entry.child.life());
         // Callers of an instance that has ended were answered at its end (REG-08).
         if current == Some(life) && !has_ended {
-            self.answer_checks(plugin, effects);
+            self.answer_checks(plugin, cx);
         }
     }
 
-    pub(super) fn answer_checks(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
+    pub(super) fn answer_checks(&mut self, plugin: &PluginKey, cx: &mut StepContext<Self>) {
         self.looking.remove(plugin);
         for id in self.checking.take(plugin) {
-            self.answer_check(id, plugin, effects);
+            self.answer_check(id, plugin, cx);
         }
     }
 
-    fn answer_check(&self, id: AskId, plugin: &PluginKey, effects: &mut Effects<Self>) {
+    fn answer_check(&self, id: AskId, plugin: &PluginKey, cx: &mut StepContext<Self>) {
         // Of one that leaves, its last report.
         let report = self.active_entry(plugin).map(|entry| &entry.report).or_else(|| self.shown.get(plugin));
         let report = report.cloned();
         let answer = report.ok_or_else(|| CheckError::NotServed { plugin: plugin.clone() });
-        effects.reply(id, InstancesAnswer::CheckNow(answer));
+        cx.reply(id, InstancesAnswer::CheckNow(answer));
     }
 
     // === Waiting for the end ===
 
     pub(super) fn retirement_asked(
         &mut self,
-        moment: Moment,
         id: AskId,
         asked_at: Timestamp,
         allocation: &AllocationId,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         if !self.is_talked_to(allocation) {
-            effects.reply(id, InstancesAnswer::AwaitRetired(Ok(())));
+            cx.reply(id, InstancesAnswer::AwaitRetired(Ok(())));
         } else if self.waiting() >= self.options.waiting_max {
             let error = AwaitRetiredError::TooMany { waiting: self.waiting() };
-            effects.reply(id, InstancesAnswer::AwaitRetired(Err(error)));
+            cx.reply(id, InstancesAnswer::AwaitRetired(Err(error)));
         } else {
             self.retirement.add(allocation.clone(), id, asked_at);
-            let until = (asked_at + self.options.retirement_deadline).max(moment.now);
-            effects.start_timer(InstancesTimer::AwaitRetired(allocation.clone(), id), until);
+            let until = (asked_at + self.options.retirement_deadline).max(cx.now());
+            cx.start_timer(InstancesTimer::AwaitRetired(allocation.clone(), id), until);
         }
     }
 
@@ -251,27 +237,26 @@ impl Instances {
     }
 
     /// Answers all callers that wait for the instances of an allocation, if none is left. Called when one has ended.
-    pub(super) fn answer_retirement(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
+    pub(super) fn answer_retirement(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         if !self.retirement.waits_for(allocation) || self.is_talked_to(allocation) {
             return;
         }
         for id in self.retirement.take(allocation) {
-            effects.cancel_timer(InstancesTimer::AwaitRetired(allocation.clone(), id));
-            effects.reply(id, InstancesAnswer::AwaitRetired(Ok(())));
+            cx.cancel_timer(InstancesTimer::AwaitRetired(allocation.clone(), id));
+            cx.reply(id, InstancesAnswer::AwaitRetired(Ok(())));
         }
     }
 
     pub(super) fn retirement_overdue(
         &mut self,
-        moment: Moment,
         allocation: &AllocationId,
         id: AskId,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         if let Some(since) = self.retirement.remove(allocation, id) {
-            let waited = moment.now.since(since);
+            let waited = cx.now().since(since);
             let error = AwaitRetiredError::StillServing { allocation: allocation.clone(), waited };
-            effects.reply(id, InstancesAnswer::AwaitRetired(Err(error)));
+            cx.reply(id, InstancesAnswer::AwaitRetired(Err(error)));
         }
     }
 }
@@ -287,7 +272,7 @@ mod tests {
     use crate::registry::{Entry as Registered, Standing};
     use crate::surroundings::begun;
     use crate::vocabulary::{
-        Generation, PluginName, PluginType, Registration, RegistrationNumber, SocketPath,
+        Generation, Moment, PluginName, PluginType, Registration, RegistrationNumber, SocketPath,
     };
 
     /// One allocation of one plugin.
@@ -313,8 +298,8 @@ mod tests {
     #[test]
     fn the_ends_of_thousands_that_are_waited_for_cost_no_more_than_each_its_own_scl_08() {
         const COUNT: u64 = 2_500;
-        let moment = Moment { now: begun(), random: 0 };
-        let mut instances = Instances::restore(&InstancesOptions::default(), (), moment);
+        let mut cx = StepContext::new(Moment { now: begun(), random: 0 });
+        let mut instances = Instances::restore(&InstancesOptions::default(), (), cx.moment());
         let mut ends = Vec::new();
         for number in 1..=COUNT {
             let registered = registered(number);
@@ -326,20 +311,19 @@ mod tests {
             let (plugin, allocation) = (plugin.clone(), allocation.clone());
             ends.push(ChildEnded { plugin, allocation, life, ending: Ending::Normal });
         }
-        let mut effects = Effects::default();
         for (number, end) in (1..).zip(&ends) {
             let id = AskId::new(number);
-            instances.retirement_asked(moment, id, begun(), &end.allocation, &mut effects);
+            instances.retirement_asked(id, begun(), &end.allocation, &mut cx);
         }
-        instances.stop(moment, &mut effects);
-        let replies = |effects: &mut Effects<Instances>| {
-            effects.drain().filter(|effect| matches!(effect, Effect::Reply(..))).count()
+        instances.stop(&mut cx);
+        let replies = |cx: &mut StepContext<Instances>| {
+            cx.drain().filter(|effect| matches!(effect, Effect::Reply(..))).count()
         };
-        assert_eq!(replies(&mut effects), 0, "all are waited for");
+        assert_eq!(replies(&mut cx), 0, "all are waited for");
         let began = Instant::now();
         for end in &ends {
-            instances.ended(moment, end, &mut effects);
-            assert_eq!(replies(&mut effects), 1, "{}", end.allocation);
+            instances.ended(end, &mut cx);
+            assert_eq!(replies(&mut cx), 1, "{}", end.allocation);
         }
         // With a look at every caller at each end it takes minutes.
         assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());

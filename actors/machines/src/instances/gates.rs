@@ -2,9 +2,9 @@
 
 use super::messages::{AwaitHealthy, AwaitHealthyError, InstancesAnswer};
 use super::state::{Instances, InstancesTimer};
-use crate::kernel::{AskId, Effects};
+use crate::kernel::{AskId, StepContext};
 use crate::supervisor::ChildState;
-use crate::vocabulary::{AllocationId, Health, Moment, Timestamp};
+use crate::vocabulary::{AllocationId, Health, Timestamp};
 
 /// A caller that waits until an allocation has been healthy for a while.
 #[derive(Debug, Clone, Hash)]
@@ -16,11 +16,10 @@ pub(super) struct Gate {
 impl Instances {
     pub(super) fn health_awaited(
         &mut self,
-        moment: Moment,
         id: AskId,
         asked_at: Timestamp,
         awaited: &AwaitHealthy,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let refused = if self.is_stopping {
             Some(AwaitHealthyError::Stopping { allocation: awaited.allocation.clone() })
@@ -30,43 +29,38 @@ impl Instances {
             None
         };
         if let Some(error) = refused {
-            return effects.reply(id, InstancesAnswer::AwaitHealthy(Err(error)));
+            return cx.reply(id, InstancesAnswer::AwaitHealthy(Err(error)));
         }
         self.gates.insert(id, Gate { awaited: awaited.clone(), since: asked_at });
-        self.check_gate(moment, id, effects);
+        self.check_gate(id, cx);
     }
 
     /// Checks all gates of an allocation, whose health has changed.
-    pub(super) fn check_gates(
-        &mut self,
-        moment: Moment,
-        allocation: &AllocationId,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn check_gates(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         let gates = self.gates.iter().filter(|(_, gate)| gate.awaited.allocation == *allocation);
         for id in gates.map(|(id, _)| *id).collect::<Vec<_>>() {
-            self.check_gate(moment, id, effects);
+            self.check_gate(id, cx);
         }
     }
 
     /// Answers a caller if its allocation has been healthy for long enough, or its timeout is over.
-    pub(super) fn check_gate(&mut self, moment: Moment, id: AskId, effects: &mut Effects<Self>) {
+    pub(super) fn check_gate(&mut self, id: AskId, cx: &mut StepContext<Self>) {
         let Some(Gate { awaited, since }) = self.gates.get(&id) else { return };
         let until = *since + awaited.within;
         let due = self.healthy_since(awaited).map(|healthy| healthy + awaited.healthy_for);
         let next = due.as_ref().map_or(until, |due| until.min(*due));
-        if next > moment.now {
-            return effects.start_timer(InstancesTimer::Gate(id), next);
+        if next > cx.now() {
+            return cx.start_timer(InstancesTimer::Gate(id), next);
         }
         let reason = match due {
-            Ok(due) if due <= moment.now => None,
+            Ok(due) if due <= cx.now() => None,
             Ok(_) => Some(format!("it has not been healthy for {:?} yet", awaited.healthy_for)),
             Err(reason) => Some(reason),
         };
-        let (allocation, waited) = (awaited.allocation.clone(), moment.now.since(*since));
+        let (allocation, waited) = (awaited.allocation.clone(), cx.now().since(*since));
         let not_healthy = |reason| AwaitHealthyError::NotHealthy { allocation, reason, waited };
-        effects.cancel_timer(InstancesTimer::Gate(id));
-        effects.reply(id, InstancesAnswer::AwaitHealthy(reason.map(not_healthy).map_or(Ok(()), Err)));
+        cx.cancel_timer(InstancesTimer::Gate(id));
+        cx.reply(id, InstancesAnswer::AwaitHealthy(reason.map(not_healthy).map_or(Ok(()), Err)));
         self.gates.remove(&id);
     }
 
@@ -88,11 +82,11 @@ impl Instances {
     }
 
     /// Answers all that wait at a gate: the host is stopping.
-    pub(super) fn close_gates(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn close_gates(&mut self, cx: &mut StepContext<Self>) {
         for (id, gate) in std::mem::take(&mut self.gates) {
-            effects.cancel_timer(InstancesTimer::Gate(id));
+            cx.cancel_timer(InstancesTimer::Gate(id));
             let error = AwaitHealthyError::Stopping { allocation: gate.awaited.allocation };
-            effects.reply(id, InstancesAnswer::AwaitHealthy(Err(error)));
+            cx.reply(id, InstancesAnswer::AwaitHealthy(Err(error)));
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::messages::InstancesNews;
 use super::state::{Instances, Settling};
-use crate::kernel::Effects;
+use crate::kernel::StepContext;
 use crate::registry::Entry;
 use crate::supervisor::ChildState;
 use crate::vocabulary::{AllocationId, Health, PluginKey};
@@ -15,7 +15,7 @@ impl Instances {
     pub(super) fn take_entries(
         &mut self,
         entries: &[Entry],
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) -> BTreeSet<PluginKey> {
         let mut present: BTreeMap<PluginKey, BTreeSet<AllocationId>> = BTreeMap::new();
         for entry in entries {
@@ -28,10 +28,10 @@ impl Instances {
         match &mut self.settling {
             Settling::Unknown if present.is_empty() => {
                 self.settling = Settling::Settled;
-                effects.publish(InstancesNews::Settled);
+                cx.publish(InstancesNews::Settled);
             }
             Settling::Unknown => {
-                effects.publish(InstancesNews::Expected(present.keys().cloned().collect()));
+                cx.publish(InstancesNews::Expected(present.keys().cloned().collect()));
                 self.settling = Settling::Awaiting(present);
             }
             Settling::Awaiting(awaited) => {
@@ -60,14 +60,14 @@ impl Instances {
     }
 
     /// Removes a plugin from the expected ones if its state is known now.
-    pub(super) fn settle(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
+    pub(super) fn settle(&mut self, plugin: &PluginKey, cx: &mut StepContext<Self>) {
         let is_known = self.is_known(plugin);
         let Settling::Awaiting(awaited) = &mut self.settling else { return };
         let has_left =
             awaited.get(plugin).is_some_and(BTreeSet::is_empty) && !self.shown.contains_key(plugin);
         if (is_known || has_left) && awaited.remove(plugin).is_some() && awaited.is_empty() {
             self.settling = Settling::Settled;
-            effects.publish(InstancesNews::Settled);
+            cx.publish(InstancesNews::Settled);
         }
     }
 

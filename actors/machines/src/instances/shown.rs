@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::entry::GoesOn;
 use super::messages::{InstanceReport, InstancesNews};
 use super::state::{Entry, Instances, Place};
-use crate::kernel::Effects;
+use crate::kernel::StepContext;
 use crate::registry::Active;
 use crate::supervisor::ChildState;
 use crate::vocabulary::{Fitness, Generation, Health, Moment, PluginKey, Registration, Timestamp};
@@ -40,12 +40,12 @@ impl Instances {
     }
 
     /// Publishes what has changed for a registration that stands by, or does not any more.
-    pub(super) fn show_standby(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+    pub(super) fn show_standby(&mut self, place: &Place, cx: &mut StepContext<Self>) {
         let standby = self.entries.get(place).filter(|_| self.is_standby(place)).map(Entry::shown_report);
         match (standby, self.shown_standby.get(place)) {
             (Some(report), Some(shown)) if report.looks_like(shown) => {}
             (Some(report), _) => {
-                effects.publish(InstancesNews::Standby(report.clone()));
+                cx.publish(InstancesNews::Standby(report.clone()));
                 self.shown_standby.insert(place.clone(), report);
             }
             // It is the active one now; that is reported of the plugin.
@@ -54,7 +54,7 @@ impl Instances {
             }
             (None, Some(shown)) => {
                 if shown.health != Health::Gone {
-                    effects.publish(InstancesNews::Standby(gone(shown.clone(), moment)));
+                    cx.publish(InstancesNews::Standby(gone(shown.clone(), cx.moment())));
                 }
                 self.shown_standby.remove(place);
             }
@@ -81,15 +81,15 @@ impl Instances {
     }
 
     /// Publishes what has changed for a plugin (SCL-05), and answers those who waited for it.
-    pub(super) fn show(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
+    pub(super) fn show(&mut self, plugin: &PluginKey, cx: &mut StepContext<Self>) {
         self.forget_places(plugin);
         let before = self.shown.get(plugin).map(|shown| shown.allocation.clone());
-        match self.present_report(moment, plugin) {
+        match self.present_report(cx.moment(), plugin) {
             Some(report) if self.shown.get(plugin).is_some_and(|shown| shown.looks_like(&report)) => {
                 self.shown.insert(plugin.clone(), report);
             }
             Some(report) => {
-                effects.publish(InstancesNews::Reported(report.clone()));
+                cx.publish(InstancesNews::Reported(report.clone()));
                 if let Some(fingerprint) = &report.fingerprint {
                     self.known.insert(plugin.clone(), Arc::clone(fingerprint));
                 }
@@ -98,18 +98,18 @@ impl Instances {
             None => {
                 self.known.remove(plugin);
                 if let Some(report) = self.shown.remove(plugin) {
-                    effects.publish(InstancesNews::Left(gone(report, moment)));
+                    cx.publish(InstancesNews::Left(gone(report, cx.moment())));
                 }
             }
         }
         let now = self.shown.get(plugin).map(|shown| shown.allocation.clone());
         if now != before {
             for allocation in [before, now].into_iter().flatten() {
-                self.show_standby(moment, &(plugin.clone(), allocation), effects);
+                self.show_standby(&(plugin.clone(), allocation), cx);
             }
         }
-        self.serve_waiting(plugin, effects);
-        self.settle(plugin, effects);
+        self.serve_waiting(plugin, cx);
+        self.settle(plugin, cx);
     }
 
     fn present_report(&self, moment: Moment, plugin: &PluginKey) -> Option<InstanceReport> {

@@ -5,32 +5,27 @@ use super::entry::{GoesOn, contradicted};
 use super::messages::{DispenseError, InstanceReport, InstancesAnswer};
 use super::state::{ChildEnded, Entry, Instances, InstancesCall, InstancesTimer, Place};
 use crate::instance::{Half, InstanceConfig};
-use crate::kernel::{CallKey, CallLost, Effects, Ending};
+use crate::kernel::{CallKey, CallLost, Ending, StepContext};
 use crate::registry::Entry as Registered;
 use crate::supervisor::{ChildState, Ended};
 use crate::vocabulary::{Attempt, Fitness, Health, Moment, PluginKey};
 
 impl Instances {
     /// Reconciles all instances of a plugin with its registrations, and shows what has become of it.
-    pub(super) fn reconcile_plugin(
-        &mut self,
-        moment: Moment,
-        plugin: &PluginKey,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn reconcile_plugin(&mut self, plugin: &PluginKey, cx: &mut StepContext<Self>) {
         let places: Vec<Place> = self.places_of(plugin);
         for place in &places {
-            self.reconcile(moment, place, effects);
+            self.reconcile(place, cx);
         }
-        self.show(moment, plugin, effects);
+        self.show(plugin, cx);
         for place in &places {
-            self.report_fitness(place, effects);
+            self.report_fitness(place, cx);
         }
-        self.move_checks(plugin, effects);
+        self.move_checks(plugin, cx);
     }
 
     /// Reconciles an instance with its registration: takes the next step towards it.
-    fn reconcile(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+    fn reconcile(&mut self, place: &Place, cx: &mut StepContext<Self>) {
         let wanted = self.wanted.get(place).map(|wanted| wanted.generation);
         let goes_on = self.goes_on(place);
         if goes_on != GoesOn::AsStandby
@@ -41,47 +36,47 @@ impl Instances {
                 _ => entry.kept = None,
             }
         }
-        let Some(entry) = self.entries.get(place) else { return self.start(moment, place, effects) };
+        let Some(entry) = self.entries.get(place) else { return self.start(place, cx) };
         let used = entry.report.generation;
         match (entry.child.state(), wanted) {
             (ChildState::Running(_), Some(wanted)) if used == wanted && !entry.needs_successor => {}
             // The registry says next where it routes instead.
             (ChildState::Running(_), None) if self.is_active(entry) => {}
-            (ChildState::Running(_), Some(_) | None) => self.retire(moment, place, effects),
+            (ChildState::Running(_), Some(_) | None) => self.retire(place, cx),
             // Its end decides about the next step, by the registration that there is then.
-            (ChildState::Stopping(_), Some(_) | None) => self.show_standby(moment, place, effects),
+            (ChildState::Stopping(_), Some(_) | None) => self.show_standby(place, cx),
             (ChildState::Waiting(_) | ChildState::Pausing | ChildState::GivenUp, None) => {
-                self.succeed(moment, place, effects);
+                self.succeed(place, cx);
             }
             (ChildState::Waiting(_) | ChildState::Pausing | ChildState::GivenUp, Some(wanted))
                 if wanted > used =>
             {
-                self.start(moment, place, effects);
+                self.start(place, cx);
             }
             // It was given up, and has become the active one.
-            (ChildState::GivenUp, Some(_)) if entry.needs_successor => self.revive(moment, place, effects),
-            (ChildState::Waiting(after), Some(wanted)) if after != wanted => self.renew(place, effects),
+            (ChildState::GivenUp, Some(_)) if entry.needs_successor => self.revive(place, cx),
+            (ChildState::Waiting(after), Some(wanted)) if after != wanted => self.renew(place, cx),
             // A timer restarts it, it was given up, or the registry has not answered yet.
             (ChildState::Waiting(_) | ChildState::Pausing | ChildState::GivenUp, Some(_)) => {}
         }
     }
 
     /// Starts the instance of a registration. Its restarts are counted on as long as the registration has the same contents.
-    fn start(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+    fn start(&mut self, place: &Place, cx: &mut StepContext<Self>) {
         let Some(wanted) = self.wanted.get(place) else { return };
-        effects.cancel_timer(InstancesTimer::Restart(place.clone()));
+        cx.cancel_timer(InstancesTimer::Restart(place.clone()));
         let is_active = self.is_active_place(place);
-        let first = Entry::new(wanted, moment.now);
+        let first = Entry::new(wanted, cx.now());
         let entry = match self.entries.remove(place) {
             Some(former) => first.after(former, is_active),
             None => first,
         };
         self.entries.insert(place.clone(), entry);
-        self.start_child(place, effects);
-        self.show_standby(moment, place, effects);
+        self.start_child(place, cx);
+        self.show_standby(place, cx);
     }
 
-    fn start_child(&mut self, place: &Place, effects: &mut Effects<Self>) {
+    fn start_child(&mut self, place: &Place, cx: &mut StepContext<Self>) {
         let (plugin, allocation) = place;
         let (Some(entry), Some(half)) = (self.entries.get_mut(place), Half::of(plugin.plugin_type)) else {
             return;
@@ -99,20 +94,14 @@ impl Instances {
             former: entry.report.is_continued().then(|| Box::new(entry.report.clone())),
             limits: self.options.limits_of(allocation),
         };
-        self.call(InstancesCall::Start { life: self.life, config: Box::new(config) }, effects);
-        self.move_checks(plugin, effects);
+        self.call(InstancesCall::Start { life: self.life, config: Box::new(config) }, cx);
+        self.move_checks(plugin, cx);
     }
 
     // === Reports ===
 
     /// Handles a report of an instance. Those of a retiring instance or an earlier life are ignored (REG-08).
-    pub(super) fn reported(
-        &mut self,
-        life: Attempt,
-        report: &InstanceReport,
-        moment: Moment,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn reported(&mut self, life: Attempt, report: &InstanceReport, cx: &mut StepContext<Self>) {
         let place = (report.plugin.clone(), report.allocation.clone());
         let served = self.known.get(&place.0).filter(|_| !self.is_active_place(&place));
         let report = served.and_then(|served| contradicted(report, served)).unwrap_or_else(|| report.clone());
@@ -121,16 +110,16 @@ impl Instances {
             return;
         }
         if entry.accept(report) {
-            self.changed(moment, &place, effects);
+            self.changed(&place, cx);
         }
-        self.report_fitness(&place, effects);
+        self.report_fitness(&place, cx);
     }
 
     /// Publishes the new report of an instance.
-    fn changed(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
-        self.check_gates(moment, &place.1, effects);
-        self.show_standby(moment, place, effects);
-        self.show(moment, &place.0, effects);
+    fn changed(&mut self, place: &Place, cx: &mut StepContext<Self>) {
+        self.check_gates(&place.1, cx);
+        self.show_standby(place, cx);
+        self.show(&place.0, cx);
     }
 
     // === The end of one instance ===
@@ -149,41 +138,41 @@ impl Instances {
     }
 
     /// Asks an instance to retire. From here on it is not dispensed any more, and shown as gone unless its registration goes on.
-    fn retire(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+    fn retire(&mut self, place: &Place, cx: &mut StepContext<Self>) {
         let goes_on = self.goes_on(place);
         let Some(entry) = self.entries.get_mut(place) else { return };
-        entry.keep_health(goes_on, moment.now);
-        let due = moment.now + self.options.retire_bound();
-        let Some(life) = entry.child.stop(InstancesTimer::Retire(place.clone()), due, effects) else {
+        entry.keep_health(goes_on, cx.now());
+        let due = cx.now() + self.options.retire_bound();
+        let Some(life) = entry.child.stop(InstancesTimer::Retire(place.clone()), due, cx) else {
             return;
         };
-        effects.call(CallKey::default(), HAND_OVER_DEADLINE, InstancesCall::Retire { life });
-        if entry.say_goodbye(moment) {
-            self.changed(moment, place, effects);
+        cx.call(CallKey::default(), HAND_OVER_DEADLINE, InstancesCall::Retire { life });
+        if entry.say_goodbye(cx.moment()) {
+            self.changed(place, cx);
         }
     }
 
-    pub(super) fn retired_too_slowly(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+    pub(super) fn retired_too_slowly(&mut self, place: &Place, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get(place) else { return };
-        let again = moment.now + self.options.retire_bound();
-        if let Some(life) = entry.child.overdue(InstancesTimer::Retire(place.clone()), again, effects) {
-            self.call(InstancesCall::Kill { life }, effects);
+        let again = cx.now() + self.options.retire_bound();
+        if let Some(life) = entry.child.overdue(InstancesTimer::Retire(place.clone()), again, cx) {
+            self.call(InstancesCall::Kill { life }, cx);
         }
     }
 
-    pub(super) fn ended(&mut self, moment: Moment, ended: &ChildEnded, effects: &mut Effects<Self>) {
+    pub(super) fn ended(&mut self, ended: &ChildEnded, cx: &mut StepContext<Self>) {
         let ChildEnded { plugin, allocation, life, ending } = ended;
         let place = (plugin.clone(), allocation.clone());
         match self.entries.get(&place).and_then(|entry| entry.child.ended(*life)) {
             Some(Ended::OnRequest) => {
-                effects.cancel_timer(InstancesTimer::Retire(place.clone()));
-                self.succeed(moment, &place, effects);
+                cx.cancel_timer(InstancesTimer::Retire(place.clone()));
+                self.succeed(&place, cx);
             }
             Some(Ended::ByItself) => match ending {
-                Ending::Normal => self.lost(moment, &place, effects),
-                Ending::Panicked(_) if self.may_restart(moment, &place) => self.lost(moment, &place, effects),
+                Ending::Normal => self.lost(&place, cx),
+                Ending::Panicked(_) if self.may_restart(cx.moment(), &place) => self.lost(&place, cx),
                 Ending::Panicked(_) | Ending::BudgetSpent(_) | Ending::Failed(_) | Ending::Killed => {
-                    self.fell(moment, &place, ending, effects);
+                    self.fell(&place, ending, cx);
                 }
             },
             // An earlier life (REG-08).
@@ -193,79 +182,76 @@ impl Instances {
 
     pub(super) fn not_started(
         &mut self,
-        moment: Moment,
         (plugin, allocation): Place,
         life: Attempt,
         lost: &CallLost,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let ending = Ending::Failed(format!("it could not be started: {lost}"));
-        self.ended(moment, &ChildEnded { plugin, allocation, life, ending }, effects);
+        self.ended(&ChildEnded { plugin, allocation, life, ending }, cx);
     }
 
     /// The next instance of a registration starts, or there is none any more.
-    fn succeed(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+    fn succeed(&mut self, place: &Place, cx: &mut StepContext<Self>) {
         if self.wanted.contains_key(place) && !self.is_stopping {
-            self.start_again(moment, place, effects);
+            self.start_again(place, cx);
         } else {
-            effects.cancel_timer(InstancesTimer::Restart(place.clone()));
-            if self.entries.get_mut(place).is_some_and(|entry| entry.say_goodbye(moment)) {
-                self.changed(moment, place, effects);
+            cx.cancel_timer(InstancesTimer::Restart(place.clone()));
+            if self.entries.get_mut(place).is_some_and(|entry| entry.say_goodbye(cx.moment())) {
+                self.changed(place, cx);
             }
             self.entries.remove(place);
-            self.show_standby(moment, place, effects);
+            self.show_standby(place, cx);
         }
-        self.show(moment, &place.0, effects);
-        self.move_checks(&place.0, effects);
-        self.answer_retirement(&place.1, effects);
-        self.end_if_empty(effects);
+        self.show(&place.0, cx);
+        self.move_checks(&place.0, cx);
+        self.answer_retirement(&place.1, cx);
+        self.end_if_empty(cx);
     }
 
     /// Starts the next instance of a registration, under a new generation.
-    fn start_again(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+    fn start_again(&mut self, place: &Place, cx: &mut StepContext<Self>) {
         let (Some(wanted), Some(entry)) = (self.wanted.get(place), self.entries.get_mut(place)) else {
             return;
         };
         if wanted.generation > entry.report.generation {
-            self.start(moment, place, effects);
+            self.start(place, cx);
         } else {
             entry.go_on();
-            self.renew(place, effects);
+            self.renew(place, cx);
         }
     }
 
     /// Its connection has ended. The plugin is looked at again at once, unless this happens again and again.
-    fn lost(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+    fn lost(&mut self, place: &Place, cx: &mut StepContext<Self>) {
         if !self.wanted.contains_key(place) {
-            return self.succeed(moment, place, effects);
+            return self.succeed(place, cx);
         }
         let Some(entry) = self.entries.get_mut(place) else { return };
         entry.kept = None;
         // Its last report may be still on its way.
         if entry.report.health == Health::Healthy {
-            entry.set_health(moment, Health::Starting);
+            entry.set_health(cx.moment(), Health::Starting);
         }
         let restart = InstancesTimer::Restart(place.clone());
-        if let Some((times, pause)) =
-            entry.child.lost(restart, &self.options.restart_backoff, moment, effects)
-        {
+        if let Some((times, pause)) = entry.child.lost(restart, &self.options.restart_backoff, cx) {
             // Nothing is known of it during the pause, so a healthy standby is better.
             let reason = format!(
                 "its connection ended {times} times in a row; it is connected to again after {pause:?}"
             );
             entry.report.fitness = Fitness::Unfit { reason: reason.into() };
         } else {
-            self.start_again(moment, place, effects);
+            self.start_again(place, cx);
         }
-        self.changed(moment, place, effects);
-        self.report_fitness(place, effects);
-        self.move_checks(&place.0, effects);
+        self.changed(place, cx);
+        self.report_fitness(place, cx);
+        self.move_checks(&place.0, cx);
     }
 
-    fn fell(&mut self, moment: Moment, place: &Place, ending: &Ending, effects: &mut Effects<Self>) {
+    fn fell(&mut self, place: &Place, ending: &Ending, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(place) else { return };
         let policy = (&self.options.restart_budget, &self.options.restart_backoff);
-        let next = if entry.child.fell(InstancesTimer::Restart(place.clone()), policy, moment, effects) {
+        let next = if entry.child.fell(InstancesTimer::Restart(place.clone()), policy, cx) {
             "it is started again"
         } else {
             "that happened too often, so it is started again only when its plugin is registered anew or checked"
@@ -274,12 +260,12 @@ impl Instances {
         entry.report.fitness = Fitness::Unfit { reason: reason.as_str().into() };
         entry.has_crashed = true;
         entry.kept = None;
-        if entry.set_health(moment, Health::Unhealthy { reason }) {
-            self.changed(moment, place, effects);
+        if entry.set_health(cx.moment(), Health::Unhealthy { reason }) {
+            self.changed(place, cx);
         }
-        self.report_fitness(place, effects);
-        self.answer_checks(&place.0, effects);
-        self.answer_retirement(&place.1, effects);
+        self.report_fitness(place, cx);
+        self.answer_checks(&place.0, cx);
+        self.answer_retirement(&place.1, cx);
     }
 
     fn may_restart(&mut self, moment: Moment, place: &Place) -> bool {
@@ -287,34 +273,34 @@ impl Instances {
         self.entries.get_mut(place).is_some_and(|entry| entry.child.may_restart(budget, moment))
     }
 
-    pub(super) fn restart_due(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+    pub(super) fn restart_due(&mut self, place: &Place, cx: &mut StepContext<Self>) {
         // Otherwise another generation has come meanwhile, or none is left.
         if self.entries.get(place).is_some_and(|entry| entry.child.state() == ChildState::Pausing) {
-            self.start_again(moment, place, effects);
-            self.show(moment, &place.0, effects);
+            self.start_again(place, cx);
+            self.show(&place.0, cx);
         }
     }
 
-    pub(super) fn revive(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+    pub(super) fn revive(&mut self, place: &Place, cx: &mut StepContext<Self>) {
         if let Some(entry) = self.entries.get_mut(place) {
             entry.needs_successor = false;
             entry.child.forgive();
         }
-        self.start_again(moment, place, effects);
-        self.show(moment, &place.0, effects);
+        self.start_again(place, cx);
+        self.show(&place.0, cx);
     }
 
     // === Shutdown ===
 
-    pub(super) fn stop(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn stop(&mut self, cx: &mut StepContext<Self>) {
         self.is_stopping = true;
-        effects.cancel_timer(InstancesTimer::Refollow);
-        self.close_gates(effects);
+        cx.cancel_timer(InstancesTimer::Refollow);
+        self.close_gates(cx);
         for (plugin, waiting) in self.dispensing.take_all() {
             for id in waiting {
-                effects.cancel_timer(InstancesTimer::Dispense(plugin.clone(), id));
+                cx.cancel_timer(InstancesTimer::Dispense(plugin.clone(), id));
                 let error = DispenseError::Stopping { plugin: plugin.clone() };
-                effects.reply(id, InstancesAnswer::Dispense(Err(error)));
+                cx.reply(id, InstancesAnswer::Dispense(Err(error)));
             }
         }
         self.entries.values_mut().for_each(|entry| entry.kept = None);
@@ -322,20 +308,20 @@ impl Instances {
             self.entries.iter().map(|(place, entry)| (place.clone(), entry.child.state())).collect();
         for (place, child) in entries {
             match child {
-                ChildState::Running(_) => self.retire(moment, &place, effects),
+                ChildState::Running(_) => self.retire(&place, cx),
                 ChildState::Waiting(_) | ChildState::Pausing | ChildState::GivenUp => {
-                    self.succeed(moment, &place, effects);
+                    self.succeed(&place, cx);
                 }
-                ChildState::Stopping(_) => self.show_standby(moment, &place, effects),
+                ChildState::Stopping(_) => self.show_standby(&place, cx),
             }
-            self.answer_checks(&place.0, effects);
+            self.answer_checks(&place.0, cx);
         }
-        self.end_if_empty(effects);
+        self.end_if_empty(cx);
     }
 
-    fn end_if_empty(&mut self, effects: &mut Effects<Self>) {
+    fn end_if_empty(&mut self, cx: &mut StepContext<Self>) {
         if self.is_stopping && self.entries.is_empty() {
-            effects.stop();
+            cx.stop();
         }
     }
 }

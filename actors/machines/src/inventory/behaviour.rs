@@ -11,7 +11,7 @@ use super::state::{
 use crate::FeedItem;
 use crate::drivers::DriverSummary;
 use crate::instances::{InstancesNews, InstancesView};
-use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, Never};
+use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, Never, StepContext};
 use crate::vocabulary::{Attempt, Family, Generation, Health, Moment, PluginKey};
 
 /// How long one call for the instances' news waits before it is made again.
@@ -55,44 +55,44 @@ impl Machine for Inventory {
         }
     }
 
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
             Input::Resumed => {
-                effects.start_timer(InventoryTimer::FirstWait, moment.now + self.options.first_wait);
-                self.follow(true, effects);
-                self.follow_allocations(true, effects);
-                self.ask_drivers(moment, effects);
-                self.follow_volumes(true, effects);
+                cx.start_timer(InventoryTimer::FirstWait, cx.now() + self.options.first_wait);
+                self.follow(true, cx);
+                self.follow_allocations(true, cx);
+                self.ask_drivers(cx);
+                self.follow_volumes(true, cx);
             }
             Input::Asked { id, ask: InventoryAsk::TakeInventory(_), .. } => {
-                effects.reply(*id, InventoryAnswer::TakeInventory(self.view()));
+                cx.reply(*id, InventoryAnswer::TakeInventory(self.view()));
             }
-            Input::Asked { id, ask: InventoryAsk::AwaitFirst(_), .. } => self.first_asked(*id, effects),
+            Input::Asked { id, ask: InventoryAsk::AwaitFirst(_), .. } => self.first_asked(*id, cx),
             Input::Returned { key, call: InventoryCall::Follow { .. }, outcome } => {
-                self.returned(moment, *key, outcome, effects);
+                self.returned(*key, outcome, cx);
             }
             Input::Returned { call: InventoryCall::FollowAllocations { .. }, outcome, .. } => {
-                self.allocations_returned(moment, outcome, effects);
+                self.allocations_returned(outcome, cx);
             }
             Input::Returned { call: InventoryCall::AwaitDrivers { .. }, outcome, .. } => {
-                self.drivers_told(moment, outcome, effects);
+                self.drivers_told(outcome, cx);
             }
             Input::Returned { call: InventoryCall::FollowDrivers { .. }, outcome, .. } => {
-                self.drivers_returned(moment, outcome, effects);
+                self.drivers_returned(outcome, cx);
             }
             Input::Returned { call: InventoryCall::FollowVolumes { .. }, outcome, .. } => {
-                self.volumes_returned(moment, outcome, effects);
+                self.volumes_returned(outcome, cx);
             }
-            Input::Elapsed(InventoryTimer::RefollowVolumes) => self.follow_volumes(true, effects),
-            Input::Elapsed(InventoryTimer::AskDrivers) => self.ask_drivers(moment, effects),
-            Input::Elapsed(InventoryTimer::RefollowDrivers) => self.follow_drivers(true, effects),
-            Input::Elapsed(InventoryTimer::Refollow) => self.follow(true, effects),
-            Input::Elapsed(InventoryTimer::RefollowAllocations) => self.follow_allocations(true, effects),
-            Input::Elapsed(InventoryTimer::FirstWait) => self.publish_what_is_known(effects),
-            Input::Elapsed(InventoryTimer::Grace(plugin)) => self.grace_ended(plugin, effects),
+            Input::Elapsed(InventoryTimer::RefollowVolumes) => self.follow_volumes(true, cx),
+            Input::Elapsed(InventoryTimer::AskDrivers) => self.ask_drivers(cx),
+            Input::Elapsed(InventoryTimer::RefollowDrivers) => self.follow_drivers(true, cx),
+            Input::Elapsed(InventoryTimer::Refollow) => self.follow(true, cx),
+            Input::Elapsed(InventoryTimer::RefollowAllocations) => self.follow_allocations(true, cx),
+            Input::Elapsed(InventoryTimer::FirstWait) => self.publish_what_is_known(cx),
+            Input::Elapsed(InventoryTimer::Grace(plugin)) => self.grace_ended(plugin, cx),
             Input::StopRequested(_) => {
-                self.answer_first(effects);
-                effects.stop();
+                self.answer_first(cx);
+                cx.stop();
             }
         }
     }
@@ -112,9 +112,9 @@ impl Machine for Inventory {
 impl Inventory {
     // === The instances' feed ===
 
-    fn follow(&mut self, afresh: bool, effects: &mut Effects<Self>) {
+    fn follow(&mut self, afresh: bool, cx: &mut StepContext<Self>) {
         self.following = self.following.next();
-        effects.call(self.key(), FOLLOW_DEADLINE, InventoryCall::Follow { afresh });
+        cx.call(self.key(), FOLLOW_DEADLINE, InventoryCall::Follow { afresh });
     }
 
     fn key(&self) -> CallKey {
@@ -123,10 +123,9 @@ impl Inventory {
 
     fn returned(
         &mut self,
-        moment: Moment,
         key: CallKey,
         outcome: &Result<InventoryOutcome, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         // Another try of following is under way.
         if key != self.key() {
@@ -134,11 +133,11 @@ impl Inventory {
         }
         match outcome {
             Ok(InventoryOutcome::Heard(Ok(items))) => {
-                items.iter().for_each(|item| self.heard(moment, item, effects));
-                self.follow(false, effects);
+                items.iter().for_each(|item| self.heard(item, cx));
+                self.follow(false, cx);
             }
             // Nothing happened for a long time.
-            Err(CallLost::DeadlineExceeded(_)) => self.follow(false, effects),
+            Err(CallLost::DeadlineExceeded(_)) => self.follow(false, cx),
             Ok(
                 InventoryOutcome::Heard(Err(_))
                 | InventoryOutcome::Drivers(_)
@@ -147,22 +146,22 @@ impl Inventory {
                 | InventoryOutcome::Volumes(_),
             )
             | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
-                effects.start_timer(InventoryTimer::Refollow, moment.now + REFOLLOW_PAUSE);
+                cx.start_timer(InventoryTimer::Refollow, cx.now() + REFOLLOW_PAUSE);
             }
         }
     }
 
-    fn heard(&mut self, moment: Moment, item: &InstancesItem, effects: &mut Effects<Self>) {
+    fn heard(&mut self, item: &InstancesItem, cx: &mut StepContext<Self>) {
         match item {
-            FeedItem::Snapshot { view, .. } => self.replaced(moment, view, effects),
+            FeedItem::Snapshot { view, .. } => self.replaced(view, cx),
             FeedItem::Change { news: InstancesNews::Expected(plugins), .. } => self.expect_also(plugins),
             FeedItem::Change { news: InstancesNews::Reported(report), .. } => {
                 self.note_answer(report);
-                self.reported(moment, Offer::of(report), effects);
+                self.reported(Offer::of(report), cx);
             }
             FeedItem::Change { news: InstancesNews::Left(report), .. } => {
                 self.note_answer(report);
-                self.left(moment, &report.plugin, effects);
+                self.left(&report.plugin, cx);
             }
             FeedItem::Change { news: InstancesNews::Settled, .. } => self.settled(),
             // Only what work is routed to is offered.
@@ -170,21 +169,21 @@ impl Inventory {
             // After a lag comes a snapshot.
             FeedItem::Lagged { .. } => {}
         }
-        self.publish_if_known(effects);
+        self.publish_if_known(cx);
     }
 
     /// Takes a snapshot in place of everything heard before: what is missing in it has left.
-    fn replaced(&mut self, moment: Moment, view: &InstancesView, effects: &mut Effects<Self>) {
+    fn replaced(&mut self, view: &InstancesView, cx: &mut StepContext<Self>) {
         let present: BTreeSet<&PluginKey> = view.reports.iter().map(|report| &report.plugin).collect();
         for plugin in self.known(Family::Csi).iter().filter(|plugin| !present.contains(plugin)) {
-            self.left(moment, plugin, effects);
+            self.left(plugin, cx);
         }
         if let Phase::Gathering { answered, .. } = &mut self.phase {
             answered.clear();
         }
         view.reports.iter().chain(&view.standby).for_each(|report| self.note_answer(report));
         for report in &view.reports {
-            self.reported(moment, Offer::of(report), effects);
+            self.reported(Offer::of(report), cx);
         }
         self.expect_also(&view.expected);
         if view.settled {
@@ -209,17 +208,17 @@ impl Inventory {
         }
     }
 
-    pub(super) fn publish_if_known(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn publish_if_known(&mut self, cx: &mut StepContext<Self>) {
         if let Phase::Gathering { is_settled: true, drivers: Some(_), .. } = &self.phase
             && self.missing().is_empty()
         {
-            self.publish_what_is_known(effects);
+            self.publish_what_is_known(cx);
         }
     }
 
     /// One that was awaited and has no report is not there, or has not answered yet if enough was waited. What is known of drivers
     /// comes with the end of the same wait.
-    pub(super) fn publish_what_is_known(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn publish_what_is_known(&mut self, cx: &mut StepContext<Self>) {
         let missing = self.missing();
         if let Phase::Gathering { reports, awaited, expected, is_settled, drivers: Some(drivers), .. } =
             &self.phase
@@ -234,38 +233,38 @@ impl Inventory {
             }
             summary.missing = missing;
             let summary = summary.with_drivers(drivers, |plugin| reports.contains_key(plugin));
-            self.publish_first(summary, effects);
+            self.publish_first(summary, cx);
         }
     }
 
-    fn publish_first(&mut self, summary: FirstSummary, effects: &mut Effects<Self>) {
+    fn publish_first(&mut self, summary: FirstSummary, cx: &mut StepContext<Self>) {
         let mut standings = BTreeMap::new();
         if let Phase::Gathering { reports, .. } = &self.phase {
             let offers = reports.iter().map(|(key, offer)| (key.clone(), Standing::Current(offer.clone())));
             standings.extend(offers);
         }
         let offers = standings.values().map(|standing| standing.offer().clone()).collect();
-        effects.cancel_timer(InventoryTimer::FirstWait);
-        effects.cancel_timer(InventoryTimer::AskDrivers);
-        effects.publish(InventoryNews::First(offers, summary.clone()));
+        cx.cancel_timer(InventoryTimer::FirstWait);
+        cx.cancel_timer(InventoryTimer::AskDrivers);
+        cx.publish(InventoryNews::First(offers, summary.clone()));
         self.phase = Phase::Published { summary, standings };
-        self.tell_all_use(effects);
-        self.answer_first(effects);
+        self.tell_all_use(cx);
+        self.answer_first(cx);
     }
 
-    fn first_asked(&mut self, id: AskId, effects: &mut Effects<Self>) {
+    fn first_asked(&mut self, id: AskId, cx: &mut StepContext<Self>) {
         match &self.phase {
             Phase::Gathering { .. } if self.waiting.len() < self.options.waiting_max => self.waiting.push(id),
             Phase::Gathering { .. } | Phase::Published { .. } => {
-                effects.reply(id, InventoryAnswer::AwaitFirst(self.view()));
+                cx.reply(id, InventoryAnswer::AwaitFirst(self.view()));
             }
         }
     }
 
-    fn answer_first(&mut self, effects: &mut Effects<Self>) {
+    fn answer_first(&mut self, cx: &mut StepContext<Self>) {
         let view = self.view();
         for id in self.waiting.drain(..) {
-            effects.reply(id, InventoryAnswer::AwaitFirst(view.clone()));
+            cx.reply(id, InventoryAnswer::AwaitFirst(view.clone()));
         }
     }
 
@@ -280,18 +279,18 @@ impl Inventory {
         }
     }
 
-    pub(super) fn reported(&mut self, moment: Moment, offer: Offer, effects: &mut Effects<Self>) {
+    pub(super) fn reported(&mut self, offer: Offer, cx: &mut StepContext<Self>) {
         if offer.health == Health::Gone {
-            return self.left(moment, &offer.plugin, effects);
+            return self.left(&offer.plugin, cx);
         }
         match &mut self.phase {
             Phase::Gathering { reports, .. } => {
                 reports.insert(offer.plugin.clone(), offer);
             }
             Phase::Published { standings, .. } => match standings.get_mut(&offer.plugin) {
-                Some(standing) => standing.renew(offer, effects),
+                Some(standing) => standing.renew(offer, cx),
                 None => {
-                    effects.publish(InventoryNews::Changed(offer.clone()));
+                    cx.publish(InventoryNews::Changed(offer.clone()));
                     standings.insert(offer.plugin.clone(), Standing::Current(offer));
                 }
             },
@@ -299,23 +298,21 @@ impl Inventory {
     }
 
     /// Notes that a plugin's instance has left, or is on its way out. If it was told of, its grace begins.
-    pub(super) fn left(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
+    pub(super) fn left(&mut self, plugin: &PluginKey, cx: &mut StepContext<Self>) {
         match &mut self.phase {
             Phase::Gathering { reports, .. } => {
                 reports.remove(plugin);
             }
             Phase::Published { standings, .. } => match standings.get_mut(plugin) {
-                Some(Standing::Current(_)) if self.stopped.contains(plugin) => {
-                    self.remove_now(plugin, effects)
-                }
+                Some(Standing::Current(_)) if self.stopped.contains(plugin) => self.remove_now(plugin, cx),
                 Some(standing @ Standing::Current(_)) => {
-                    let told = Offer { restarting: true, since: moment.now, ..standing.offer().clone() };
-                    let end = moment.now + self.options.restart_grace_of(&told);
+                    let told = Offer { restarting: true, since: cx.now(), ..standing.offer().clone() };
+                    let end = cx.now() + self.options.restart_grace_of(&told);
                     *standing = Standing::Restarting { told, successor: None };
-                    effects.start_timer(InventoryTimer::Grace(plugin.clone()), end);
+                    cx.start_timer(InventoryTimer::Grace(plugin.clone()), end);
                 }
                 Some(Standing::Restarting { .. }) if self.stopped.contains(plugin) => {
-                    self.remove_now(plugin, effects);
+                    self.remove_now(plugin, cx);
                 }
                 // The grace goes on as it began.
                 Some(Standing::Restarting { successor, .. }) => *successor = None,
@@ -324,17 +321,17 @@ impl Inventory {
         }
     }
 
-    fn grace_ended(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
+    fn grace_ended(&mut self, plugin: &PluginKey, cx: &mut StepContext<Self>) {
         let Phase::Published { standings, .. } = &mut self.phase else { return };
         match standings.remove(plugin) {
             Some(Standing::Restarting { told, successor: Some(offer) }) => {
                 if !offer.equals(&told) {
-                    effects.publish(InventoryNews::Changed(offer.clone()));
+                    cx.publish(InventoryNews::Changed(offer.clone()));
                 }
                 standings.insert(plugin.clone(), Standing::Current(offer));
             }
             Some(standing @ Standing::Restarting { successor: None, .. }) => {
-                effects.publish(InventoryNews::Removed(standing.last_offer()));
+                cx.publish(InventoryNews::Removed(standing.last_offer()));
             }
             // A successor came in time.
             Some(current @ Standing::Current(_)) => {
@@ -347,7 +344,7 @@ impl Inventory {
 
 impl Standing {
     /// Takes in what a plugin offers that has not left, and tells what counts.
-    fn renew(&mut self, offer: Offer, effects: &mut Effects<Inventory>) {
+    fn renew(&mut self, offer: Offer, cx: &mut StepContext<Inventory>) {
         match (&mut *self, &offer.health) {
             // Within the grace only good news are news.
             (
@@ -356,10 +353,10 @@ impl Standing {
             ) => *successor = Some(offer),
             (Self::Restarting { .. }, Health::Healthy) | (Self::Current(_), _) => {
                 if matches!(self, Self::Restarting { .. }) {
-                    effects.cancel_timer(InventoryTimer::Grace(offer.plugin.clone()));
+                    cx.cancel_timer(InventoryTimer::Grace(offer.plugin.clone()));
                 }
                 if !offer.equals(self.offer()) {
-                    effects.publish(InventoryNews::Changed(offer.clone()));
+                    cx.publish(InventoryNews::Changed(offer.clone()));
                 }
                 *self = Self::Current(offer);
             }

@@ -11,8 +11,8 @@ use super::state::{
 use crate::FeedItem;
 use crate::driver::{DriverHealth, DriverReport};
 use crate::drivers::{DriverSummary, DriversNews};
-use crate::kernel::{CallKey, CallLost, Effects};
-use crate::vocabulary::{Family, Health, Moment, PluginKey};
+use crate::kernel::{CallKey, CallLost, StepContext};
+use crate::vocabulary::{Family, Health, PluginKey};
 
 /// How much longer the answer of the owner of the drivers may take than what it waits itself.
 const DRIVERS_MARGIN: Duration = Duration::from_secs(1);
@@ -20,78 +20,76 @@ const DRIVERS_MARGIN: Duration = Duration::from_secs(1);
 impl Inventory {
     // === The first wait ===
 
-    pub(super) fn ask_drivers(&self, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn ask_drivers(&self, cx: &mut StepContext<Self>) {
         if let Phase::Gathering { drivers: None, .. } = &self.phase {
-            let within = self.first_until.since(moment.now);
+            let within = self.first_until.since(cx.now());
             let call = InventoryCall::AwaitDrivers { within };
-            effects.call(CallKey::default(), within.saturating_add(DRIVERS_MARGIN), call);
+            cx.call(CallKey::default(), within.saturating_add(DRIVERS_MARGIN), call);
         }
     }
 
     /// Takes what is known of drivers, and follows them from there. At the end of the first wait no driver is asked again.
     pub(super) fn drivers_told(
         &mut self,
-        moment: Moment,
         outcome: &Result<InventoryOutcome, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Phase::Gathering { drivers, .. } = &mut self.phase else { return };
         match outcome {
             Ok(InventoryOutcome::Drivers(Ok((summary, reports)))) => {
                 *drivers = Some(summary.clone());
-                reports.iter().for_each(|report| self.driver_is(moment, report, effects));
+                reports.iter().for_each(|report| self.driver_is(report, cx));
             }
-            Ok(_) | Err(_) if moment.now < self.first_until => {
-                effects.start_timer(InventoryTimer::AskDrivers, moment.now + REFOLLOW_PAUSE);
+            Ok(_) | Err(_) if cx.now() < self.first_until => {
+                cx.start_timer(InventoryTimer::AskDrivers, cx.now() + REFOLLOW_PAUSE);
                 return;
             }
             Ok(_) | Err(_) => *drivers = Some(DriverSummary::default()),
         }
-        self.follow_drivers(true, effects);
-        if moment.now < self.first_until {
-            self.publish_if_known(effects);
+        self.follow_drivers(true, cx);
+        if cx.now() < self.first_until {
+            self.publish_if_known(cx);
         } else {
-            self.publish_what_is_known(effects);
+            self.publish_what_is_known(cx);
         }
     }
 
     // === The drivers' feed ===
 
-    pub(super) fn follow_drivers(&self, afresh: bool, effects: &mut Effects<Self>) {
-        effects.call(CallKey::default(), FOLLOW_DEADLINE, InventoryCall::FollowDrivers { afresh });
+    pub(super) fn follow_drivers(&self, afresh: bool, cx: &mut StepContext<Self>) {
+        cx.call(CallKey::default(), FOLLOW_DEADLINE, InventoryCall::FollowDrivers { afresh });
     }
 
     pub(super) fn drivers_returned(
         &mut self,
-        moment: Moment,
         outcome: &Result<InventoryOutcome, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         match outcome {
             Ok(InventoryOutcome::DriversHeard(Ok(items))) => {
-                items.iter().for_each(|item| self.drivers_heard(moment, item, effects));
-                self.follow_drivers(false, effects);
+                items.iter().for_each(|item| self.drivers_heard(item, cx));
+                self.follow_drivers(false, cx);
             }
             // Nothing happened for a long time.
-            Err(CallLost::DeadlineExceeded(_)) => self.follow_drivers(false, effects),
+            Err(CallLost::DeadlineExceeded(_)) => self.follow_drivers(false, cx),
             Ok(_) | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
-                effects.start_timer(InventoryTimer::RefollowDrivers, moment.now + REFOLLOW_PAUSE);
+                cx.start_timer(InventoryTimer::RefollowDrivers, cx.now() + REFOLLOW_PAUSE);
             }
         }
     }
 
-    fn drivers_heard(&mut self, moment: Moment, item: &DriversItem, effects: &mut Effects<Self>) {
+    fn drivers_heard(&mut self, item: &DriversItem, cx: &mut StepContext<Self>) {
         match item {
             FeedItem::Snapshot { view, .. } => {
                 let present: BTreeSet<PluginKey> =
                     view.reports.iter().map(|report| driver_key(&report.name)).collect();
                 for plugin in self.known(Family::Driver).iter().filter(|plugin| !present.contains(plugin)) {
-                    self.withdrawn(plugin, effects);
+                    self.withdrawn(plugin, cx);
                 }
-                view.reports.iter().for_each(|report| self.driver_is(moment, report, effects));
+                view.reports.iter().for_each(|report| self.driver_is(report, cx));
             }
             FeedItem::Change { news: DriversNews::Reported(report) | DriversNews::Left(report), .. } => {
-                self.driver_is(moment, report, effects);
+                self.driver_is(report, cx);
             }
             // Events of tasks are no offers; after a lag comes a snapshot.
             FeedItem::Change {
@@ -102,30 +100,30 @@ impl Inventory {
         }
     }
 
-    fn driver_is(&mut self, moment: Moment, report: &DriverReport, effects: &mut Effects<Self>) {
+    fn driver_is(&mut self, report: &DriverReport, cx: &mut StepContext<Self>) {
         let offer = Offer::of_driver(report);
         match (report.health, &self.phase) {
-            (DriverHealth::Undetected | DriverHealth::Gone, _) => self.withdrawn(&offer.plugin, effects),
+            (DriverHealth::Undetected | DriverHealth::Gone, _) => self.withdrawn(&offer.plugin, cx),
             // It had answered, and is being restarted.
             (DriverHealth::NoAnswerYet, Phase::Published { standings, .. })
                 if standings.get(&offer.plugin).is_some_and(|s| s.offer().health != Health::Starting) =>
             {
-                self.left(moment, &offer.plugin, effects);
-                self.reported(moment, offer, effects);
+                self.left(&offer.plugin, cx);
+                self.reported(offer, cx);
             }
             (DriverHealth::NoAnswerYet | DriverHealth::Healthy | DriverHealth::Unhealthy, _) => {
-                self.reported(moment, offer, effects);
+                self.reported(offer, cx);
             }
         }
     }
 
     /// It is not offered any more, and no successor is awaited.
-    fn withdrawn(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
+    fn withdrawn(&mut self, plugin: &PluginKey, cx: &mut StepContext<Self>) {
         match &mut self.phase {
             Phase::Gathering { reports, .. } => {
                 reports.remove(plugin);
             }
-            Phase::Published { .. } => self.remove_now(plugin, effects),
+            Phase::Published { .. } => self.remove_now(plugin, cx),
         }
     }
 }

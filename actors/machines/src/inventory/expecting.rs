@@ -9,46 +9,45 @@ use super::state::{
 use crate::FeedItem;
 use crate::allocations::{AllocationStatus, AllocationsNews, AllocationsView};
 use crate::instances::InstanceReport;
-use crate::kernel::{CallKey, CallLost, Effects};
+use crate::kernel::{CallKey, CallLost, StepContext};
 use crate::vocabulary::{AllocationId, Health, Moment, PluginKey};
 
 impl Inventory {
-    pub(super) fn follow_allocations(&self, afresh: bool, effects: &mut Effects<Self>) {
+    pub(super) fn follow_allocations(&self, afresh: bool, cx: &mut StepContext<Self>) {
         if self.options.follows_allocations {
             let call = InventoryCall::FollowAllocations { afresh };
-            effects.call(CallKey::default(), FOLLOW_DEADLINE, call);
+            cx.call(CallKey::default(), FOLLOW_DEADLINE, call);
         }
     }
 
     pub(super) fn allocations_returned(
         &mut self,
-        moment: Moment,
         outcome: &Result<InventoryOutcome, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         match outcome {
             Ok(InventoryOutcome::Allocations(Ok(items))) => {
-                items.iter().for_each(|item| self.allocations_heard(moment, item, effects));
-                self.follow_allocations(false, effects);
+                items.iter().for_each(|item| self.allocations_heard(item, cx));
+                self.follow_allocations(false, cx);
             }
             // Nothing happened for a long time.
-            Err(CallLost::DeadlineExceeded(_)) => self.follow_allocations(false, effects),
+            Err(CallLost::DeadlineExceeded(_)) => self.follow_allocations(false, cx),
             Ok(_) | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
-                effects.start_timer(InventoryTimer::RefollowAllocations, moment.now + REFOLLOW_PAUSE);
+                cx.start_timer(InventoryTimer::RefollowAllocations, cx.now() + REFOLLOW_PAUSE);
             }
         }
     }
 
-    fn allocations_heard(&mut self, moment: Moment, item: &AllocationsItem, effects: &mut Effects<Self>) {
+    fn allocations_heard(&mut self, item: &AllocationsItem, cx: &mut StepContext<Self>) {
         match item {
-            FeedItem::Snapshot { view, .. } => self.allocations_replaced(moment, view, effects),
+            FeedItem::Snapshot { view, .. } => self.allocations_replaced(view, cx),
             FeedItem::Change { news: AllocationsNews::Changed(status), .. } => {
-                self.allocation_is(moment, status)
+                self.allocation_is(cx.moment(), status)
             }
             FeedItem::Change {
                 news: AllocationsNews::Gone(allocation) | AllocationsNews::Refused { allocation, .. },
                 ..
-            } => self.allocation_gone(allocation, effects),
+            } => self.allocation_gone(allocation, cx),
             // After a lag comes a snapshot.
             FeedItem::Change {
                 news: AllocationsNews::Task(_) | AllocationsNews::RestartRequested { .. },
@@ -58,13 +57,13 @@ impl Inventory {
         }
     }
 
-    fn allocations_replaced(&mut self, moment: Moment, view: &AllocationsView, effects: &mut Effects<Self>) {
+    fn allocations_replaced(&mut self, view: &AllocationsView, cx: &mut StepContext<Self>) {
         let is_there =
             |allocation: &AllocationId| view.allocations.iter().any(|one| one.allocation == *allocation);
         let gone: Vec<_> =
             self.allocations.keys().filter(|allocation| !is_there(allocation)).cloned().collect();
-        view.allocations.iter().for_each(|status| self.allocation_is(moment, status));
-        gone.iter().for_each(|allocation| self.allocation_gone(allocation, effects));
+        view.allocations.iter().for_each(|status| self.allocation_is(cx.moment(), status));
+        gone.iter().for_each(|allocation| self.allocation_gone(allocation, cx));
     }
 
     fn allocation_is(&mut self, moment: Moment, status: &AllocationStatus) {
@@ -83,7 +82,7 @@ impl Inventory {
 
     /// It was stopped, or could not be prepared: it is not expected any more, nor are its plugins, unless another allocation serves
     /// them.
-    fn allocation_gone(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
+    fn allocation_gone(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         if let Phase::Gathering { expected, awaited, .. } = &mut self.phase {
             expected.retain(|(plugin, other)| {
                 let has_failed = other == allocation;
@@ -99,7 +98,7 @@ impl Inventory {
             }
             let Phase::Published { standings, .. } = &self.phase else { continue };
             match standings.get(&plugin) {
-                Some(Standing::Restarting { successor: None, .. }) => self.remove_now(&plugin, effects),
+                Some(Standing::Restarting { successor: None, .. }) => self.remove_now(&plugin, cx),
                 // It leaves in a moment.
                 Some(Standing::Current(_) | Standing::Restarting { .. }) => {
                     self.stopped.insert(plugin);
@@ -107,18 +106,18 @@ impl Inventory {
                 None => {}
             }
         }
-        self.publish_if_known(effects);
+        self.publish_if_known(cx);
     }
 
     /// No successor is expected: the offer is removed without a grace.
-    pub(super) fn remove_now(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
+    pub(super) fn remove_now(&mut self, plugin: &PluginKey, cx: &mut StepContext<Self>) {
         let Phase::Published { standings, .. } = &mut self.phase else { return };
         self.stopped.remove(plugin);
         if let Some(standing) = standings.remove(plugin) {
             if matches!(standing, Standing::Restarting { .. }) {
-                effects.cancel_timer(InventoryTimer::Grace(plugin.clone()));
+                cx.cancel_timer(InventoryTimer::Grace(plugin.clone()));
             }
-            effects.publish(InventoryNews::Removed(standing.last_offer()));
+            cx.publish(InventoryNews::Removed(standing.last_offer()));
         }
     }
 

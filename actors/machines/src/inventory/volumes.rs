@@ -6,8 +6,8 @@ use super::behaviour::{FOLLOW_DEADLINE, REFOLLOW_PAUSE};
 use super::messages::InventoryNews;
 use super::state::{Inventory, InventoryCall, InventoryOutcome, InventoryTimer, Phase, VolumesItem};
 use crate::FeedItem;
-use crate::kernel::{CallKey, CallLost, Effects};
-use crate::vocabulary::{Moment, PluginName};
+use crate::kernel::{CallKey, CallLost, StepContext};
+use crate::vocabulary::PluginName;
 use crate::volume::VolumeKey;
 use crate::volumes::{VolumeReport, VolumesNews, VolumesView};
 
@@ -59,42 +59,41 @@ impl VolumesInUse {
 }
 
 impl Inventory {
-    pub(super) fn follow_volumes(&self, afresh: bool, effects: &mut Effects<Self>) {
+    pub(super) fn follow_volumes(&self, afresh: bool, cx: &mut StepContext<Self>) {
         if self.options.follows_volumes {
-            effects.call(CallKey::default(), FOLLOW_DEADLINE, InventoryCall::FollowVolumes { afresh });
+            cx.call(CallKey::default(), FOLLOW_DEADLINE, InventoryCall::FollowVolumes { afresh });
         }
     }
 
     pub(super) fn volumes_returned(
         &mut self,
-        moment: Moment,
         outcome: &Result<InventoryOutcome, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         match outcome {
             Ok(InventoryOutcome::Volumes(Ok(items))) => {
-                items.iter().for_each(|item| self.volumes_heard(item, effects));
-                self.follow_volumes(false, effects);
+                items.iter().for_each(|item| self.volumes_heard(item, cx));
+                self.follow_volumes(false, cx);
             }
             // Nothing happened for a long time.
-            Err(CallLost::DeadlineExceeded(_)) => self.follow_volumes(false, effects),
+            Err(CallLost::DeadlineExceeded(_)) => self.follow_volumes(false, cx),
             // Meanwhile the last counts are shown.
             Ok(_) | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
-                effects.start_timer(InventoryTimer::RefollowVolumes, moment.now + REFOLLOW_PAUSE);
+                cx.start_timer(InventoryTimer::RefollowVolumes, cx.now() + REFOLLOW_PAUSE);
             }
         }
     }
 
-    fn volumes_heard(&mut self, item: &VolumesItem, effects: &mut Effects<Self>) {
+    fn volumes_heard(&mut self, item: &VolumesItem, cx: &mut StepContext<Self>) {
         match (item, &mut self.volumes) {
-            (FeedItem::Snapshot { view, .. }, _) => self.volumes_replaced(view, effects),
+            (FeedItem::Snapshot { view, .. }, _) => self.volumes_replaced(view, cx),
             (FeedItem::Change { news: VolumesNews::Changed(report), .. }, Some(volumes)) => {
                 let changed = volumes.note(report);
-                self.tell_use(changed, effects);
+                self.tell_use(changed, cx);
             }
             (FeedItem::Change { news: VolumesNews::Forgotten(key), .. }, Some(volumes)) => {
                 let changed = volumes.forget(key);
-                self.tell_use(changed, effects);
+                self.tell_use(changed, cx);
             }
             // None of these changes what is in use, and after a lag comes a snapshot. A change before the first snapshot is in that.
             (
@@ -113,7 +112,7 @@ impl Inventory {
         }
     }
 
-    fn volumes_replaced(&mut self, view: &VolumesView, effects: &mut Effects<Self>) {
+    fn volumes_replaced(&mut self, view: &VolumesView, cx: &mut StepContext<Self>) {
         let now = VolumesInUse::of(view);
         let before = self.volumes.take().unwrap_or_default();
         let plugins = before.counts.keys().chain(now.counts.keys());
@@ -122,21 +121,21 @@ impl Inventory {
         changed.sort();
         changed.dedup();
         self.volumes = Some(now);
-        self.tell_use(changed, effects);
+        self.tell_use(changed, cx);
     }
 
     /// Tells the counts of these plugins, unless the first fingerprints are still gathered: then they are published after those.
-    fn tell_use(&self, plugins: impl IntoIterator<Item = PluginName>, effects: &mut Effects<Self>) {
+    fn tell_use(&self, plugins: impl IntoIterator<Item = PluginName>, cx: &mut StepContext<Self>) {
         let (Phase::Published { .. }, Some(volumes)) = (&self.phase, &self.volumes) else { return };
         for plugin in plugins {
             let in_use = volumes.count(&plugin);
-            effects.publish(InventoryNews::VolumesUsed { plugin, in_use });
+            cx.publish(InventoryNews::VolumesUsed { plugin, in_use });
         }
     }
 
     /// Tells all counts, after the first fingerprints.
-    pub(super) fn tell_all_use(&self, effects: &mut Effects<Self>) {
+    pub(super) fn tell_all_use(&self, cx: &mut StepContext<Self>) {
         let plugins = self.volumes.iter().flat_map(|volumes| volumes.counts.keys().cloned());
-        self.tell_use(plugins, effects);
+        self.tell_use(plugins, cx);
     }
 }

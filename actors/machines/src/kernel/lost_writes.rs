@@ -26,11 +26,11 @@ impl Machine for Writer {
         Self
     }
 
-    fn step(&mut self, _: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         if let Input::Asked { id, ask, .. } = input {
-            effects.persist(ask);
-            effects.call(CallKey::default(), Duration::from_secs(1), ask);
-            effects.reply(*id, ());
+            cx.persist(ask);
+            cx.call(CallKey::default(), Duration::from_secs(1), ask);
+            cx.reply(*id, ());
         }
     }
 

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt::{self, Debug};
 use std::time::Duration;
 
+use super::context::StepContext;
 use crate::vocabulary::{Attempt, Generation, Moment, Timestamp};
 
 /// A machine decides and does nothing: it names no runtime, clock, socket, database or random source. The shell runs it
@@ -37,7 +38,7 @@ pub trait Machine: Sized + Debug + 'static {
     fn restore(config: &Self::Config, image: Self::Image, moment: Moment) -> Self;
 
     /// Takes one input and says what is to be done. Effects leave in the order given here.
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>);
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>);
 
     /// The whole of what subscribers may know, as of the last step.
     fn view(&self) -> Self::View;
@@ -190,130 +191,8 @@ pub enum Input<M: Machine> {
     },
     /// A timer ran out.
     Elapsed(M::Timer),
-    /// It is to end. It ends itself with [`Effects::stop`] when its business is in order.
+    /// It is to end. It ends itself with [`StepContext::stop`] when its business is in order.
     StopRequested(StopMode),
-}
-
-/// What waits until a write is on disk, of all that follows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Gate {
-    /// Nothing: a crash may take the write back without harm.
-    Nothing,
-    /// Answers that are promises, and calls that await the disk.
-    Promises,
-    /// Everything that leaves the actor: what leaves next rests on it.
-    Everything,
-}
-
-/// One thing to be done.
-#[derive(Debug)]
-pub enum Effect<M: Machine> {
-    /// Write this; of what follows, so much waits until it is on disk.
-    Persist(Gate, M::Change),
-    /// Answer a question.
-    Reply(AskId, M::Answer),
-    /// Tell every subscriber.
-    Publish(M::News),
-    /// Make a call beside the mailbox.
-    Call {
-        /// Whom it belongs to.
-        key: CallKey,
-        /// How long it may take.
-        deadline: Duration,
-        /// What to call.
-        call: M::Call,
-    },
-    /// Wake the machine at this time. Timers are not visible outside, so they do not wait behind a gate.
-    StartTimer(M::Timer, Timestamp),
-    /// Do not wake it after all.
-    CancelTimer(M::Timer),
-    /// End the actor in this way, after everything before this has left.
-    Stop(Ending),
-}
-
-/// Collects what a step wants done.
-#[derive(Debug)]
-pub struct Effects<M: Machine> {
-    list: Vec<Effect<M>>,
-}
-
-impl<M: Machine> Default for Effects<M> {
-    fn default() -> Self {
-        Self { list: Vec::new() }
-    }
-}
-
-impl<M: Machine> Effects<M> {
-    /// Writes a change; everything after it waits until it is on disk, and never happens if the write fails.
-    pub fn persist(&mut self, change: M::Change) {
-        self.write(Gate::Everything, change);
-    }
-
-    /// Writes a change for which nothing waits.
-    pub fn record(&mut self, change: M::Change) {
-        self.write(Gate::Nothing, change);
-    }
-
-    /// Writes a change for which so much of what follows waits.
-    pub fn write(&mut self, gate: Gate, change: M::Change) {
-        self.list.push(Effect::Persist(gate, change));
-    }
-
-    /// Answers a question.
-    pub fn reply(&mut self, id: AskId, answer: impl Into<M::Answer>) {
-        self.list.push(Effect::Reply(id, answer.into()));
-    }
-
-    /// Tells every subscriber.
-    pub fn publish(&mut self, news: M::News) {
-        self.list.push(Effect::Publish(news));
-    }
-
-    /// Makes a call beside the mailbox, with a deadline.
-    pub fn call(&mut self, key: CallKey, deadline: Duration, call: M::Call) {
-        self.list.push(Effect::Call { key, deadline, call });
-    }
-
-    /// Wakes the machine at a time; a timer that runs already is set anew.
-    pub fn start_timer(&mut self, timer: M::Timer, at: Timestamp) {
-        self.list.push(Effect::StartTimer(timer, at));
-    }
-
-    /// Stops a timer; one that does not run is no fault.
-    pub fn cancel_timer(&mut self, timer: M::Timer) {
-        self.list.push(Effect::CancelTimer(timer));
-    }
-
-    /// Ends the actor after everything before this has left.
-    pub fn stop(&mut self) {
-        self.list.push(Effect::Stop(Ending::Normal));
-    }
-
-    /// Gives up: ends the actor as [`Ending::Failed`], so that its parent decides what next.
-    pub fn fail(&mut self, reason: impl Into<String>) {
-        self.list.push(Effect::Stop(Ending::Failed(reason.into())));
-    }
-
-    /// What was collected so far, in order.
-    #[must_use]
-    pub fn as_slice(&self) -> &[Effect<M>] {
-        &self.list
-    }
-
-    /// Takes all effects out, in order, leaving the collection empty.
-    pub fn drain(&mut self) -> impl Iterator<Item = Effect<M>> + '_ {
-        self.list.drain(..)
-    }
-
-    /// Adds effects to what was collected.
-    pub fn extend(&mut self, effects: Vec<Effect<M>>) {
-        self.list.extend(effects);
-    }
-
-    /// Forgets what was collected: a step that crashed has no effects.
-    pub fn clear(&mut self) {
-        self.list.clear();
-    }
 }
 
 /// How an actor ended.
@@ -373,53 +252,4 @@ pub fn panic_message(panic: &(dyn Any + Send)) -> String {
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "a panic without a message".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Rings when its time has come.
-    #[derive(Debug)]
-    struct Bell;
-
-    impl Machine for Bell {
-        const KIND: &'static str = "bell";
-        type Config = ();
-        type Image = ();
-        type Ask = Never;
-        type Answer = Never;
-        type Call = Never;
-        type Outcome = Never;
-        type Timer = u8;
-        type Change = Never;
-        type News = &'static str;
-        type View = ();
-
-        fn restore((): &(), (): (), _: Moment) -> Self {
-            Self
-        }
-
-        fn step(&mut self, _: Moment, _: &Input<Self>, effects: &mut Effects<Self>) {
-            effects.publish("ding");
-            effects.cancel_timer(7);
-        }
-
-        fn view(&self) {}
-    }
-
-    #[test]
-    fn effects_are_kept_in_their_order_until_they_are_taken_or_forgotten() {
-        let moment = Moment { now: Timestamp::default(), random: 0 };
-        let mut effects = Effects::default();
-        Bell::restore(&(), (), moment).step(moment, &Input::Resumed, &mut effects);
-        effects.extend(vec![Effect::Publish("dong")]);
-        let told = [Effect::Publish("ding"), Effect::CancelTimer(7), Effect::<Bell>::Publish("dong")];
-        assert_eq!(format!("{:?}", effects.as_slice()), format!("{told:?}"));
-        effects.clear();
-        assert!(effects.as_slice().is_empty());
-        effects.stop();
-        assert_eq!(effects.drain().count(), 1);
-        assert_eq!(effects.drain().count(), 0);
-    }
 }

@@ -56,6 +56,7 @@
 //! A panic and a failed load charge the budget; the one that is too many ends the actor.
 
 mod calls;
+mod context;
 mod events;
 mod kept;
 mod machine;
@@ -74,9 +75,10 @@ mod lost_writes;
 #[cfg(test)]
 mod tests;
 
+pub use context::{Effect, Gate, StepContext};
 pub use machine::{
-    AskId, CallKey, CallLost, Effect, Effects, Ending, Gate, Input, Machine, Never, StopMode, StopStep,
-    Ticket, Written, panic_message,
+    AskId, CallKey, CallLost, Ending, Input, Machine, Never, StopMode, StopStep, Ticket, Written,
+    panic_message,
 };
 pub use port::{Event, JournalEntry, Limits, Outgoing, Port, Refusal, Terms};
 pub use state::Kernel;

@@ -3,7 +3,8 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use super::machine::{CallLost, Effects, Ending, Input, Machine, StopMode, StopStep, Ticket, Written};
+use super::context::StepContext;
+use super::machine::{CallLost, Ending, Input, Machine, StopMode, StopStep, Ticket, Written};
 use crate::vocabulary::{Backoff, Moment, RestartBudget, Timestamp};
 
 /// The types that a kernel carries for its port and never looks into.
@@ -243,14 +244,8 @@ pub trait Port<M: Machine, T: Terms<M>> {
     ///
     /// # Errors
     /// When the step is made to crash on purpose; it is treated as a panic with these words.
-    fn step(
-        &mut self,
-        machine: &mut M,
-        moment: Moment,
-        input: &Input<M>,
-        effects: &mut Effects<M>,
-    ) -> Result<(), String> {
-        machine.step(moment, input, effects);
+    fn step(&mut self, machine: &mut M, input: &Input<M>, cx: &mut StepContext<M>) -> Result<(), String> {
+        machine.step(input, cx);
         Ok(())
     }
 

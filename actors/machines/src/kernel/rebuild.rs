@@ -180,7 +180,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     /// Lets go of everything that belongs to the life of one machine.
     fn abandon_life(&mut self, next: AfterSettling, port: &mut impl Port<M, T>) {
         self.phase = Phase::Settling(next);
-        self.effects.clear();
+        self.cx.clear();
         // The next machine asks again for the calls that this one wanted to make.
         for outbox in [&mut self.told, &mut self.promises] {
             drop(outbox.take(|waiting| matches!(waiting.item, Item::Call(..))));

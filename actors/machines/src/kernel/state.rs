@@ -6,8 +6,9 @@ use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use super::calls::Calls;
+use super::context::StepContext;
 use super::kept::Kept;
-use super::machine::{AskId, CallKey, Effects, Ending, Machine, Ticket};
+use super::machine::{AskId, CallKey, Ending, Machine, Ticket};
 use super::outbox::Outbox;
 use super::phase::{Deferred, Phase, Unfinished};
 use super::port::{Limits, Port, Terms};
@@ -19,7 +20,7 @@ pub struct Kernel<M: Machine, T: Terms<M>> {
     pub(super) config: M::Config,
     pub(super) limits: Limits,
     pub(super) phase: Phase<M>,
-    pub(super) effects: Effects<M>,
+    pub(super) cx: StepContext<M>,
     /// Promises, calls that await the disk, and the end.
     pub(super) promises: Outbox<Waiting<Item<M, T>>>,
     /// Everything else that leaves.
@@ -113,7 +114,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             config,
             limits,
             phase: Phase::Loading,
-            effects: Effects::default(),
+            cx: StepContext::default(),
             promises: Outbox::default(),
             told: Outbox::default(),
             sick: None,
@@ -216,7 +217,7 @@ where
             config: self.config.clone(),
             limits: self.limits,
             phase: self.phase.clone(),
-            effects: Effects::default(),
+            cx: StepContext::default(),
             promises: self.promises.clone(),
             told: self.told.clone(),
             sick: self.sick.clone(),

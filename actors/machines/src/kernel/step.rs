@@ -2,7 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::machine::{AskId, Effect, Gate, Input, Machine, Ticket, Written, panic_message};
+use super::context::{Effect, Gate};
+use super::machine::{AskId, Input, Machine, Ticket, Written, panic_message};
 use super::phase::{Phase, Unfinished};
 use super::port::{JournalEntry, Port, Terms};
 use super::state::{Item, Kernel, Waiting};
@@ -24,14 +25,15 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     ) {
         let Phase::Running(machine) = &mut self.phase else { return };
         let Some(input) = port.hear(input) else { return };
-        let (moment, effects) = (Moment { now, random: port.random() }, &mut self.effects);
+        self.cx.begin(Moment { now, random: port.random() });
+        let cx = &mut self.cx;
         self.steps.0 += 1;
-        let stepped = catch_unwind(AssertUnwindSafe(|| port.step(machine, moment, &input, effects)));
+        let stepped = catch_unwind(AssertUnwindSafe(|| port.step(machine, &input, cx)));
         if let Err(message) = stepped.unwrap_or_else(|panic| Err(panic_message(&*panic))) {
             self.crashed(&input, asker, &message, port);
             return;
         }
-        let effects = self.effects.as_slice().len();
+        let effects = self.cx.as_slice().len();
         port.note(JournalEntry::Stepped { step: self.steps.0, input: &input, effects });
         let failed = self.put_effects_out(&input, &mut asker, port);
         if let (Some(mut asker), Input::Asked { id, asked_at, ask }) = (asker, input) {
@@ -52,9 +54,9 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         asker: &mut Option<T::Asker>,
         port: &mut impl Port<M, T>,
     ) -> Option<String> {
-        let mut effects = std::mem::take(&mut self.effects);
+        let mut cx = std::mem::take(&mut self.cx);
         let mut failed = None;
-        for effect in effects.drain() {
+        for effect in cx.drain() {
             match effect {
                 // It was decided on top of a write that failed.
                 Effect::Persist(..) if failed.is_some() => {}
@@ -81,7 +83,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
                 }
             }
         }
-        self.effects = effects;
+        self.cx = cx;
         failed
     }
 

@@ -15,9 +15,9 @@ struct Caller {
 }
 
 impl Caller {
-    fn call(&mut self, effects: &mut Effects<Self>) {
+    fn call(&mut self, cx: &mut StepContext<Self>) {
         if self.made < self.most {
-            effects.call(CallKey::default(), Duration::from_secs(1), self.made);
+            cx.call(CallKey::default(), Duration::from_secs(1), self.made);
             self.made += 1;
         }
     }
@@ -40,22 +40,20 @@ impl Machine for Caller {
         Self { made: 0, most: *most }
     }
 
-    fn step(&mut self, _: crate::vocabulary::Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
             Input::Asked { id, ask, .. } => {
-                (0..*ask).for_each(|_| self.call(effects));
-                effects.reply(*id, ());
+                (0..*ask).for_each(|_| self.call(cx));
+                cx.reply(*id, ());
             }
             Input::Returned { call, outcome: Ok(()), .. } => {
-                effects.publish(format!("{call} came back"));
-                self.call(effects);
+                cx.publish(format!("{call} came back"));
+                self.call(cx);
             }
-            Input::Returned { call, outcome: Err(lost), .. } => {
-                effects.publish(format!("{call} lost: {lost}"))
-            }
+            Input::Returned { call, outcome: Err(lost), .. } => cx.publish(format!("{call} lost: {lost}")),
             Input::StopRequested(_) => {
-                self.call(effects);
-                effects.stop();
+                self.call(cx);
+                cx.stop();
             }
             Input::Resumed | Input::Elapsed(_) => {}
         }
@@ -87,13 +85,13 @@ impl Machine for Leaver {
         Self { is_built_again: moment.random > 1 }
     }
 
-    fn step(&mut self, _: crate::vocabulary::Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
-            Input::Asked { ask, .. } => effects.publish(format!("asked {ask}")),
+            Input::Asked { ask, .. } => cx.publish(format!("asked {ask}")),
             Input::StopRequested(mode) => {
-                effects.publish(format!("{mode:?}"));
+                cx.publish(format!("{mode:?}"));
                 if self.is_built_again && *mode == StopMode::Detach {
-                    effects.stop();
+                    cx.stop();
                 }
             }
             Input::Resumed | Input::Elapsed(_) | Input::Returned { .. } => {}

@@ -10,7 +10,7 @@ use super::state::{
     Over, Phase, Process, ProcessCall, ProcessConfig, ProcessNews, ProcessOutcome, ProcessTimer, Why,
 };
 use crate::goplugin::Handshake;
-use crate::kernel::{CallKey, CallLost, Effects, Input, Machine, Never};
+use crate::kernel::{CallKey, CallLost, Input, Machine, Never, StepContext};
 use crate::vocabulary::{Attempt, Generation, Moment};
 
 /// The deadline of a check, a signal, or an adoption.
@@ -47,21 +47,21 @@ impl Machine for Process {
         Self { record, spec, phase, by: EndedBy::Itself, started_at, attempt: Attempt::default() }
     }
 
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
             Input::Resumed => match self.spec {
-                Some(_) => self.call(SPAWN_DEADLINE, ProcessCall::Spawn, effects),
-                None => self.call(SHORT, ProcessCall::Find, effects),
+                Some(_) => self.call(SPAWN_DEADLINE, ProcessCall::Spawn, cx),
+                None => self.call(SHORT, ProcessCall::Find, cx),
             },
             Input::Asked { id, ask: ProcessAsk::EndProcess(EndProcess { grace }), .. } => {
-                effects.reply(*id, ProcessAnswer::EndProcess(()));
-                self.end(*grace, moment, effects);
+                cx.reply(*id, ProcessAnswer::EndProcess(()));
+                self.end(*grace, cx);
             }
             // The machine is never rebuilt, and each call belongs to one phase: none is pending twice.
-            Input::Returned { outcome: Ok(outcome), .. } => self.came_back(outcome, moment, effects),
-            Input::Returned { call, outcome: Err(lost), .. } => self.lost(call, lost, moment, effects),
-            Input::Elapsed(timer) => self.elapsed(timer, moment, effects),
-            Input::StopRequested(mode) => self.stop(*mode, moment, effects),
+            Input::Returned { outcome: Ok(outcome), .. } => self.came_back(outcome, cx),
+            Input::Returned { call, outcome: Err(lost), .. } => self.lost(call, lost, cx),
+            Input::Elapsed(timer) => self.elapsed(timer, cx),
+            Input::StopRequested(mode) => self.stop(*mode, cx),
         }
     }
 
@@ -69,80 +69,80 @@ impl Machine for Process {
 }
 
 impl Process {
-    pub(super) fn call(&mut self, deadline: Duration, call: ProcessCall, effects: &mut Effects<Self>) {
+    pub(super) fn call(&mut self, deadline: Duration, call: ProcessCall, cx: &mut StepContext<Self>) {
         self.attempt = self.attempt.next();
         let key = CallKey { generation: Generation::default(), attempt: self.attempt };
-        effects.call(key, deadline, call);
+        cx.call(key, deadline, call);
     }
 
     /// Handles an outcome. Each call is made in one phase, and returns in that or a later one.
-    fn came_back(&mut self, outcome: &ProcessOutcome, moment: Moment, effects: &mut Effects<Self>) {
+    fn came_back(&mut self, outcome: &ProcessOutcome, cx: &mut StepContext<Self>) {
         match outcome {
-            ProcessOutcome::Spawned(spawned) => self.spawned(spawned, moment, effects),
-            ProcessOutcome::Found(found) => self.found(found, effects),
-            ProcessOutcome::Adopted(adopted) => self.adopted(adopted, moment, effects),
+            ProcessOutcome::Spawned(spawned) => self.spawned(spawned, cx),
+            ProcessOutcome::Found(found) => self.found(found, cx),
+            ProcessOutcome::Adopted(adopted) => self.adopted(adopted, cx),
             ProcessOutcome::Shaken(handshake, identity) => {
-                self.shaken(handshake, identity.as_ref(), moment, effects);
+                self.shaken(handshake, identity.as_ref(), cx);
             }
-            ProcessOutcome::Ended(exit) => self.exited(exit, effects),
+            ProcessOutcome::Ended(exit) => self.exited(exit, cx),
             ProcessOutcome::Reading(positions, dropped) => {
                 self.record.positions = *positions;
                 if self.is_attached() {
-                    effects.publish(ProcessNews::Read { positions: *positions, dropped: *dropped });
-                    self.call(LONG, ProcessCall::AwaitReading, effects);
+                    cx.publish(ProcessNews::Read { positions: *positions, dropped: *dropped });
+                    self.call(LONG, ProcessCall::AwaitReading, cx);
                 }
             }
             ProcessOutcome::Done => {}
             ProcessOutcome::Left(_) => {
-                effects.start_timer(ProcessTimer::Clear, moment.now + CLEAR_PAUSE);
+                cx.start_timer(ProcessTimer::Clear, cx.now() + CLEAR_PAUSE);
             }
-            ProcessOutcome::Cleared(words) => self.cleared(words, moment, effects),
-            ProcessOutcome::LetGo(positions) => self.over(Over::Detached(*positions), effects),
+            ProcessOutcome::Cleared(words) => self.cleared(words, cx),
+            ProcessOutcome::LetGo(positions) => self.over(Over::Detached(*positions), cx),
         }
     }
 
     /// A call was lost. Its effect is unknown, so the process is ended or checked again.
-    fn lost(&mut self, call: &ProcessCall, lost: &CallLost, moment: Moment, effects: &mut Effects<Self>) {
+    fn lost(&mut self, call: &ProcessCall, lost: &CallLost, cx: &mut StepContext<Self>) {
         match call {
             // The process that it may have started was ended together with the call that owned it (PRC-02).
             ProcessCall::Spawn => {
                 let (name, reason) = (self.record.name.clone(), lost.to_string());
-                self.over(Over::NotStarted(LaunchError::Failed { name, reason }), effects);
+                self.over(Over::NotStarted(LaunchError::Failed { name, reason }), cx);
             }
-            ProcessCall::Find => self.found(&Err(lost.to_string()), effects),
-            ProcessCall::Adopt => self.adopted(&Err(lost.to_string()), moment, effects),
-            ProcessCall::AwaitEnd if self.is_attached() => self.call(LONG, ProcessCall::AwaitEnd, effects),
+            ProcessCall::Find => self.found(&Err(lost.to_string()), cx),
+            ProcessCall::Adopt => self.adopted(&Err(lost.to_string()), cx),
+            ProcessCall::AwaitEnd if self.is_attached() => self.call(LONG, ProcessCall::AwaitEnd, cx),
             ProcessCall::AwaitReading if self.is_attached() => {
-                self.call(LONG, ProcessCall::AwaitReading, effects);
+                self.call(LONG, ProcessCall::AwaitReading, cx);
             }
             ProcessCall::Clear | ProcessCall::EndLeft(_) => {
-                effects.start_timer(ProcessTimer::Clear, moment.now + CLEAR_PAUSE);
+                cx.start_timer(ProcessTimer::Clear, cx.now() + CLEAR_PAUSE);
             }
-            ProcessCall::LetGo => self.over(Over::Detached(self.record.positions), effects),
+            ProcessCall::LetGo => self.over(Over::Detached(self.record.positions), cx),
             // The start timer handles a missing handshake; a lost signal is sent again.
             ProcessCall::AwaitHandshake | ProcessCall::Terminate => {}
-            ProcessCall::Kill => self.call(SHORT, ProcessCall::Kill, effects),
+            ProcessCall::Kill => self.call(SHORT, ProcessCall::Kill, cx),
             // These are not pending in other phases.
             ProcessCall::AwaitEnd | ProcessCall::AwaitReading => {}
         }
     }
 
-    fn elapsed(&mut self, timer: &ProcessTimer, moment: Moment, effects: &mut Effects<Self>) {
+    fn elapsed(&mut self, timer: &ProcessTimer, cx: &mut StepContext<Self>) {
         match (timer, &self.phase) {
             (ProcessTimer::Start, Phase::Spawned) => {
                 let waited = self.spec.as_ref().map_or(Duration::ZERO, |spec| spec.start_timeout);
-                self.terminate(Why::TimedOut(waited), self.record.stop_grace, moment, effects);
+                self.terminate(Why::TimedOut(waited), self.record.stop_grace, cx);
             }
             (ProcessTimer::Grace, Phase::Stopping { .. }) => {
                 self.by = EndedBy::Force;
-                self.call(SHORT, ProcessCall::Kill, effects);
+                self.call(SHORT, ProcessCall::Kill, cx);
             }
             (ProcessTimer::Clear, Phase::Clearing { .. }) => {
-                self.call(CLEAR_DEADLINE, ProcessCall::Clear, effects);
+                self.call(CLEAR_DEADLINE, ProcessCall::Clear, cx);
             }
             (ProcessTimer::Clear, Phase::EndingLeft { proven, .. }) => {
                 let proven = proven.clone();
-                self.call(CLEAR_DEADLINE, ProcessCall::EndLeft(proven), effects);
+                self.call(CLEAR_DEADLINE, ProcessCall::EndLeft(proven), cx);
             }
             // It ended, or became ready, just before the timeout (race).
             (
@@ -162,41 +162,36 @@ impl Process {
 
     // === Launch ===
 
-    fn spawned(
-        &mut self,
-        spawned: &Result<Identity, LaunchError>,
-        moment: Moment,
-        effects: &mut Effects<Self>,
-    ) {
+    fn spawned(&mut self, spawned: &Result<Identity, LaunchError>, cx: &mut StepContext<Self>) {
         let Phase::Intended { end } = self.phase else { return };
         match spawned {
-            Err(error) => self.over(Over::NotStarted(error.clone()), effects),
+            Err(error) => self.over(Over::NotStarted(error.clone()), cx),
             Ok(identity) => {
                 self.record.identity = Some(identity.clone());
-                effects.publish(ProcessNews::Spawned(identity.clone()));
-                self.attach(effects);
+                cx.publish(ProcessNews::Spawned(identity.clone()));
+                self.attach(cx);
                 self.phase = Phase::Spawned;
                 match end {
-                    Some(grace) => self.terminate(Why::Asked, grace, moment, effects),
-                    None => self.await_readiness(moment, effects),
+                    Some(grace) => self.terminate(Why::Asked, grace, cx),
+                    None => self.await_readiness(cx),
                 }
             }
         }
     }
 
-    pub(super) fn attach(&mut self, effects: &mut Effects<Self>) {
-        self.call(LONG, ProcessCall::AwaitEnd, effects);
-        self.call(LONG, ProcessCall::AwaitReading, effects);
+    pub(super) fn attach(&mut self, cx: &mut StepContext<Self>) {
+        self.call(LONG, ProcessCall::AwaitEnd, cx);
+        self.call(LONG, ProcessCall::AwaitReading, cx);
     }
 
-    fn await_readiness(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    fn await_readiness(&mut self, cx: &mut StepContext<Self>) {
         let Some(spec) = self.spec.clone() else { return };
         if spec.handshake.is_some() {
-            effects.start_timer(ProcessTimer::Start, moment.now + spec.start_timeout);
+            cx.start_timer(ProcessTimer::Start, cx.now() + spec.start_timeout);
             // The timer ends this wait; the call only has to last longer.
-            self.call(spec.start_timeout + SHORT, ProcessCall::AwaitHandshake, effects);
+            self.call(spec.start_timeout + SHORT, ProcessCall::AwaitHandshake, cx);
         } else if let Some(identity) = self.record.identity.clone() {
-            self.ready(identity, None, false, effects);
+            self.ready(identity, None, false, cx);
         }
     }
 
@@ -204,17 +199,16 @@ impl Process {
         &mut self,
         handshake: &Result<Handshake, Why>,
         identity: Option<&Identity>,
-        moment: Moment,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         if self.phase != Phase::Spawned {
             return;
         }
-        effects.cancel_timer(ProcessTimer::Start);
+        cx.cancel_timer(ProcessTimer::Start);
         match (handshake, identity.or(self.record.identity.as_ref()).cloned()) {
-            (Ok(handshake), Some(identity)) => self.ready(identity, Some(handshake.clone()), false, effects),
+            (Ok(handshake), Some(identity)) => self.ready(identity, Some(handshake.clone()), false, cx),
             (Ok(_), None) => {}
-            (Err(why), _) => self.terminate(why.clone(), self.record.stop_grace, moment, effects),
+            (Err(why), _) => self.terminate(why.clone(), self.record.stop_grace, cx),
         }
     }
 
@@ -223,11 +217,11 @@ impl Process {
         identity: Identity,
         handshake: Option<Handshake>,
         is_adopted: bool,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         self.phase = Phase::Ready;
         self.record.identity = Some(identity.clone());
         self.record.is_ready = true;
-        effects.publish(ProcessNews::Ready { identity, handshake, is_adopted });
+        cx.publish(ProcessNews::Ready { identity, handshake, is_adopted });
     }
 }

@@ -6,8 +6,7 @@ use super::behaviour::{CLEAR_DEADLINE, SHORT};
 use super::ending::{Exit, ProcessEnding};
 use super::spec::Lifetime;
 use super::state::{LastWords, Over, Phase, Process, ProcessCall, ProcessNews, ProcessTimer, Why};
-use crate::kernel::{Effects, StopMode};
-use crate::vocabulary::Moment;
+use crate::kernel::{StepContext, StopMode};
 
 impl Process {
     /// Whether there is a process to wait for: its end and its output.
@@ -23,38 +22,32 @@ impl Process {
         }
     }
 
-    pub(super) fn end(&mut self, grace: Duration, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn end(&mut self, grace: Duration, cx: &mut StepContext<Self>) {
         match &mut self.phase {
             Phase::Intended { end } | Phase::Recalled { end } => {
                 *end = Some(end.map_or(grace, |earlier| earlier.min(grace)));
             }
-            Phase::Spawned | Phase::Ready => self.terminate(Why::Asked, grace, moment, effects),
+            Phase::Spawned | Phase::Ready => self.terminate(Why::Asked, grace, cx),
             Phase::Stopping { until, .. } => {
-                *until = (*until).min(moment.now + grace);
-                effects.start_timer(ProcessTimer::Grace, *until);
+                *until = (*until).min(cx.now() + grace);
+                cx.start_timer(ProcessTimer::Grace, *until);
             }
             // It is ending already, or detached.
             Phase::EndingLeft { .. } | Phase::Clearing { .. } | Phase::Leaving | Phase::Over => {}
         }
     }
 
-    pub(super) fn terminate(
-        &mut self,
-        why: Why,
-        grace: Duration,
-        moment: Moment,
-        effects: &mut Effects<Self>,
-    ) {
-        let until = moment.now + grace;
+    pub(super) fn terminate(&mut self, why: Why, grace: Duration, cx: &mut StepContext<Self>) {
+        let until = cx.now() + grace;
         self.phase = Phase::Stopping { why, until };
         self.by = super::ending::EndedBy::Request;
-        effects.cancel_timer(ProcessTimer::Start);
-        effects.publish(ProcessNews::Stopping);
-        self.call(SHORT, ProcessCall::Terminate, effects);
-        effects.start_timer(ProcessTimer::Grace, until);
+        cx.cancel_timer(ProcessTimer::Start);
+        cx.publish(ProcessNews::Stopping);
+        self.call(SHORT, ProcessCall::Terminate, cx);
+        cx.start_timer(ProcessTimer::Grace, until);
     }
 
-    pub(super) fn exited(&mut self, exit: &Exit, effects: &mut Effects<Self>) {
+    pub(super) fn exited(&mut self, exit: &Exit, cx: &mut StepContext<Self>) {
         let why = match &self.phase {
             Phase::Spawned | Phase::Ready => Why::Itself,
             Phase::Stopping { why, .. } => why.clone(),
@@ -66,13 +59,13 @@ impl Process {
             | Phase::Over => return,
         };
         self.phase = Phase::Clearing { why, exit: exit.clone() };
-        effects.cancel_timer(ProcessTimer::Start);
-        effects.cancel_timer(ProcessTimer::Grace);
-        effects.publish(ProcessNews::Clearing);
-        self.call(CLEAR_DEADLINE, ProcessCall::Clear, effects);
+        cx.cancel_timer(ProcessTimer::Start);
+        cx.cancel_timer(ProcessTimer::Grace);
+        cx.publish(ProcessNews::Clearing);
+        self.call(CLEAR_DEADLINE, ProcessCall::Clear, cx);
     }
 
-    pub(super) fn cleared(&mut self, words: &LastWords, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn cleared(&mut self, words: &LastWords, cx: &mut StepContext<Self>) {
         let (why, exit) = match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Clearing { why, exit } => (why, exit),
             Phase::EndingLeft { why, .. } => {
@@ -97,23 +90,23 @@ impl Process {
             panic: panic.filter(|_| !exit.is_success()),
             exit,
             by: self.by,
-            uptime: moment.now.since(self.started_at),
+            uptime: cx.now().since(self.started_at),
             last_output: output,
             last_errors: errors,
         };
         let diagnosis = if self.record.is_ready { Vec::new() } else { diagnosis };
-        self.over(Over::Ended { ending, why, diagnosis }, effects);
+        self.over(Over::Ended { ending, why, diagnosis }, cx);
     }
 
-    pub(super) fn stop(&mut self, mode: StopMode, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn stop(&mut self, mode: StopMode, cx: &mut StepContext<Self>) {
         match (mode, &self.phase, self.record.lifetime) {
             (StopMode::Detach, Phase::Ready, Lifetime::Surviving) => {
                 self.phase = Phase::Leaving;
-                self.call(SHORT, ProcessCall::LetGo, effects);
+                self.call(SHORT, ProcessCall::LetGo, cx);
             }
             // A bound one may be a child of this very host, whose owner was rebuilt: it is searched for and ended.
             (StopMode::Detach, Phase::Recalled { .. }, Lifetime::Surviving) => {
-                self.over(Over::Unsettled, effects);
+                self.over(Over::Unsettled, cx);
             }
             (
                 StopMode::Detach | StopMode::Stop,
@@ -127,13 +120,13 @@ impl Process {
                 | Phase::Leaving
                 | Phase::Over,
                 Lifetime::Bound | Lifetime::Surviving,
-            ) => self.end(self.record.stop_grace, moment, effects),
+            ) => self.end(self.record.stop_grace, cx),
         }
     }
 
-    pub(super) fn over(&mut self, over: Over, effects: &mut Effects<Self>) {
+    pub(super) fn over(&mut self, over: Over, cx: &mut StepContext<Self>) {
         self.phase = Phase::Over;
-        effects.publish(ProcessNews::Over(Box::new(over)));
-        effects.stop();
+        cx.publish(ProcessNews::Over(Box::new(over)));
+        cx.stop();
     }
 }

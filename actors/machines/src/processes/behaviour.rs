@@ -10,7 +10,7 @@ use super::state::{
     ChildEnded, Entry, Processes, ProcessesCall, ProcessesChange, ProcessesOptions, ProcessesOutcome,
     ProcessesTimer, Sweeping, Waiter,
 };
-use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, StopMode};
+use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, StepContext, StopMode};
 use crate::process::{ProcessConfig, ProcessName, ProcessPhase, ProcessRecord, ProcessTag};
 use crate::vocabulary::{Attempt, Generation, Moment};
 
@@ -54,13 +54,13 @@ impl Machine for Processes {
         }
     }
 
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
-            Input::Resumed => self.begin(effects),
-            Input::Asked { id, ask, .. } => self.asked(*id, ask, moment, effects),
-            Input::Returned { call, outcome, .. } => self.returned(call, outcome, moment, effects),
-            Input::Elapsed(timer) => self.elapsed(timer, effects),
-            Input::StopRequested(mode) => self.stop(*mode, moment, effects),
+            Input::Resumed => self.begin(cx),
+            Input::Asked { id, ask, .. } => self.asked(*id, ask, cx),
+            Input::Returned { call, outcome, .. } => self.returned(call, outcome, cx),
+            Input::Elapsed(timer) => self.elapsed(timer, cx),
+            Input::StopRequested(mode) => self.stop(*mode, cx),
         }
     }
 
@@ -94,64 +94,64 @@ impl Machine for Processes {
 }
 
 /// Makes a call. Each names the life it is for, so its key adds nothing.
-pub(super) fn make(deadline: Duration, call: ProcessesCall, effects: &mut Effects<Processes>) {
-    effects.call(CallKey { generation: Generation::default(), attempt: Attempt::default() }, deadline, call);
+pub(super) fn make(deadline: Duration, call: ProcessesCall, cx: &mut StepContext<Processes>) {
+    cx.call(CallKey { generation: Generation::default(), attempt: Attempt::default() }, deadline, call);
 }
 
 impl Processes {
     /// Handles the leftovers of an earlier run of the host, or of an earlier life of this machine: one actor per record, and
     /// a sweep for processes without a record.
-    fn begin(&mut self, effects: &mut Effects<Self>) {
-        make(SHORT, ProcessesCall::Release, effects);
-        make(LONG, ProcessesCall::AwaitEndings, effects);
-        self.sweep(effects);
+    fn begin(&mut self, cx: &mut StepContext<Self>) {
+        make(SHORT, ProcessesCall::Release, cx);
+        make(LONG, ProcessesCall::AwaitEndings, cx);
+        self.sweep(cx);
         let names: Vec<ProcessName> = self.entries.keys().cloned().collect();
-        names.iter().for_each(|name| self.start(name, effects));
+        names.iter().for_each(|name| self.start(name, cx));
     }
 
-    fn sweep(&self, effects: &mut Effects<Self>) {
+    fn sweep(&self, cx: &mut StepContext<Self>) {
         let known = self.entries.values().map(|entry| entry.record.tag).collect();
         let names = self.entries.keys().cloned().collect();
-        make(SWEEP_DEADLINE, ProcessesCall::Sweep { known, names }, effects);
+        make(SWEEP_DEADLINE, ProcessesCall::Sweep { known, names }, cx);
     }
 
     /// Starts the actor of a process: to launch it if its spec is known, otherwise to search for it.
-    pub(super) fn start(&mut self, name: &ProcessName, effects: &mut Effects<Self>) {
+    pub(super) fn start(&mut self, name: &ProcessName, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(name) else { return };
         self.life = self.life.next();
         entry.life = self.life;
         let config = ProcessConfig { record: entry.record.clone(), spec: entry.spec.clone() };
-        make(SHORT, ProcessesCall::Start { life: entry.life, config: Box::new(config) }, effects);
+        make(SHORT, ProcessesCall::Start { life: entry.life, config: Box::new(config) }, cx);
         if let Some(grace) = entry.ending {
-            make(SHORT, ProcessesCall::End { life: entry.life, grace }, effects);
+            make(SHORT, ProcessesCall::End { life: entry.life, grace }, cx);
         }
         if let Some(mode) = self.stopping {
-            make(SHORT, ProcessesCall::Stop { life: entry.life, mode }, effects);
+            make(SHORT, ProcessesCall::Stop { life: entry.life, mode }, cx);
         }
     }
 
-    fn asked(&mut self, id: AskId, ask: &ProcessesAsk, moment: Moment, effects: &mut Effects<Self>) {
+    fn asked(&mut self, id: AskId, ask: &ProcessesAsk, cx: &mut StepContext<Self>) {
         match ask {
             ProcessesAsk::LaunchProcess(ask) => {
-                self.launch(id, &ask.name, std::sync::Arc::clone(&ask.spec), moment, effects);
+                self.launch(id, &ask.name, std::sync::Arc::clone(&ask.spec), cx);
             }
-            ProcessesAsk::RecallProcess(ask) => self.recall(id, ask, effects),
-            ProcessesAsk::StopProcess(ask) => self.stop_one(id, ask, moment, effects),
+            ProcessesAsk::RecallProcess(ask) => self.recall(id, ask, cx),
+            ProcessesAsk::StopProcess(ask) => self.stop_one(id, ask, cx),
             ProcessesAsk::AwaitEnd(ask) => {
-                self.wait_for_end(&ask.name, Some(ask.tag), Waiter::End(id), effects);
+                self.wait_for_end(&ask.name, Some(ask.tag), Waiter::End(id), cx);
             }
             ProcessesAsk::ListProcesses(_) => {
                 let reports = self.entries.values().map(Entry::report).collect();
-                effects.reply(id, ProcessesAnswer::ListProcesses(reports));
+                cx.reply(id, ProcessesAnswer::ListProcesses(reports));
             }
             ProcessesAsk::DescribeProcess(ask) => {
                 let report = self.entries.get(&ask.name).map(Entry::report);
-                effects.reply(id, ProcessesAnswer::DescribeProcess(report));
+                cx.reply(id, ProcessesAnswer::DescribeProcess(report));
             }
             ProcessesAsk::ProcessReported(ProcessReported { life, name, news }) => {
-                effects.reply(id, ProcessesAnswer::ProcessReported(()));
+                cx.reply(id, ProcessesAnswer::ProcessReported(()));
                 if self.entries.get(name).is_some_and(|entry| entry.life == *life) {
-                    self.heard(name, news, moment, effects);
+                    self.heard(name, news, cx);
                 }
             }
         }
@@ -163,7 +163,7 @@ impl Processes {
         self.early.len() + self.entries.values().map(|entry| entry.waiters.len()).sum::<usize>()
     }
 
-    fn recall(&mut self, id: AskId, ask: &RecallProcess, effects: &mut Effects<Self>) {
+    fn recall(&mut self, id: AskId, ask: &RecallProcess, cx: &mut StepContext<Self>) {
         let waiting = self.waiting();
         let answer = match self.entries.get_mut(&ask.name) {
             Some(entry) => match entry.launched() {
@@ -178,20 +178,20 @@ impl Processes {
                 None => Recalled::Unknown,
             }),
         };
-        effects.reply(id, ProcessesAnswer::RecallProcess(answer));
+        cx.reply(id, ProcessesAnswer::RecallProcess(answer));
     }
 
-    fn stop_one(&mut self, id: AskId, ask: &StopProcess, moment: Moment, effects: &mut Effects<Self>) {
+    fn stop_one(&mut self, id: AskId, ask: &StopProcess, cx: &mut StepContext<Self>) {
         let StopProcess { name, tag, grace } = ask;
-        if !self.wait_for_end(name, *tag, Waiter::Stop(id), effects) {
+        if !self.wait_for_end(name, *tag, Waiter::Stop(id), cx) {
             return;
         }
         let Some(entry) = self.entries.get_mut(name) else { return };
         if entry.is_only_intended() {
-            self.withdraw(name, moment, effects);
+            self.withdraw(name, cx);
         } else {
             entry.ending = Some(entry.ending.map_or(*grace, |earlier| earlier.min(*grace)));
-            make(SHORT, ProcessesCall::End { life: entry.life, grace: *grace }, effects);
+            make(SHORT, ProcessesCall::End { life: entry.life, grace: *grace }, cx);
         }
     }
 
@@ -201,7 +201,7 @@ impl Processes {
         name: &ProcessName,
         tag: Option<ProcessTag>,
         waiter: Waiter,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) -> bool {
         let waiting = self.waiting();
         let is_meant = |found: ProcessTag| tag.is_none_or(|tag| tag == found);
@@ -218,8 +218,8 @@ impl Processes {
             }
         };
         match waiter {
-            Waiter::Stop(id) => effects.reply(id, ProcessesAnswer::StopProcess(answer)),
-            Waiter::End(id) => effects.reply(id, ProcessesAnswer::AwaitEnd(answer)),
+            Waiter::Stop(id) => cx.reply(id, ProcessesAnswer::StopProcess(answer)),
+            Waiter::End(id) => cx.reply(id, ProcessesAnswer::AwaitEnd(answer)),
             // These wait for more than an end.
             Waiter::Launch(_) | Waiter::Recall(_) => {}
         }
@@ -232,23 +232,22 @@ impl Processes {
         &mut self,
         call: &ProcessesCall,
         outcome: &Result<ProcessesOutcome, CallLost>,
-        moment: Moment,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         match (call, outcome) {
-            (ProcessesCall::Sweep { .. }, Ok(ProcessesOutcome::Swept(Ok(_)))) => self.swept(moment, effects),
+            (ProcessesCall::Sweep { .. }, Ok(ProcessesOutcome::Swept(Ok(_)))) => self.swept(cx),
             (ProcessesCall::Sweep { .. }, Ok(_) | Err(_)) => {
-                effects.start_timer(ProcessesTimer::Sweep, moment.now + SWEEP_PAUSE);
+                cx.start_timer(ProcessesTimer::Sweep, cx.now() + SWEEP_PAUSE);
             }
             // It was made when everything before it was on disk, whatever came of it.
             (ProcessesCall::AwaitDisk { name, tag }, Ok(_) | Err(_)) => {
-                self.on_disk(name, *tag, moment, effects);
+                self.on_disk(name, *tag, cx);
             }
             (ProcessesCall::AwaitEndings, outcome) => {
                 if let Ok(ProcessesOutcome::Ended(ended)) = outcome {
-                    ended.iter().for_each(|ended| self.child_ended(ended, moment, effects));
+                    ended.iter().for_each(|ended| self.child_ended(ended, cx));
                 }
-                make(LONG, ProcessesCall::AwaitEndings, effects);
+                make(LONG, ProcessesCall::AwaitEndings, cx);
             }
             // They are only sent; their effects are reported by the actors, or by their endings.
             (
@@ -261,28 +260,28 @@ impl Processes {
         }
     }
 
-    fn swept(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    fn swept(&mut self, cx: &mut StepContext<Self>) {
         if self.sweeping != Sweeping::UnderWay {
             return;
         }
         self.sweeping = Sweeping::Swept;
         for (id, name, spec) in std::mem::take(&mut self.early) {
-            self.launch(id, &name, spec, moment, effects);
+            self.launch(id, &name, spec, cx);
         }
-        self.settle(effects);
+        self.settle(cx);
     }
 
     /// Publishes that all leftovers are settled, when they are.
-    pub(super) fn settle(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn settle(&mut self, cx: &mut StepContext<Self>) {
         let is_settled = |entry: &Entry| entry.phase != ProcessPhase::Recalled;
         if self.sweeping == Sweeping::Swept && self.entries.values().all(is_settled) {
             self.sweeping = Sweeping::Settled;
-            effects.publish(ProcessesNews::Settled);
+            cx.publish(ProcessesNews::Settled);
         }
     }
 
     /// An actor that ended without final news has crashed. Its record finds the process, alive or dead.
-    fn child_ended(&mut self, ended: &ChildEnded, moment: Moment, effects: &mut Effects<Self>) {
+    fn child_ended(&mut self, ended: &ChildEnded, cx: &mut StepContext<Self>) {
         let backoff = self.options.restart_backoff;
         let Some(entry) = self.entries.get_mut(&ended.name) else { return };
         if entry.life != ended.life {
@@ -291,31 +290,31 @@ impl Processes {
         entry.spec = None;
         entry.phase = ProcessPhase::Recalled;
         entry.has_said_ready = false;
-        entry.since = moment.now;
-        let pause = entry.restarts.failed(&backoff, moment);
-        effects.publish(ProcessesNews::Changed(entry.report()));
-        effects.start_timer(ProcessesTimer::Restart(ended.name.clone()), moment.now + pause);
+        entry.since = cx.now();
+        let pause = entry.restarts.failed(&backoff, cx.moment());
+        cx.publish(ProcessesNews::Changed(entry.report()));
+        cx.start_timer(ProcessesTimer::Restart(ended.name.clone()), cx.now() + pause);
     }
 
-    fn elapsed(&mut self, timer: &ProcessesTimer, effects: &mut Effects<Self>) {
+    fn elapsed(&mut self, timer: &ProcessesTimer, cx: &mut StepContext<Self>) {
         match timer {
-            ProcessesTimer::Save => self.save(effects),
-            ProcessesTimer::Restart(name) => self.start(name, effects),
+            ProcessesTimer::Save => self.save(cx),
+            ProcessesTimer::Restart(name) => self.start(name, cx),
             // A detached process has its record and no entry any more: the sweep would take it for unknown.
             ProcessesTimer::Sweep if self.stopping.is_some() => {}
-            ProcessesTimer::Sweep => self.sweep(effects),
+            ProcessesTimer::Sweep => self.sweep(cx),
             ProcessesTimer::StopDeadline => {
                 // A process that has not ended keeps its record, and the next run of the host continues with it.
-                self.save(effects);
+                self.save(cx);
                 match self.left_behind() {
-                    Some(left) => effects.fail(left),
-                    None => effects.stop(),
+                    Some(left) => cx.fail(left),
+                    None => cx.stop(),
                 }
             }
         }
     }
 
-    fn save(&mut self, effects: &mut Effects<Self>) {
+    fn save(&mut self, cx: &mut StepContext<Self>) {
         self.is_saving = false;
         let behind = self.entries.values_mut().filter_map(|entry| {
             let is_behind = std::mem::take(&mut entry.is_behind);
@@ -323,26 +322,26 @@ impl Processes {
         });
         let records: Vec<ProcessRecord> = behind.collect();
         if !records.is_empty() {
-            effects.record(ProcessesChange::Keep(records));
+            cx.record(ProcessesChange::Keep(records));
         }
     }
 
     // === The end of the host ===
 
-    fn stop(&mut self, mode: StopMode, moment: Moment, effects: &mut Effects<Self>) {
+    fn stop(&mut self, mode: StopMode, cx: &mut StepContext<Self>) {
         self.stopping = Some(mode);
         for (id, name, _) in std::mem::take(&mut self.early) {
-            self.refuse_stopping(id, &name, effects);
+            self.refuse_stopping(id, &name, cx);
         }
         let intended = self.entries.iter().filter(|(_, entry)| entry.is_only_intended());
         for name in intended.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
-            self.withdraw(&name, moment, effects);
+            self.withdraw(&name, cx);
         }
         for entry in self.entries.values() {
-            make(SHORT, ProcessesCall::Stop { life: entry.life, mode }, effects);
+            make(SHORT, ProcessesCall::Stop { life: entry.life, mode }, cx);
         }
-        effects.start_timer(ProcessesTimer::StopDeadline, moment.now + self.stop_deadline());
-        self.end_if_empty(effects);
+        cx.start_timer(ProcessesTimer::StopDeadline, cx.now() + self.stop_deadline());
+        self.end_if_empty(cx);
     }
 
     fn stop_deadline(&self) -> Duration {
@@ -362,9 +361,9 @@ impl Processes {
         }
     }
 
-    pub(super) fn end_if_empty(&self, effects: &mut Effects<Self>) {
+    pub(super) fn end_if_empty(&self, cx: &mut StepContext<Self>) {
         if self.stopping.is_some() && self.entries.is_empty() {
-            effects.stop();
+            cx.stop();
         }
     }
 }

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::behaviour::{SHORT, make};
 use super::messages::{ProcessesAnswer, ProcessesNews};
 use super::state::{Entry, Processes, ProcessesCall, ProcessesChange, Sweeping, Waiter};
-use crate::kernel::{AskId, Effects, Gate};
+use crate::kernel::{AskId, Gate, StepContext};
 use crate::process::{
     LaunchError, Launched, Over, ProcessEnding, ProcessName, ProcessPhase, ProcessRecord, ProcessSpec,
     ProcessTag, Why,
@@ -47,26 +47,25 @@ impl Processes {
         id: AskId,
         name: &ProcessName,
         spec: Arc<ProcessSpec>,
-        moment: Moment,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         if self.stopping.is_some() {
-            return self.refuse_stopping(id, name, effects);
+            return self.refuse_stopping(id, name, cx);
         }
         if self.sweeping == Sweeping::UnderWay && self.early.len() < self.options.processes_max {
             return self.early.push_back((id, name.clone(), spec));
         }
         if let Some(error) = self.refusal(name, &spec) {
-            return refuse(id, error, effects);
+            return refuse(id, error, cx);
         }
         match self.entries.get_mut(name) {
             Some(entry) if entry.is_unsettled() && entry.next.is_none() => {
                 entry.next = Some((id, spec));
             }
             Some(entry) => {
-                refuse(id, LaunchError::Occupied { name: name.clone(), pid: entry.pid() }, effects);
+                refuse(id, LaunchError::Occupied { name: name.clone(), pid: entry.pid() }, cx);
             }
-            None => self.intend(id, name, spec, moment, effects),
+            None => self.intend(id, name, spec, cx),
         }
     }
 
@@ -80,46 +79,33 @@ impl Processes {
     }
 
     /// Writes the intent; the process is started when it is on disk.
-    fn intend(
-        &mut self,
-        id: AskId,
-        name: &ProcessName,
-        spec: Arc<ProcessSpec>,
-        moment: Moment,
-        effects: &mut Effects<Self>,
-    ) {
-        let record = ProcessRecord::intent(name.clone(), self.draw_tag(name, moment), &spec, moment.now);
-        effects.write(Gate::Promises, ProcessesChange::Keep(vec![record.clone()]));
-        await_disk(&record, effects);
-        let mut entry = Entry::new(record, ProcessPhase::Intended, moment.now);
+    fn intend(&mut self, id: AskId, name: &ProcessName, spec: Arc<ProcessSpec>, cx: &mut StepContext<Self>) {
+        let record = ProcessRecord::intent(name.clone(), self.draw_tag(name, cx.moment()), &spec, cx.now());
+        cx.write(Gate::Promises, ProcessesChange::Keep(vec![record.clone()]));
+        await_disk(&record, cx);
+        let mut entry = Entry::new(record, ProcessPhase::Intended, cx.now());
         entry.spec = Some(spec);
         entry.waiters.push(Waiter::Launch(id));
-        effects.publish(ProcessesNews::Changed(entry.report()));
+        cx.publish(ProcessesNews::Changed(entry.report()));
         self.entries.insert(name.clone(), entry);
     }
 
     /// The record of a launch is on disk: its process is started, or was ready and is reported as such now.
-    pub(super) fn on_disk(
-        &mut self,
-        name: &ProcessName,
-        tag: ProcessTag,
-        moment: Moment,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn on_disk(&mut self, name: &ProcessName, tag: ProcessTag, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(name).filter(|entry| entry.record.tag == tag) else { return };
         if entry.is_only_intended() {
-            self.start(name, effects);
+            self.start(name, cx);
         } else if entry.has_said_ready
             && matches!(entry.phase, ProcessPhase::Spawned | ProcessPhase::Recalled)
         {
-            self.is_ready(name, moment, effects);
+            self.is_ready(name, cx);
         }
     }
 
     /// Ends a launch whose intent is not on disk.
-    pub(super) fn withdraw(&mut self, name: &ProcessName, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn withdraw(&mut self, name: &ProcessName, cx: &mut StepContext<Self>) {
         let error = LaunchError::Stopped { name: name.clone() };
-        self.over(name, &Over::NotStarted(error), moment, effects);
+        self.over(name, &Over::NotStarted(error), cx);
     }
 
     /// An unpredictable and unique tag, derived from the secret of this start, the time, a random number and a counter.
@@ -136,19 +122,19 @@ impl Processes {
         ProcessTag::new(tag.try_into().expect("it was split at its length"))
     }
 
-    pub(super) fn refuse_stopping(&self, id: AskId, name: &ProcessName, effects: &mut Effects<Self>) {
-        refuse(id, LaunchError::Stopping { name: name.clone() }, effects);
+    pub(super) fn refuse_stopping(&self, id: AskId, name: &ProcessName, cx: &mut StepContext<Self>) {
+        refuse(id, LaunchError::Stopping { name: name.clone() }, cx);
     }
 }
 
 /// Waits until this record is on disk, as it was last written: [`on_disk`](Processes::on_disk) goes on with it.
-pub(super) fn await_disk(record: &ProcessRecord, effects: &mut Effects<Processes>) {
+pub(super) fn await_disk(record: &ProcessRecord, cx: &mut StepContext<Processes>) {
     let (name, tag) = (record.name.clone(), record.tag);
-    make(SHORT, ProcessesCall::AwaitDisk { name, tag }, effects);
+    make(SHORT, ProcessesCall::AwaitDisk { name, tag }, cx);
 }
 
-pub(super) fn refuse(id: AskId, error: LaunchError, effects: &mut Effects<Processes>) {
-    effects.reply(id, ProcessesAnswer::LaunchProcess(Err(error)));
+pub(super) fn refuse(id: AskId, error: LaunchError, cx: &mut StepContext<Processes>) {
+    cx.reply(id, ProcessesAnswer::LaunchProcess(Err(error)));
 }
 
 /// The error for a caller if its process ended before it was ready.

@@ -12,7 +12,7 @@ use super::reasons::{ActiveReason, Departure};
 use super::state::{
     CheckIdentity, CheckOutcome, Image, Plugin, Plugins, Registry, RegistryOptions, StoredChange,
 };
-use crate::kernel::{AskId, Effects, Input, Machine, StopMode};
+use crate::kernel::{AskId, Input, Machine, StepContext, StopMode};
 use crate::vocabulary::{
     AllocationId, Generation, Moment, PluginKey, Registration, RegistrationNumber, Timestamp,
 };
@@ -52,16 +52,16 @@ impl Machine for Registry {
         Self::from_image(options, image)
     }
 
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
-            Input::Resumed => self.look_for_owners(moment, effects),
-            Input::Asked { id, asked_at, ask } => self.asked(moment.now, *id, *asked_at, ask, effects),
-            Input::Returned { key, call, outcome } => self.checked(moment, *key, call, outcome, effects),
-            Input::Elapsed(RegistryTimer::GraceOver) => self.drop_unconfirmed(moment, effects),
-            Input::Elapsed(RegistryTimer::CheckAgain) => self.next_round(moment, effects),
-            Input::Elapsed(RegistryTimer::Waited(id)) => self.waited_in_vain(moment.now, *id, effects),
-            Input::Elapsed(RegistryTimer::Calm(plugin)) => self.calm_ended(plugin, moment.now, effects),
-            Input::StopRequested(StopMode::Stop | StopMode::Detach) => effects.stop(),
+            Input::Resumed => self.look_for_owners(cx),
+            Input::Asked { id, asked_at, ask } => self.asked(*id, *asked_at, ask, cx),
+            Input::Returned { key, call, outcome } => self.checked(*key, call, outcome, cx),
+            Input::Elapsed(RegistryTimer::GraceOver) => self.drop_unconfirmed(cx),
+            Input::Elapsed(RegistryTimer::CheckAgain) => self.next_round(cx),
+            Input::Elapsed(RegistryTimer::Waited(id)) => self.waited_in_vain(*id, cx),
+            Input::Elapsed(RegistryTimer::Calm(plugin)) => self.calm_ended(plugin, cx),
+            Input::StopRequested(StopMode::Stop | StopMode::Detach) => cx.stop(),
         }
     }
 
@@ -95,43 +95,37 @@ impl Machine for Registry {
 }
 
 impl Registry {
-    fn asked(
-        &mut self,
-        now: Timestamp,
-        id: AskId,
-        asked_at: Timestamp,
-        ask: &RegistryAsk,
-        effects: &mut Effects<Self>,
-    ) {
+    fn asked(&mut self, id: AskId, asked_at: Timestamp, ask: &RegistryAsk, cx: &mut StepContext<Self>) {
+        let now = cx.now();
         match ask {
             RegistryAsk::Register(register) => {
                 let answer = self.register(register, now);
-                self.draft.leave(true, Some((id, RegistryAnswer::Register(answer))), effects);
+                self.draft.leave(true, Some((id, RegistryAnswer::Register(answer))), cx);
             }
             RegistryAsk::Deregister(deregister) => {
                 let answer = self.deregister(deregister, now);
-                self.draft.leave(false, Some((id, RegistryAnswer::Deregister(answer))), effects);
+                self.draft.leave(false, Some((id, RegistryAnswer::Deregister(answer))), cx);
             }
             RegistryAsk::ReportFitness(report) => {
                 self.fitness_reported(report, now);
-                self.draft.leave(false, Some((id, RegistryAnswer::ReportFitness(()))), effects);
+                self.draft.leave(false, Some((id, RegistryAnswer::ReportFitness(()))), cx);
             }
             RegistryAsk::Renew(renew) => {
                 self.renew(renew, now);
-                self.draft.leave(false, Some((id, RegistryAnswer::Renew(()))), effects);
+                self.draft.leave(false, Some((id, RegistryAnswer::Renew(()))), cx);
             }
-            RegistryAsk::List(List) => effects.reply(id, RegistryAnswer::List(self.entries())),
+            RegistryAsk::List(List) => cx.reply(id, RegistryAnswer::List(self.entries())),
             RegistryAsk::Describe(question) => {
                 let description = Box::new(self.describe(&question.plugin, now));
-                effects.reply(id, RegistryAnswer::Describe(description));
+                cx.reply(id, RegistryAnswer::Describe(description));
             }
             RegistryAsk::DescribePlugins(DescribePlugins) => {
-                effects.reply(id, RegistryAnswer::DescribePlugins(self.describe_plugins(now)));
+                cx.reply(id, RegistryAnswer::DescribePlugins(self.describe_plugins(now)));
             }
             RegistryAsk::RegistrationOf(question) => {
-                effects.reply(id, RegistryAnswer::RegistrationOf(self.registration_of(question)));
+                cx.reply(id, RegistryAnswer::RegistrationOf(self.registration_of(question)));
             }
-            RegistryAsk::WaitForPlugin(question) => self.wait(id, asked_at, question, effects),
+            RegistryAsk::WaitForPlugin(question) => self.wait(id, asked_at, question, cx),
         }
     }
 
@@ -236,12 +230,12 @@ impl Registry {
         }
     }
 
-    fn calm_ended(&mut self, key: &PluginKey, now: Timestamp, effects: &mut Effects<Self>) {
-        let (plugins, mut turn) = self.turn(now);
+    fn calm_ended(&mut self, key: &PluginKey, cx: &mut StepContext<Self>) {
+        let (plugins, mut turn) = self.turn(cx.now());
         if let Some(plugin) = plugins.get_mut(key) {
             turn.elect(key, plugin, ActiveReason::Calm);
         }
-        self.draft.leave(false, None, effects);
+        self.draft.leave(false, None, cx);
     }
 
     // === Queries ===
@@ -282,28 +276,22 @@ impl Registry {
         Some(stored.entry(self.run))
     }
 
-    fn wait(
-        &mut self,
-        id: AskId,
-        asked_at: Timestamp,
-        question: &WaitForPlugin,
-        effects: &mut Effects<Self>,
-    ) {
+    fn wait(&mut self, id: AskId, asked_at: Timestamp, question: &WaitForPlugin, cx: &mut StepContext<Self>) {
         let plugin = self.plugins.get(&question.plugin);
         if let Some((_, active)) = plugin.and_then(|plugin| plugin.active.clone()) {
-            effects.reply(id, RegistryAnswer::WaitForPlugin(Ok(active)));
+            cx.reply(id, RegistryAnswer::WaitForPlugin(Ok(active)));
         } else if self.waiting.len() >= self.options.waiting_max {
             let error = WaitError::TooMany { waiting: self.waiting.len() };
-            effects.reply(id, RegistryAnswer::WaitForPlugin(Err(error)));
+            cx.reply(id, RegistryAnswer::WaitForPlugin(Err(error)));
         } else {
             self.waiting.add(id, asked_at, question.plugin.clone());
-            effects.start_timer(RegistryTimer::Waited(id), asked_at + question.within);
+            cx.start_timer(RegistryTimer::Waited(id), asked_at + question.within);
         }
     }
 
-    fn waited_in_vain(&mut self, now: Timestamp, id: AskId, effects: &mut Effects<Self>) {
+    fn waited_in_vain(&mut self, id: AskId, cx: &mut StepContext<Self>) {
         let Some((plugin, since)) = self.waiting.give_up(id) else { return };
-        let waited = now.since(since);
+        let waited = cx.now().since(since);
         let members = self.plugins.get(&plugin).into_iter().flat_map(Plugin::allocations);
         let allocations: Vec<_> = members.collect();
         let error = if allocations.is_empty() {
@@ -311,7 +299,7 @@ impl Registry {
         } else {
             WaitError::NotConfirmed { plugin, waited, allocations }
         };
-        effects.reply(id, RegistryAnswer::WaitForPlugin(Err(error)));
+        cx.reply(id, RegistryAnswer::WaitForPlugin(Err(error)));
     }
 }
 

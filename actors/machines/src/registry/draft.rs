@@ -4,7 +4,7 @@
 use super::behaviour::RegistryTimer;
 use super::messages::{Active, RegistryAnswer, RegistryNews};
 use super::state::{Registry, Stored, StoredChange};
-use crate::kernel::{AskId, Effects, Gate};
+use crate::kernel::{AskId, Gate, StepContext};
 use crate::vocabulary::{PluginKey, RegistrationNumber, Timestamp};
 
 #[derive(Debug, Clone, Hash, Default)]
@@ -78,23 +78,23 @@ impl Draft {
         &mut self,
         is_promise: bool,
         asker: Option<(AskId, RegistryAnswer)>,
-        effects: &mut Effects<Registry>,
+        cx: &mut StepContext<Registry>,
     ) {
         if !self.is_empty() {
             let gate = if is_promise { Gate::Promises } else { Gate::Nothing };
-            effects.write(gate, std::mem::take(&mut self.change));
+            cx.write(gate, std::mem::take(&mut self.change));
         }
         if let Some((id, answer)) = asker {
-            effects.reply(id, answer);
+            cx.reply(id, answer);
         }
-        self.comings_and_goings.drain(..).for_each(|news| effects.publish(news));
-        self.elections.drain(..).for_each(|news| effects.publish(news));
+        self.comings_and_goings.drain(..).for_each(|news| cx.publish(news));
+        self.elections.drain(..).for_each(|news| cx.publish(news));
         for (plugin, at) in self.elections_due.drain(..) {
-            effects.start_timer(RegistryTimer::Calm(plugin), at);
+            cx.start_timer(RegistryTimer::Calm(plugin), at);
         }
         for (waiter, active) in self.awakened.drain(..) {
-            effects.cancel_timer(RegistryTimer::Waited(waiter));
-            effects.reply(waiter, RegistryAnswer::WaitForPlugin(Ok(active)));
+            cx.cancel_timer(RegistryTimer::Waited(waiter));
+            cx.reply(waiter, RegistryAnswer::WaitForPlugin(Ok(active)));
         }
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::behaviour::RegistryTimer;
 use super::reasons::Departure;
 use super::state::{CheckIdentity, CheckOutcome, Registry};
-use crate::kernel::{CallKey, CallLost, Effects};
-use crate::vocabulary::{Attempt, Moment, Registration, RegistrationNumber};
+use crate::kernel::{CallKey, CallLost, StepContext};
+use crate::vocabulary::{Attempt, Registration, RegistrationNumber};
 
 /// The pause before the second round of checks; it doubles with each further round.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -51,16 +51,16 @@ impl Restored {
 
 impl Registry {
     /// Begins to confirm the restored registrations.
-    pub(super) fn look_for_owners(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn look_for_owners(&mut self, cx: &mut StepContext<Self>) {
         if self.restored.unconfirmed.is_empty() {
             return;
         }
-        effects.start_timer(RegistryTimer::GraceOver, moment.now + self.restored.grace);
-        self.next_round(moment, effects);
+        cx.start_timer(RegistryTimer::GraceOver, cx.now() + self.restored.grace);
+        self.next_round(cx);
     }
 
     /// Checks every unconfirmed registration once more. The next one in the order of takeover comes first.
-    pub(super) fn next_round(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn next_round(&mut self, cx: &mut StepContext<Self>) {
         let restored = &mut self.restored;
         restored.round = restored.round.next();
         restored.running = 0;
@@ -69,12 +69,12 @@ impl Registry {
         if restored.queue.is_empty() {
             return;
         }
-        let pause = moment.spread(restored.pause(), 10);
-        effects.start_timer(RegistryTimer::CheckAgain, moment.now + pause);
-        self.fill_checks(effects);
+        let pause = cx.moment().spread(restored.pause(), 10);
+        cx.start_timer(RegistryTimer::CheckAgain, cx.now() + pause);
+        self.fill_checks(cx);
     }
 
-    fn fill_checks(&mut self, effects: &mut Effects<Self>) {
+    fn fill_checks(&mut self, cx: &mut StepContext<Self>) {
         let restored = &mut self.restored;
         while restored.running < self.options.checks_max {
             let Some(number) = restored.queue.pop_front() else { break };
@@ -82,45 +82,44 @@ impl Registry {
             restored.running += 1;
             let key = CallKey { attempt: restored.round, ..CallKey::default() };
             let call = CheckIdentity { number, registration: Arc::clone(registration) };
-            effects.call(key, self.options.check_deadline, call);
+            cx.call(key, self.options.check_deadline, call);
         }
     }
 
     pub(super) fn checked(
         &mut self,
-        moment: Moment,
         key: CallKey,
         check: &CheckIdentity,
         outcome: &Result<CheckOutcome, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         // The proof of an earlier round is valid too, as long as the registration is unchanged and still unconfirmed.
         let is_awaited = self.restored.unconfirmed.get(&check.number) == Some(&check.registration);
         if is_awaited && matches!(outcome, Ok(CheckOutcome::Proven)) {
             let key = &check.registration.plugin;
-            let (plugins, mut turn) = self.turn(moment.now);
+            let (plugins, mut turn) = self.turn(cx.now());
             if let Some(plugin) = plugins.get_mut(key) {
                 turn.confirm(key, plugin, check.number, None);
             }
-            self.draft.leave(false, None, effects);
+            self.draft.leave(false, None, cx);
         }
         if key.attempt == self.restored.round {
             self.restored.running = self.restored.running.saturating_sub(1);
-            self.fill_checks(effects);
+            self.fill_checks(cx);
         }
     }
 
     /// The grace period is over: unconfirmed registrations are removed, with news.
-    pub(super) fn drop_unconfirmed(&mut self, moment: Moment, effects: &mut Effects<Self>) {
-        effects.cancel_timer(RegistryTimer::CheckAgain);
+    pub(super) fn drop_unconfirmed(&mut self, cx: &mut StepContext<Self>) {
+        cx.cancel_timer(RegistryTimer::CheckAgain);
         self.restored.queue.clear();
         let unconfirmed: Vec<Arc<Registration>> = self.restored.unconfirmed.values().cloned().collect();
         for chunk in unconfirmed.chunks(DROPPED_AT_ONCE) {
             for registration in chunk {
                 let Registration { plugin, allocation, .. } = &**registration;
-                self.dismiss(plugin, allocation, Departure::NotConfirmed, moment.now);
+                self.dismiss(plugin, allocation, Departure::NotConfirmed, cx.now());
             }
-            self.draft.leave(false, None, effects);
+            self.draft.leave(false, None, cx);
         }
     }
 }
@@ -131,7 +130,7 @@ mod tests {
     use crate::kernel::{Effect, Input, Machine};
     use crate::registry::state::{Image, RegistryOptions, Stored};
     use crate::vocabulary::{
-        AllocationId, Generation, PluginKey, PluginName, PluginType, RunNumber, SocketPath, Timestamp,
+        AllocationId, Generation, Moment, PluginKey, PluginName, PluginType, RunNumber, SocketPath, Timestamp,
     };
 
     fn stored(number: u64) -> Stored {
@@ -156,9 +155,9 @@ mod tests {
 
     /// The identity checks that the registry calls after this input.
     fn asked(registry: &mut Registry, input: &Input<Registry>) -> Vec<(CallKey, CheckIdentity)> {
-        let mut effects = Effects::default();
-        registry.step(Moment { now: Timestamp::default(), random: 0 }, input, &mut effects);
-        let calls = effects.drain().filter_map(|effect| match effect {
+        let mut cx = StepContext::default();
+        registry.step(input, &mut cx);
+        let calls = cx.drain().filter_map(|effect| match effect {
             Effect::Call { key, call, .. } => Some((key, call)),
             _ => None,
         });
@@ -170,8 +169,7 @@ mod tests {
         let options = RegistryOptions { checks_max: 2, ..RegistryOptions::default() };
         let image =
             Image { stored: (1..=5).map(stored).collect(), run: RunNumber::new(2), ..Image::default() };
-        let moment = Moment { now: Timestamp::default(), random: 0 };
-        let mut registry = Registry::restore(&options, image, moment);
+        let mut registry = Registry::restore(&options, image, Moment::default());
         let first = asked(&mut registry, &Input::Resumed);
         assert_eq!(first.len(), 2);
         let unproven = |(key, call): &(CallKey, CheckIdentity)| Input::Returned {

@@ -13,7 +13,7 @@ use goldenscript::{ArgumentConsumer, Command, Context, Runner};
 use super::behaviour::RegistryTimer;
 use super::messages::*;
 use super::state::{CheckIdentity, CheckOutcome, Image, Registry, RegistryOptions, Stored};
-use crate::kernel::{AskId, CallKey, Effect, Effects, Input, Machine, StopMode};
+use crate::kernel::{AskId, CallKey, Effect, Input, Machine, StepContext, StopMode};
 use crate::stage::{Fault, play_all, word};
 use crate::vocabulary::*;
 
@@ -62,9 +62,9 @@ impl Stage {
     }
 
     fn step(&mut self, input: &Input<Registry>, told: &mut String) {
-        let mut effects = Effects::default();
-        self.registry.step(self.moment(), input, &mut effects);
-        let effects: Vec<_> = effects.drain().collect();
+        let mut cx = StepContext::new(self.moment());
+        self.registry.step(input, &mut cx);
+        let effects: Vec<_> = cx.drain().collect();
         for effect in effects {
             if !self.perform(effect, told) {
                 told.push_str("the write failed: nothing of this happened\n");

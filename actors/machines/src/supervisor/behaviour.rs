@@ -11,7 +11,7 @@ use super::state::{
     Call, Child, ChildPhase, ClosingCause, CourseNumber, CourseReason, Fall, OWN_ACCORD, Outcome, Phase,
     STOPPED_FOR_A_RESTART, Standing, Supervisor, Timer, WAITERS_MAX,
 };
-use crate::kernel::{AskId, CallKey, CallLost, Effects, Ending, Input, Machine, Never, StopStep};
+use crate::kernel::{AskId, CallKey, CallLost, Ending, Input, Machine, Never, StepContext, StopStep};
 use crate::vocabulary::{Attempt, BackoffState, Generation, Moment, RestartHistory};
 
 /// The deadline of one call that watches a child; then it is repeated.
@@ -55,18 +55,18 @@ impl Machine for Supervisor {
         }
     }
 
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
-            Input::Resumed => self.take_stock(effects),
-            Input::Asked { id, asked_at: _, ask } => self.asked(moment, *id, ask, effects),
+            Input::Resumed => self.take_stock(cx),
+            Input::Asked { id, asked_at: _, ask } => self.asked(*id, ask, cx),
             Input::Returned { key, call: _, outcome: Ok(outcome) } => {
-                self.returned(moment, *key, outcome, effects);
+                self.returned(*key, outcome, cx);
             }
             Input::Returned { key, call, outcome: Err(lost) } => {
-                self.lost(moment, *key, *call, lost, effects);
+                self.lost(*key, *call, lost, cx);
             }
-            Input::Elapsed(Timer::Pause(course)) => self.pause_over(*course, effects),
-            Input::StopRequested(mode) => self.close(moment, ClosingCause::Asked, *mode, effects),
+            Input::Elapsed(Timer::Pause(course)) => self.pause_over(*course, cx),
+            Input::StopRequested(mode) => self.close(ClosingCause::Asked, *mode, cx),
         }
     }
 
@@ -82,26 +82,26 @@ impl Machine for Supervisor {
 
 impl Supervisor {
     /// Nothing is started before the living children are known: they survive a crash of the supervisor.
-    fn take_stock(&mut self, effects: &mut Effects<Self>) {
+    fn take_stock(&mut self, cx: &mut StepContext<Self>) {
         let key = self.next_key(Generation::default());
         self.phase = Phase::TakingStock { key };
-        effects.call(key, STOCK_DEADLINE, Call::TakeStock);
+        cx.call(key, STOCK_DEADLINE, Call::TakeStock);
     }
 
     // === Messages ===
 
-    fn asked(&mut self, moment: Moment, id: AskId, ask: &SupervisorAsk, effects: &mut Effects<Self>) {
+    fn asked(&mut self, id: AskId, ask: &SupervisorAsk, cx: &mut StepContext<Self>) {
         match ask {
-            SupervisorAsk::AwaitStarted(AwaitStarted) => self.await_started(id, effects),
+            SupervisorAsk::AwaitStarted(AwaitStarted) => self.await_started(id, cx),
             SupervisorAsk::RestartChild(RestartChild { name }) => {
-                self.restart_asked(moment, id, name, effects);
+                self.restart_asked(id, name, cx);
             }
-            SupervisorAsk::DescribeTree(DescribeTree) => self.describe(id, effects),
-            SupervisorAsk::Shutdown(Shutdown { mode }) => self.shutdown_asked(moment, id, *mode, effects),
+            SupervisorAsk::DescribeTree(DescribeTree) => self.describe(id, cx),
+            SupervisorAsk::Shutdown(Shutdown { mode }) => self.shutdown_asked(id, *mode, cx),
         }
     }
 
-    fn await_started(&mut self, id: AskId, effects: &mut Effects<Self>) {
+    fn await_started(&mut self, id: AskId, cx: &mut StepContext<Self>) {
         let answer = match &self.phase {
             Phase::Open if self.courses.is_empty() => Ok(()),
             Phase::Closing(closing) if matches!(closing.cause, ClosingCause::Asked) => {
@@ -116,10 +116,10 @@ impl Supervisor {
                 Err(StartError::TooManyWaiting { limit: WAITERS_MAX })
             }
         };
-        effects.reply(id, SupervisorAnswer::AwaitStarted(answer));
+        cx.reply(id, SupervisorAnswer::AwaitStarted(answer));
     }
 
-    fn restart_asked(&mut self, moment: Moment, id: AskId, name: &str, effects: &mut Effects<Self>) {
+    fn restart_asked(&mut self, id: AskId, name: &str, cx: &mut StepContext<Self>) {
         let found = self.plan.children.iter().position(|spec| spec.name == name);
         let refusal = match (found, &self.phase) {
             (None, _) => RestartError::Unknown { name: name.to_owned() },
@@ -127,66 +127,59 @@ impl Supervisor {
             (Some(child), Phase::TakingStock { .. } | Phase::Opening | Phase::Open) => {
                 if self.awaiting_restart.len() < WAITERS_MAX {
                     self.awaiting_restart.push((child, id));
-                    self.restart_now(moment, child, effects);
+                    self.restart_now(child, cx);
                     return;
                 }
                 RestartError::TooManyWaiting { limit: WAITERS_MAX }
             }
         };
-        effects.reply(id, SupervisorAnswer::RestartChild(Err(refusal)));
+        cx.reply(id, SupervisorAnswer::RestartChild(Err(refusal)));
     }
 
     // === Outcomes of calls ===
 
-    fn returned(&mut self, moment: Moment, key: CallKey, outcome: &Outcome, effects: &mut Effects<Self>) {
+    fn returned(&mut self, key: CallKey, outcome: &Outcome, cx: &mut StepContext<Self>) {
         match outcome {
-            Outcome::Stock(standings) => self.stock_taken(moment, key, standings, effects),
+            Outcome::Stock(standings) => self.stock_taken(key, standings, cx),
             Outcome::Started { child, result } if self.is_starting(*child, key) => match result {
-                Ok(()) => self.started(moment, *child, key, effects),
-                Err(reason) => self.start_failed(moment, *child, reason, effects),
+                Ok(()) => self.started(*child, key, cx),
+                Err(reason) => self.start_failed(*child, reason, cx),
             },
             Outcome::Ended { child, ending } if self.is_running(*child, key) => {
-                self.ended(moment, *child, ending, effects);
+                self.ended(*child, ending, cx);
             }
             Outcome::Stopped { child, outcome, below } => {
-                self.stopped(moment, *child, key, (outcome, below), effects);
+                self.stopped(*child, key, (outcome, below), cx);
             }
-            Outcome::Described { own, children } => self.described(key, Some(*own), children, effects),
+            Outcome::Described { own, children } => self.described(key, Some(*own), children, cx),
             // They belong to an earlier life of the child.
             Outcome::Started { .. } | Outcome::Ended { .. } => {}
         }
     }
 
-    fn lost(
-        &mut self,
-        moment: Moment,
-        key: CallKey,
-        call: Call,
-        lost: &CallLost,
-        effects: &mut Effects<Self>,
-    ) {
+    fn lost(&mut self, key: CallKey, call: Call, lost: &CallLost, cx: &mut StepContext<Self>) {
         match call {
             Call::TakeStock if matches!(self.phase, Phase::TakingStock { key: current } if current == key) => {
                 let reason = format!("it could not look after its children: {lost}");
-                self.escalate(moment, reason, effects);
+                self.escalate(reason, cx);
             }
             Call::StartChild { child } if self.is_starting(child, key) => {
-                self.start_failed(moment, child, &lost.to_string(), effects);
+                self.start_failed(child, &lost.to_string(), cx);
             }
             Call::AwaitEnd { child } if self.is_running(child, key) => match lost {
-                CallLost::DeadlineExceeded(_) => effects.call(key, WATCH, call),
+                CallLost::DeadlineExceeded(_) => cx.call(key, WATCH, call),
                 // The shutdown stops it in its turn, watched or not.
                 CallLost::Crashed(_) | CallLost::Busy(_)
                     if self.is_closing() || self.is_going_down(child) => {}
                 CallLost::Crashed(_) | CallLost::Busy(_) => {
-                    self.fell(moment, child, &format!("it could not be watched: {lost}"), effects);
+                    self.fell(child, &format!("it could not be watched: {lost}"), cx);
                 }
             },
             Call::StopChild { child, .. } => {
                 let outcome = StopOutcome::Stuck { reason: lost.to_string() };
-                self.stopped(moment, child, key, (&outcome, &[]), effects);
+                self.stopped(child, key, (&outcome, &[]), cx);
             }
-            Call::DescribeChildren { .. } => self.described(key, None, &[], effects),
+            Call::DescribeChildren { .. } => self.described(key, None, &[], cx),
             // They belong to an earlier life of the child, or to an earlier phase.
             Call::TakeStock | Call::StartChild { .. } | Call::AwaitEnd { .. } => {}
         }
@@ -204,29 +197,23 @@ impl Supervisor {
         matches!(self.children[child].phase, ChildPhase::Running { key: current } if current == key)
     }
 
-    fn stock_taken(
-        &mut self,
-        moment: Moment,
-        key: CallKey,
-        standings: &[Standing],
-        effects: &mut Effects<Self>,
-    ) {
+    fn stock_taken(&mut self, key: CallKey, standings: &[Standing], cx: &mut StepContext<Self>) {
         if !matches!(self.phase, Phase::TakingStock { key: current } if current == key) {
             return;
         }
         self.phase = Phase::Opening;
         let missing = (0..self.children.len())
-            .filter(|child| self.is_missing(*child, &standings[*child], effects))
+            .filter(|child| self.is_missing(*child, &standings[*child], cx))
             .collect();
-        self.open(moment, missing, effects);
+        self.open(missing, cx);
     }
 
     /// Records the state of a child that was found, and returns whether it must be started.
-    fn is_missing(&mut self, child: usize, standing: &Standing, effects: &mut Effects<Self>) -> bool {
+    fn is_missing(&mut self, child: usize, standing: &Standing, cx: &mut StepContext<Self>) -> bool {
         let is_temporary = self.spec_of(child).restart == Restart::Temporary;
         let (phase, is_missing, has_run) = match standing {
             Standing::Absent => (ChildPhase::Waiting, true, false),
-            Standing::Alive => (ChildPhase::Running { key: self.watch(child, effects) }, false, true),
+            Standing::Alive => (ChildPhase::Running { key: self.watch(child, cx) }, false, true),
             // Its interrupted operation starts again.
             Standing::CutOff { has_run } => (ChildPhase::Unseen, !(is_temporary && *has_run), *has_run),
             Standing::Stopped { .. } if is_temporary => (ChildPhase::Ended, false, true),
@@ -248,56 +235,56 @@ impl Supervisor {
         is_missing
     }
 
-    fn watch(&mut self, child: usize, effects: &mut Effects<Self>) -> CallKey {
+    fn watch(&mut self, child: usize, cx: &mut StepContext<Self>) -> CallKey {
         let key = self.next_key(self.children[child].life);
-        effects.call(key, WATCH, Call::AwaitEnd { child });
+        cx.call(key, WATCH, Call::AwaitEnd { child });
         key
     }
 
     // === Lifecycle of a child ===
 
-    pub(super) fn start(&mut self, child: usize, effects: &mut Effects<Self>) {
+    pub(super) fn start(&mut self, child: usize, cx: &mut StepContext<Self>) {
         self.children[child].life = self.children[child].life.next();
         let key = self.next_key(self.children[child].life);
         self.children[child].phase = ChildPhase::Starting { key };
-        effects.call(key, self.spec_of(child).start_deadline, Call::StartChild { child });
+        cx.call(key, self.spec_of(child).start_deadline, Call::StartChild { child });
     }
 
-    fn started(&mut self, moment: Moment, child: usize, key: CallKey, effects: &mut Effects<Self>) {
-        effects.call(key, WATCH, Call::AwaitEnd { child });
+    fn started(&mut self, child: usize, key: CallKey, cx: &mut StepContext<Self>) {
+        cx.call(key, WATCH, Call::AwaitEnd { child });
         let state = &mut self.children[child];
         state.phase = ChildPhase::Running { key };
         state.fall = None;
         state.restarts += u64::from(state.has_run);
         state.has_run = true;
         let restarts = state.restarts;
-        effects.publish(SupervisorNews::ChildStarted { name: self.name_of(child), restarts });
+        cx.publish(SupervisorNews::ChildStarted { name: self.name_of(child), restarts });
         for (_, id) in self.awaiting_restart.extract_if(.., |(awaited, _)| *awaited == child) {
-            effects.reply(id, SupervisorAnswer::RestartChild(Ok(())));
+            cx.reply(id, SupervisorAnswer::RestartChild(Ok(())));
         }
-        self.advance(moment, effects);
+        self.advance(cx);
     }
 
     /// A failed first start rolls back the start of the supervisor; a later one counts as a fall (S2).
-    fn start_failed(&mut self, moment: Moment, child: usize, reason: &str, effects: &mut Effects<Self>) {
+    fn start_failed(&mut self, child: usize, reason: &str, cx: &mut StepContext<Self>) {
         let name = self.name_of(child);
-        effects.publish(SupervisorNews::ChildStartFailed { name: name.clone(), reason: reason.to_owned() });
+        cx.publish(SupervisorNews::ChildStartFailed { name: name.clone(), reason: reason.to_owned() });
         for (_, id) in self.awaiting_restart.extract_if(.., |(awaited, _)| *awaited == child) {
             let refusal = RestartError::NotStarted { name: name.clone(), reason: reason.to_owned() };
-            effects.reply(id, SupervisorAnswer::RestartChild(Err(refusal)));
+            cx.reply(id, SupervisorAnswer::RestartChild(Err(refusal)));
         }
         let how = format!("it did not start: {reason}");
         if self.children[child].has_run {
-            self.fell(moment, child, &how, effects);
+            self.fell(child, &how, cx);
         } else {
             self.children[child].fall = Some(Fall::of(how));
             let cause = ClosingCause::StartFailed { child: name, reason: reason.to_owned() };
-            self.close(moment, cause, OWN_ACCORD, effects);
+            self.close(cause, OWN_ACCORD, cx);
         }
     }
 
-    fn ended(&mut self, moment: Moment, child: usize, ending: &Ending, effects: &mut Effects<Self>) {
-        effects.publish(SupervisorNews::ChildEnded { name: self.name_of(child), ending: ending.clone() });
+    fn ended(&mut self, child: usize, ending: &Ending, cx: &mut StepContext<Self>) {
+        cx.publish(SupervisorNews::ChildEnded { name: self.name_of(child), ending: ending.clone() });
         self.children[child].phase = ChildPhase::Ended;
         self.children[child].fall = Some(Fall::ended(ending));
         match &self.phase {
@@ -308,37 +295,37 @@ impl Supervisor {
                     // Its course was about to stop it anyway.
                     self.children[child].phase = ChildPhase::Waiting;
                 } else if self.spec_of(child).restart.is_due_after(ending) {
-                    self.fell(moment, child, &ending.to_string(), effects);
+                    self.fell(child, &ending.to_string(), cx);
                 }
             }
         }
     }
 
     /// Restarts a child, and its siblings according to the strategy; gives up if the budget is exhausted.
-    fn fell(&mut self, moment: Moment, child: usize, how: &str, effects: &mut Effects<Self>) {
+    fn fell(&mut self, child: usize, how: &str, cx: &mut StepContext<Self>) {
         let name = self.name_of(child);
         self.children[child].fall = Some(Fall::of(how));
         if matches!(self.children[child].phase, ChildPhase::Ended) {
             self.children[child].phase = ChildPhase::Waiting;
         }
         let budget = self.plan.spec.budget;
-        if !self.history.charge(&budget, moment.now) {
+        if !self.history.charge(&budget, cx.now()) {
             let reason = format!(
                 "{name} fell once more than {} times within {:?}; the last time {how}",
                 budget.limit, budget.window
             );
-            self.escalate(moment, reason, effects);
+            self.escalate(reason, cx);
             return;
         }
         let policy = self.spec_of(child).backoff;
-        let pause = self.children[child].backoff.failed(&policy, moment);
-        effects.publish(SupervisorNews::ChildRestarting { name, pause });
+        let pause = self.children[child].backoff.failed(&policy, cx.moment());
+        cx.publish(SupervisorNews::ChildRestarting { name, pause });
         let members = self.sharing_the_fate_of(child);
-        self.begin_course(moment, CourseReason::Fallen, members, pause, effects);
+        self.begin_course(CourseReason::Fallen, members, pause, cx);
     }
 
-    pub(super) fn escalate(&mut self, moment: Moment, reason: String, effects: &mut Effects<Self>) {
-        effects.publish(SupervisorNews::Escalated { reason: reason.clone() });
-        self.close(moment, ClosingCause::Escalated { reason }, OWN_ACCORD, effects);
+    pub(super) fn escalate(&mut self, reason: String, cx: &mut StepContext<Self>) {
+        cx.publish(SupervisorNews::Escalated { reason: reason.clone() });
+        self.close(ClosingCause::Escalated { reason }, OWN_ACCORD, cx);
     }
 }

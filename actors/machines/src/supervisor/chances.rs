@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::messages::{AwaitStarted, RestartChild, Shutdown, StopOutcome, SupervisorAnswer, SupervisorAsk};
 use super::spec::{ChildSpec, Plan, Restart, Strategy, SupervisorSpec};
 use super::state::{Call, Outcome, Standing, Supervisor, Timer};
-use crate::kernel::{AskId, CallKey, Effect, Effects, Ending, Input, Machine, StopMode};
+use crate::kernel::{AskId, CallKey, Effect, Ending, Input, Machine, StepContext, StopMode};
 use crate::vocabulary::{Backoff, Generation, Moment, RestartBudget, Timestamp};
 
 /// The limit of events after a shutdown: every child needs a few.
@@ -69,9 +69,9 @@ impl World {
     }
 
     fn step(&mut self, input: &Input<Supervisor>) {
-        let mut effects = Effects::default();
-        self.machine.step(at(self.now), input, &mut effects);
-        for effect in effects.drain() {
+        let mut cx = StepContext::new(at(self.now));
+        self.machine.step(input, &mut cx);
+        for effect in cx.drain() {
             match effect {
                 Effect::Persist(_, never) => match never {},
                 Effect::Publish(_) => {}

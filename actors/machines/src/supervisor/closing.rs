@@ -7,41 +7,22 @@ use super::messages::{
     SupervisorNews,
 };
 use super::state::{ChildPhase, Closing, ClosingCause, Fall, Phase, Supervisor, Timer, WAITERS_MAX};
-use crate::kernel::{AskId, Effects, StopMode};
-use crate::vocabulary::Moment;
+use crate::kernel::{AskId, StepContext, StopMode};
 
 impl Supervisor {
-    pub(super) fn shutdown_asked(
-        &mut self,
-        moment: Moment,
-        id: AskId,
-        mode: StopMode,
-        effects: &mut Effects<Self>,
-    ) {
-        self.begin_closing(moment, ClosingCause::Asked, mode, effects);
-        self.await_report(id, effects);
-        self.close_next(moment, effects);
+    pub(super) fn shutdown_asked(&mut self, id: AskId, mode: StopMode, cx: &mut StepContext<Self>) {
+        self.begin_closing(ClosingCause::Asked, mode, cx);
+        self.await_report(id, cx);
+        self.close_next(cx);
     }
 
     /// Stops everything; nothing is started from now on. A stop that is in progress keeps its cause.
-    pub(super) fn close(
-        &mut self,
-        moment: Moment,
-        cause: ClosingCause,
-        mode: StopMode,
-        effects: &mut Effects<Self>,
-    ) {
-        self.begin_closing(moment, cause, mode, effects);
-        self.close_next(moment, effects);
+    pub(super) fn close(&mut self, cause: ClosingCause, mode: StopMode, cx: &mut StepContext<Self>) {
+        self.begin_closing(cause, mode, cx);
+        self.close_next(cx);
     }
 
-    fn begin_closing(
-        &mut self,
-        moment: Moment,
-        cause: ClosingCause,
-        mode: StopMode,
-        effects: &mut Effects<Self>,
-    ) {
+    fn begin_closing(&mut self, cause: ClosingCause, mode: StopMode, cx: &mut StepContext<Self>) {
         if let Phase::Closing(closing) = &mut self.phase {
             if mode == StopMode::Stop {
                 closing.mode = mode;
@@ -49,20 +30,15 @@ impl Supervisor {
             return;
         }
         for course in self.courses.drain(..) {
-            effects.cancel_timer(Timer::Pause(course.number));
+            cx.cancel_timer(Timer::Pause(course.number));
         }
-        self.disappoint(&cause, effects);
-        self.phase = Phase::Closing(Closing {
-            cause,
-            mode,
-            begun: moment.now,
-            endings: Vec::new(),
-            askers: Vec::new(),
-        });
+        self.disappoint(&cause, cx);
+        self.phase =
+            Phase::Closing(Closing { cause, mode, begun: cx.now(), endings: Vec::new(), askers: Vec::new() });
         for child in 0..self.children.len() {
             match &self.children[child].phase {
                 // A child that is not ready is stopped at once, out of turn.
-                ChildPhase::Starting { .. } => self.stop(child, mode, moment, effects),
+                ChildPhase::Starting { .. } => self.stop(child, mode, cx),
                 ChildPhase::Stuck { reason } => {
                     let outcome = StopOutcome::Stuck { reason: reason.clone() };
                     self.note(child, outcome);
@@ -78,35 +54,35 @@ impl Supervisor {
     }
 
     /// Answers callers with an error. Callers that wait for the start learn of a failed one after the rollback.
-    fn disappoint(&mut self, cause: &ClosingCause, effects: &mut Effects<Self>) {
+    fn disappoint(&mut self, cause: &ClosingCause, cx: &mut StepContext<Self>) {
         for (_, id) in std::mem::take(&mut self.awaiting_restart) {
-            effects.reply(id, SupervisorAnswer::RestartChild(Err(RestartError::Stopping)));
+            cx.reply(id, SupervisorAnswer::RestartChild(Err(RestartError::Stopping)));
         }
         if matches!(cause, ClosingCause::Asked) {
             for id in std::mem::take(&mut self.awaiting_start) {
-                effects.reply(id, SupervisorAnswer::AwaitStarted(Err(StartError::Stopping)));
+                cx.reply(id, SupervisorAnswer::AwaitStarted(Err(StartError::Stopping)));
             }
         }
     }
 
-    fn await_report(&mut self, id: AskId, effects: &mut Effects<Self>) {
+    fn await_report(&mut self, id: AskId, cx: &mut StepContext<Self>) {
         let Phase::Closing(closing) = &mut self.phase else { return };
         if closing.askers.len() < WAITERS_MAX {
             closing.askers.push(id);
         } else {
             let refusal = ShutdownError::TooManyWaiting { limit: WAITERS_MAX };
-            effects.reply(id, SupervisorAnswer::Shutdown(Err(refusal)));
+            cx.reply(id, SupervisorAnswer::Shutdown(Err(refusal)));
         }
     }
 
     /// Stops the last child that still needs it; when there is none, the supervisor ends.
-    pub(super) fn close_next(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn close_next(&mut self, cx: &mut StepContext<Self>) {
         let Phase::Closing(Closing { mode: wanted, .. }) = self.phase else { return };
         for child in (0..self.children.len()).rev() {
             match &self.children[child].phase {
                 ChildPhase::Closed | ChildPhase::Stuck { .. } => {}
                 ChildPhase::Waiting | ChildPhase::Ended if self.may_have_left(child) => {
-                    self.stop(child, wanted, moment, effects);
+                    self.stop(child, wanted, cx);
                     return;
                 }
                 ChildPhase::Waiting | ChildPhase::Ended => {
@@ -123,12 +99,12 @@ impl Supervisor {
                 | ChildPhase::Running { .. }
                 | ChildPhase::Starting { .. }
                 | ChildPhase::Unseen => {
-                    self.stop(child, wanted, moment, effects);
+                    self.stop(child, wanted, cx);
                     return;
                 }
             }
         }
-        self.finish(moment, effects);
+        self.finish(cx);
     }
 
     /// Whether something that it started may outlive it.
@@ -154,13 +130,7 @@ impl Supervisor {
     }
 
     /// A child has been stopped; continues with the next one.
-    pub(super) fn closed(
-        &mut self,
-        moment: Moment,
-        child: usize,
-        ending: ChildEnding,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn closed(&mut self, child: usize, ending: ChildEnding, cx: &mut StepContext<Self>) {
         self.children[child].phase = match &ending.ending {
             StopOutcome::Stuck { reason } => ChildPhase::Stuck { reason: reason.clone() },
             StopOutcome::Stopped
@@ -172,22 +142,22 @@ impl Supervisor {
         if let Phase::Closing(closing) = &mut self.phase {
             closing.endings.push(ending.clone());
         }
-        effects.publish(SupervisorNews::ChildStopped(ending));
-        self.close_next(moment, effects);
+        cx.publish(SupervisorNews::ChildStopped(ending));
+        self.close_next(cx);
     }
 
     /// Everything has ended: sends the report, and ends the supervisor.
-    fn finish(&mut self, moment: Moment, effects: &mut Effects<Self>) {
-        self.answer_describers(None, &[], effects);
+    fn finish(&mut self, cx: &mut StepContext<Self>) {
+        self.answer_describers(None, &[], cx);
         let Phase::Closing(closing) = &mut self.phase else { return };
-        let took = moment.now.since(closing.begun);
+        let took = cx.now().since(closing.begun);
         for id in std::mem::take(&mut closing.askers) {
             let report = ShutdownReport { children: closing.endings.clone(), took };
-            effects.reply(id, SupervisorAnswer::Shutdown(Ok(report)));
+            cx.reply(id, SupervisorAnswer::Shutdown(Ok(report)));
         }
         let (error, cause) = match closing.cause.clone() {
             ClosingCause::Asked => {
-                effects.stop();
+                cx.stop();
                 return;
             }
             ClosingCause::StartFailed { child, reason } => {
@@ -197,8 +167,8 @@ impl Supervisor {
             ClosingCause::Escalated { reason } => (StartError::GaveUp { reason: reason.clone() }, reason),
         };
         for id in std::mem::take(&mut self.awaiting_start) {
-            effects.reply(id, SupervisorAnswer::AwaitStarted(Err(error.clone())));
+            cx.reply(id, SupervisorAnswer::AwaitStarted(Err(error.clone())));
         }
-        effects.fail(cause);
+        cx.fail(cause);
     }
 }

@@ -15,7 +15,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use crate::kernel::{Effects, Machine};
+use crate::kernel::{Machine, StepContext};
 use crate::vocabulary::{Attempt, Backoff, BackoffState, Moment, RestartBudget, RestartHistory, Timestamp};
 
 /// The state of a child of a dynamic supervisor. `W` is what an owner waits for before a child may start, if it does.
@@ -100,11 +100,11 @@ impl<W: Copy> DynamicChild<W> {
         &mut self,
         deadline: M::Timer,
         due: Timestamp,
-        effects: &mut Effects<M>,
+        cx: &mut StepContext<M>,
     ) -> Option<Attempt> {
         let ChildState::Running(life) = self.state else { return None };
         self.state = ChildState::Stopping(life);
-        effects.start_timer(deadline, due);
+        cx.start_timer(deadline, due);
         Some(life)
     }
 
@@ -113,10 +113,10 @@ impl<W: Copy> DynamicChild<W> {
         &self,
         deadline: M::Timer,
         due: Timestamp,
-        effects: &mut Effects<M>,
+        cx: &mut StepContext<M>,
     ) -> Option<Attempt> {
         let ChildState::Stopping(life) = self.state else { return None };
-        effects.start_timer(deadline, due);
+        cx.start_timer(deadline, due);
         Some(life)
     }
 
@@ -135,11 +135,10 @@ impl<W: Copy> DynamicChild<W> {
         &mut self,
         restart: M::Timer,
         backoff: &Backoff,
-        moment: Moment,
-        effects: &mut Effects<M>,
+        cx: &mut StepContext<M>,
     ) -> Duration {
-        let pause = self.backoff.failed(backoff, moment);
-        effects.start_timer(restart, moment.now + pause);
+        let pause = self.backoff.failed(backoff, cx.moment());
+        cx.start_timer(restart, cx.now() + pause);
         self.state = ChildState::Pausing;
         pause
     }
@@ -150,14 +149,13 @@ impl<W: Copy> DynamicChild<W> {
         &mut self,
         restart: M::Timer,
         backoff: &Backoff,
-        moment: Moment,
-        effects: &mut Effects<M>,
+        cx: &mut StepContext<M>,
     ) -> Option<(u32, Duration)> {
-        let pause = self.backoff.failed(backoff, moment);
+        let pause = self.backoff.failed(backoff, cx.moment());
         if self.backoff.failures() <= 1 {
             return None;
         }
-        effects.start_timer(restart, moment.now + pause);
+        cx.start_timer(restart, cx.now() + pause);
         self.state = ChildState::Pausing;
         Some((self.backoff.failures(), pause))
     }
@@ -172,12 +170,11 @@ impl<W: Copy> DynamicChild<W> {
         &mut self,
         restart: M::Timer,
         (budget, backoff): (&RestartBudget, &Backoff),
-        moment: Moment,
-        effects: &mut Effects<M>,
+        cx: &mut StepContext<M>,
     ) -> bool {
-        let may_restart = self.restarts.charge(budget, moment.now);
+        let may_restart = self.restarts.charge(budget, cx.now());
         if may_restart {
-            self.pause(restart, backoff, moment, effects);
+            self.pause(restart, backoff, cx);
         } else {
             self.state = ChildState::GivenUp;
         }
@@ -208,57 +205,62 @@ mod tests {
     }
 
     /// When the timers that were started elapse, in seconds.
-    fn timers(effects: &Effects<Supervisor>) -> Vec<u64> {
+    fn timers(cx: &StepContext<Supervisor>) -> Vec<u64> {
         let at = |effect: &Effect<Supervisor>| match effect {
             Effect::StartTimer(_, at) => Some(at.since_epoch().as_secs()),
             _ => None,
         };
-        effects.as_slice().iter().filter_map(at).collect()
+        cx.as_slice().iter().filter_map(at).collect()
     }
 
     #[test]
     fn a_child_is_restarted_after_growing_pauses_until_its_budget_is_exhausted_s1() {
-        let (mut child, mut effects) = (running(1), Effects::default());
-        let mut fall =
-            |child: &mut DynamicChild, at| child.fell(TIMER, (&BUDGET, &BACKOFF), moment(at), &mut effects);
+        let (mut child, mut cx) = (running(1), StepContext::default());
+        let mut fall = |child: &mut DynamicChild, at| {
+            cx.begin(moment(at));
+            child.fell(TIMER, (&BUDGET, &BACKOFF), &mut cx)
+        };
         assert!(fall(&mut child, 0) && fall(&mut child, 1));
         assert_eq!((child.state(), child.restarts()), (ChildState::Pausing, 2));
         assert!(!fall(&mut child, 3), "two within ten seconds are the budget");
         assert_eq!(child.state(), ChildState::GivenUp);
         child.forgive();
         assert!(fall(&mut child, 4), "the budget is full again");
-        assert_eq!(timers(&effects), [1, 3, 5]);
+        assert_eq!(timers(&cx), [1, 3, 5]);
     }
 
     #[test]
     fn an_ending_of_an_earlier_life_changes_nothing_reg_08() {
-        let (mut child, mut effects) = (running(2), Effects::<Supervisor>::default());
+        let (mut child, mut cx) = (running(2), StepContext::<Supervisor>::default());
         assert_eq!(child.ended(Attempt::new(1)), None);
         assert_eq!(child.ended(Attempt::new(2)), Some(Ended::ByItself));
-        child.stop(TIMER, moment(1).now, &mut effects);
+        child.stop(TIMER, moment(1).now, &mut cx);
         assert_eq!(child.ended(Attempt::new(1)), None);
         assert_eq!(child.ended(Attempt::new(2)), Some(Ended::OnRequest));
     }
 
     #[test]
     fn a_child_is_asked_to_stop_once_and_killed_at_each_deadline_until_it_has_ended_s3() {
-        let (mut child, mut effects) = (running(7), Effects::<Supervisor>::default());
+        let (mut child, mut cx) = (running(7), StepContext::<Supervisor>::default());
         let (life, timer) = (Some(Attempt::new(7)), TIMER);
-        assert_eq!(child.overdue(timer, moment(1).now, &mut effects), None, "it was not asked to stop");
-        assert_eq!(child.stop(timer, moment(5).now, &mut effects), life);
-        assert_eq!(child.stop(timer, moment(6).now, &mut effects), None);
-        assert_eq!(child.overdue(timer, moment(10).now, &mut effects), life);
-        assert_eq!(child.overdue(timer, moment(15).now, &mut effects), life);
-        assert_eq!(timers(&effects), [5, 10, 15]);
+        assert_eq!(child.overdue(timer, moment(1).now, &mut cx), None, "it was not asked to stop");
+        assert_eq!(child.stop(timer, moment(5).now, &mut cx), life);
+        assert_eq!(child.stop(timer, moment(6).now, &mut cx), None);
+        assert_eq!(child.overdue(timer, moment(10).now, &mut cx), life);
+        assert_eq!(child.overdue(timer, moment(15).now, &mut cx), life);
+        assert_eq!(timers(&cx), [5, 10, 15]);
     }
 
     #[test]
     fn a_child_that_is_lost_starts_at_once_the_first_time_and_after_a_pause_when_that_happens_again() {
-        let (mut child, mut effects) = (running(1), Effects::<Supervisor>::default());
-        let mut lost = |at| child.lost(TIMER, &BACKOFF, moment(at), &mut effects);
+        let (mut child, mut cx) = (running(1), StepContext::<Supervisor>::default());
+        let mut lost = |at| {
+            cx.begin(moment(at));
+            child.lost(TIMER, &BACKOFF, &mut cx)
+        };
         assert_eq!(lost(0), None);
         assert_eq!(lost(1), Some((2, 2 * SECOND)));
         assert_eq!(lost(30), None, "it was calm for long enough");
-        assert_eq!(timers(&effects), [3]);
+        assert_eq!(timers(&cx), [3]);
     }
 }

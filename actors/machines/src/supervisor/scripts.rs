@@ -14,7 +14,9 @@ use super::messages::{
 };
 use super::spec::{ChildSpec, Plan, Restart, Strategy, SupervisorSpec};
 use super::state::{Call, Outcome, Standing, Supervisor, Timer};
-use crate::kernel::{AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, StopMode, StopStep};
+use crate::kernel::{
+    AskId, CallKey, CallLost, Effect, Ending, Input, Machine, StepContext, StopMode, StopStep,
+};
 use crate::vocabulary::{Backoff, Moment, RestartBudget, Timestamp};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,12 +71,11 @@ impl Stage {
     }
 
     fn step(&mut self, input: &Input<Supervisor>) -> Result<String, Box<dyn Error>> {
-        let moment = self.moment();
-        let mut effects = Effects::default();
+        let mut cx = StepContext::new(self.moment());
         let machine = self.machine.as_mut().ok_or("begin first")?;
-        machine.step(moment, input, &mut effects);
+        machine.step(input, &mut cx);
         let mut said = String::new();
-        for effect in effects.drain() {
+        for effect in cx.drain() {
             self.tell(effect, &mut said)?;
         }
         Ok(said)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::messages::{ChildDescription, SupervisorAnswer, TreeNode};
 use super::state::{Call, ChildPhase, ClosingCause, CourseStep, Describing, Phase, Supervisor, WAITERS_MAX};
-use crate::kernel::{AskId, CallKey, Effects, Machine, Vitals};
+use crate::kernel::{AskId, CallKey, Machine, StepContext, Vitals};
 use crate::vocabulary::Generation;
 
 /// How much longer than the children's own timeout the call that queries them all may take.
@@ -12,15 +12,15 @@ const DESCRIBE_MARGIN: Duration = Duration::from_secs(1);
 
 impl Supervisor {
     /// Callers that ask while a query is pending share its answer; one over the limit gets the tree without them.
-    pub(super) fn describe(&mut self, id: AskId, effects: &mut Effects<Self>) {
+    pub(super) fn describe(&mut self, id: AskId, cx: &mut StepContext<Self>) {
         match &mut self.describing {
             Some(describing) if describing.askers.len() < WAITERS_MAX => describing.askers.push(id),
-            Some(_) => effects.reply(id, SupervisorAnswer::DescribeTree(self.tree(None, &[]))),
+            Some(_) => cx.reply(id, SupervisorAnswer::DescribeTree(self.tree(None, &[]))),
             None => {
                 let key = self.next_key(Generation::default());
                 let within = self.plan.spec.describe_deadline;
                 self.describing = Some(Describing { key, askers: vec![id] });
-                effects.call(key, within + DESCRIBE_MARGIN, Call::DescribeChildren { within });
+                cx.call(key, within + DESCRIBE_MARGIN, Call::DescribeChildren { within });
             }
         }
     }
@@ -30,10 +30,10 @@ impl Supervisor {
         key: CallKey,
         own: Option<Vitals>,
         children: &[Option<ChildDescription>],
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         if self.describing.as_ref().is_some_and(|describing| describing.key == key) {
-            self.answer_describers(own, children, effects);
+            self.answer_describers(own, children, cx);
         }
     }
 
@@ -41,12 +41,12 @@ impl Supervisor {
         &mut self,
         own: Option<Vitals>,
         children: &[Option<ChildDescription>],
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Some(describing) = self.describing.take() else { return };
         let tree = self.tree(own, children);
         for id in describing.askers {
-            effects.reply(id, SupervisorAnswer::DescribeTree(tree.clone()));
+            cx.reply(id, SupervisorAnswer::DescribeTree(tree.clone()));
         }
     }
 

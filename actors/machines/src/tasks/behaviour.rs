@@ -10,7 +10,7 @@ use super::departed::bringings;
 use super::log::EventLog;
 use super::messages::*;
 use super::state::*;
-use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, StopStep};
+use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, StepContext, StopStep};
 use crate::vocabulary::{AllocationId, BackoffState, DriverName, Moment};
 
 impl Machine for Tasks {
@@ -54,20 +54,20 @@ impl Machine for Tasks {
         Self { drivers, options: options.clone(), tasks, life: Life::Serving }
     }
 
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         if let Life::Closed(mode) = self.life {
-            return self.step_when_closed(moment, mode, input, effects);
+            return self.step_when_closed(mode, input, cx);
         }
         match input {
-            Input::Resumed => self.resume(moment, effects),
-            Input::Asked { id, ask, .. } => self.asked(moment, *id, ask, effects),
-            Input::Returned { key, call, outcome } => self.returned(moment, *key, call, outcome, effects),
-            Input::Elapsed(timer) => self.elapsed(moment, timer, effects),
-            Input::StopRequested(mode) => self.leave(moment, *mode, effects),
+            Input::Resumed => self.resume(cx),
+            Input::Asked { id, ask, .. } => self.asked(*id, ask, cx),
+            Input::Returned { key, call, outcome } => self.returned(*key, call, outcome, cx),
+            Input::Elapsed(timer) => self.elapsed(timer, cx),
+            Input::StopRequested(mode) => self.leave(*mode, cx),
         }
-        self.forget_what_is_over(effects);
-        self.dismiss_unused_drivers(effects);
-        self.close_if_let_be(effects);
+        self.forget_what_is_over(cx);
+        self.dismiss_unused_drivers(cx);
+        self.close_if_let_be(cx);
     }
 
     fn view(&self) -> TasksView {
@@ -166,74 +166,68 @@ impl Tasks {
         self.tasks.get_mut(place).map(|task| deal(task, &scene))
     }
 
-    fn resume(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    fn resume(&mut self, cx: &mut StepContext<Self>) {
         // This is written before its process is recorded: a later run of the host may have to end what the driver starts.
         for (name, bringing) in self.drivers.iter_mut().filter(|(_, bringing)| !bringing.is_on_disk) {
             bringing.is_on_disk = true;
             if let Some(kept) = &bringing.kept {
-                effects.record(TasksChange::KeepDriver(name.clone(), Box::new(kept.clone())));
+                cx.record(TasksChange::KeepDriver(name.clone(), Box::new(kept.clone())));
             }
         }
         let drivers: Vec<_> = self.drivers.keys().cloned().collect();
-        drivers.iter().for_each(|driver| self.bring(driver, effects));
+        drivers.iter().for_each(|driver| self.bring(driver, cx));
         let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
         for task in &mut self.tasks {
-            task.pick_up(moment, &scene, effects);
+            task.pick_up(&scene, cx);
         }
     }
 
-    fn asked(&mut self, moment: Moment, id: AskId, ask: &TasksAsk, effects: &mut Effects<Self>) {
+    fn asked(&mut self, id: AskId, ask: &TasksAsk, cx: &mut StepContext<Self>) {
         match ask {
             TasksAsk::StartTask(StartTask { name }) => {
                 let started = match self.life {
-                    Life::Serving => self.start(moment, name, effects),
+                    Life::Serving => self.start(name, cx),
                     Life::Leaving(_) | Life::Closed(_) => Err(TaskError::HostStopping { name: name.clone() }),
                 };
-                effects.reply(id, TasksAnswer::StartTask(started));
+                cx.reply(id, TasksAnswer::StartTask(started));
             }
             TasksAsk::StopTask(StopTask { name }) => {
-                self.bring_back_for(name, effects);
+                self.bring_back_for(name, cx);
                 let answer = self.with(name, |task, scene| match task.stopped_already(scene) {
                     Some(stopped) => Some(Ok(stopped)),
-                    None => task.stop_for(moment, id, scene, effects).err().map(Err),
+                    None => task.stop_for(id, scene, cx).err().map(Err),
                 });
                 let unknown = || Some(Err(TaskError::Unknown { name: name.clone() }));
                 if let Some(answer) = answer.unwrap_or_else(unknown) {
-                    effects.reply(id, TasksAnswer::StopTask(answer));
+                    cx.reply(id, TasksAnswer::StopTask(answer));
                 }
             }
-            TasksAsk::ListTasks(ListTasks) => effects.reply(id, TasksAnswer::ListTasks(self.view().tasks)),
+            TasksAsk::ListTasks(ListTasks) => cx.reply(id, TasksAnswer::ListTasks(self.view().tasks)),
         }
     }
 
-    fn start(
-        &mut self,
-        moment: Moment,
-        name: &AllocationId,
-        effects: &mut Effects<Self>,
-    ) -> Result<(), TaskError> {
-        self.bring_again(name, effects);
-        let started = self.with(name, |task, scene| task.start_anew(moment, scene, effects));
+    fn start(&mut self, name: &AllocationId, cx: &mut StepContext<Self>) -> Result<(), TaskError> {
+        self.bring_again(name, cx);
+        let started = self.with(name, |task, scene| task.start_anew(scene, cx));
         started.unwrap_or_else(|| Err(TaskError::Unknown { name: name.clone() }))
     }
 
     fn returned(
         &mut self,
-        moment: Moment,
         key: CallKey,
         call: &TasksCall,
         outcome: &Result<TasksOutcome, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         match call {
-            TasksCall::Dismiss { driver, .. } => self.dismissed(moment, driver, outcome, effects),
+            TasksCall::Dismiss { driver, .. } => self.dismissed(driver, outcome, cx),
             TasksCall::Bring(driver) | TasksCall::BringBack(driver, _) => {
                 let brought = match outcome {
                     Ok(TasksOutcome::Brought(brought)) => brought.clone(),
                     Ok(_) => return,
                     Err(lost) => Err(Trouble::passing(lost.to_string())),
                 };
-                self.brought(moment, driver, brought, effects);
+                self.brought(driver, brought, cx);
             }
             TasksCall::Watch { name, driver, .. } => {
                 let watched = match outcome {
@@ -241,20 +235,20 @@ impl Tasks {
                     Ok(_) => return,
                     Err(lost) => Err(Trouble::passing(lost.to_string())),
                 };
-                self.with(name, |task, scene| task.watched(moment, scene, driver, watched, effects));
+                self.with(name, |task, scene| task.watched(scene, driver, watched, cx));
             }
             TasksCall::ReadEvents { name, taken } => {
-                self.with(name, |task, _| task.events_came(moment, *taken, outcome, effects));
+                self.with(name, |task, _| task.events_came(*taken, outcome, cx));
             }
             TasksCall::Forget { .. } | TasksCall::CallOff(_) => {}
             // It was made when everything before it was on disk, whatever came of it.
             TasksCall::AwaitDisk { run, number } => {
-                self.with(&run.name, |task, scene| task.on_disk(moment, scene, *number, effects));
+                self.with(&run.name, |task, scene| task.on_disk(scene, *number, cx));
             }
             // If it was not sent, the answer to the start says so.
             TasksCall::AwaitSent(run) => {
                 if matches!(outcome, Ok(TasksOutcome::Sent(true))) {
-                    self.with(&run.name, |task, _| task.start_is_sent(moment, run, effects));
+                    self.with(&run.name, |task, _| task.start_is_sent(run, cx));
                 }
             }
             TasksCall::Start(run, _)
@@ -265,52 +259,51 @@ impl Tasks {
             | TasksCall::Stop { run, .. }
             | TasksCall::Destroy(run)
             | TasksCall::Locate { run, .. }
-            | TasksCall::Sweep { run, .. } => self.run_returned(moment, key, run, call, outcome, effects),
+            | TasksCall::Sweep { run, .. } => self.run_returned(key, run, call, outcome, cx),
         }
     }
 
     /// The answer to a call about one run. Answers about an earlier run are stale and ignored.
     fn run_returned(
         &mut self,
-        moment: Moment,
         key: CallKey,
         run: &RunKey,
         call: &TasksCall,
         outcome: &Result<TasksOutcome, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let shares_driver = matches!(call, TasksCall::Inspect(_)) && self.runs_others(run);
         self.with(&run.name, |task, scene| {
             let is_present = task.course.run.as_ref().is_some_and(|present| present.id == run.id);
             if is_present && key.attempt == task.course.attempt {
                 task.shares_driver = shares_driver;
-                task.returned(moment, scene, call, outcome, effects);
+                task.returned(scene, call, outcome, cx);
             }
         });
     }
 
-    fn elapsed(&mut self, moment: Moment, timer: &TasksTimer, effects: &mut Effects<Self>) {
+    fn elapsed(&mut self, timer: &TasksTimer, cx: &mut StepContext<Self>) {
         match timer {
             TasksTimer::Bring(driver) => match self.drivers.get(driver).map(|bringing| &bringing.course) {
-                Some(DriverCourse::Leaving) => self.dismiss(driver, effects),
-                Some(_) | None => self.bring(driver, effects),
+                Some(DriverCourse::Leaving) => self.dismiss(driver, cx),
+                Some(_) | None => self.bring(driver, cx),
             },
             TasksTimer::Start(name) => {
-                self.with(name, |task, scene| task.start_time_has_come(moment, scene, effects));
+                self.with(name, |task, scene| task.start_time_has_come(scene, cx));
             }
             TasksTimer::Again(name) => {
-                self.with(name, |task, scene| task.speak_again(moment, scene, effects));
+                self.with(name, |task, scene| task.speak_again(scene, cx));
             }
             TasksTimer::Watch(name) => {
-                self.with(name, |task, _| task.ask_to_watch(effects));
+                self.with(name, |task, _| task.ask_to_watch(cx));
             }
             TasksTimer::Locate(name) => {
-                self.with(name, |task, _| task.locate_again(moment, effects));
+                self.with(name, |task, _| task.locate_again(cx));
             }
             TasksTimer::GiveUp(name) => {
-                self.with(name, |task, scene| task.give_up(moment, scene, effects));
+                self.with(name, |task, scene| task.give_up(scene, cx));
             }
-            TasksTimer::LookAgain(name) => self.look_again(moment, name, effects),
+            TasksTimer::LookAgain(name) => self.look_again(name, cx),
         }
     }
 
@@ -321,19 +314,19 @@ impl Tasks {
         others.any(|task| task.course.run.as_ref().is_some_and(is_started))
     }
 
-    fn forget_what_is_over(&mut self, effects: &mut Effects<Self>) {
+    fn forget_what_is_over(&mut self, cx: &mut StepContext<Self>) {
         let is_over =
             |task: &Task| !task.is_configured && task.phase == Phase::Stopped && task.course.run.is_none();
         for task in self.tasks.extract_if(.., |task| is_over(task)) {
             let name = task.config.name.clone();
-            effects.record(TasksChange::Forget(name.clone()));
+            cx.record(TasksChange::Forget(name.clone()));
             let driver = match task.watch {
                 Watch::On(driver) | Watch::Asked(driver) => Some(driver),
                 Watch::No => None,
             };
             let call = TasksCall::Forget { name: name.clone(), driver };
-            effects.call(CallKey::default(), SAY_TIMEOUT, call);
-            effects.publish(TasksNews::TaskForgotten(name));
+            cx.call(CallKey::default(), SAY_TIMEOUT, call);
+            cx.publish(TasksNews::TaskForgotten(name));
         }
     }
 }

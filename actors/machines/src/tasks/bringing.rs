@@ -6,8 +6,8 @@ use super::behaviour::{SAY_TIMEOUT, Scene};
 use super::calls::*;
 use super::messages::{DriverCourse, TasksNews};
 use super::state::*;
-use crate::kernel::{CallKey, CallLost, Effects, Gate};
-use crate::vocabulary::{AllocationId, Backoff, DriverName, Moment};
+use crate::kernel::{CallKey, CallLost, Gate, StepContext};
+use crate::vocabulary::{AllocationId, Backoff, DriverName};
 
 /// A call that waits for events is renewed at least this often.
 const NEWS_TIMEOUT: Duration = Duration::from_secs(3_600);
@@ -40,45 +40,44 @@ impl Scene<'_> {
 
 impl Tasks {
     /// Retries a driver that was refused, since an operator wants a task of it.
-    pub(super) fn bring_again(&mut self, name: &AllocationId, effects: &mut Effects<Self>) {
+    pub(super) fn bring_again(&mut self, name: &AllocationId, cx: &mut StepContext<Self>) {
         let task = self.tasks.iter().find(|task| task.config.name == *name);
         let Some(driver) = task.map(|task| &task.config.driver) else { return };
         if let Some(bringing) = self.drivers.get_mut(driver)
             && matches!(bringing.course, DriverCourse::Refused(_))
         {
             bringing.course = DriverCourse::Asking;
-            effects.call(CallKey::default(), bringing.timeout(), TasksCall::Bring(driver.clone()));
+            cx.call(CallKey::default(), bringing.timeout(), TasksCall::Bring(driver.clone()));
         }
     }
 
     pub(super) fn brought(
         &mut self,
-        moment: Moment,
         driver: &DriverName,
         brought: Result<(), Trouble>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Some(bringing) = self.drivers.get_mut(driver) else { return };
         bringing.course = match brought {
             Ok(()) => DriverCourse::Brought,
             Err(trouble) if trouble.is_transient => {
-                let pause = bringing.backoff.failed(&BRING_BACKOFF, moment);
-                effects.start_timer(TasksTimer::Bring(driver.clone()), moment.now + pause);
+                let pause = bringing.backoff.failed(&BRING_BACKOFF, cx.moment());
+                cx.start_timer(TasksTimer::Bring(driver.clone()), cx.now() + pause);
                 DriverCourse::Pausing(trouble.reason)
             }
             Err(trouble) => DriverCourse::Refused(trouble.reason),
         };
-        effects.publish(TasksNews::DriverChanged(bringing.entry(driver)));
+        cx.publish(TasksNews::DriverChanged(bringing.entry(driver)));
         let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
         for task in self.tasks.iter_mut().filter(|task| task.driver() == driver) {
-            task.proceed(moment, &scene, effects);
+            task.proceed(&scene, cx);
         }
     }
 }
 
 impl Task {
     /// Subscribes to its events, unless that is done.
-    pub(super) fn ask_to_watch(&mut self, effects: &mut Effects<Tasks>) {
+    pub(super) fn ask_to_watch(&mut self, cx: &mut StepContext<Tasks>) {
         let driver = self.driver().clone();
         match &self.watch {
             Watch::On(at) if *at == driver => {}
@@ -86,18 +85,17 @@ impl Task {
                 self.watch = Watch::Asked(driver.clone());
                 let (name, after) = (self.config.name.clone(), self.log.position.clone());
                 let call = TasksCall::Watch { name, driver, after, taken: self.log.taken };
-                effects.call(CallKey::default(), SAY_TIMEOUT, call);
+                cx.call(CallKey::default(), SAY_TIMEOUT, call);
             }
         }
     }
 
     pub(super) fn watched(
         &mut self,
-        moment: Moment,
         scene: &Scene<'_>,
         driver: &DriverName,
         watched: Result<(), Trouble>,
-        effects: &mut Effects<Tasks>,
+        cx: &mut StepContext<Tasks>,
     ) {
         if self.watch != Watch::Asked(driver.clone()) {
             return;
@@ -105,32 +103,31 @@ impl Task {
         match watched {
             Ok(()) => {
                 self.watch = Watch::On(driver.clone());
-                self.read_events(effects);
-                self.proceed(moment, scene, effects);
+                self.read_events(cx);
+                self.proceed(scene, cx);
             }
             Err(trouble) => {
-                self.note(format!("its events cannot be read: {trouble}"), effects);
-                self.watch_later(moment, effects);
+                self.note(format!("its events cannot be read: {trouble}"), cx);
+                self.watch_later(cx);
             }
         }
     }
 
-    fn watch_later(&self, moment: Moment, effects: &mut Effects<Tasks>) {
-        effects.start_timer(TasksTimer::Watch(self.config.name.clone()), moment.now + WATCH_PAUSE);
+    fn watch_later(&self, cx: &mut StepContext<Tasks>) {
+        cx.start_timer(TasksTimer::Watch(self.config.name.clone()), cx.now() + WATCH_PAUSE);
     }
 
-    fn read_events(&self, effects: &mut Effects<Tasks>) {
+    fn read_events(&self, cx: &mut StepContext<Tasks>) {
         let (name, taken) = (self.config.name.clone(), self.log.taken);
-        effects.call(CallKey::default(), NEWS_TIMEOUT, TasksCall::ReadEvents { name, taken });
+        cx.call(CallKey::default(), NEWS_TIMEOUT, TasksCall::ReadEvents { name, taken });
     }
 
     /// Handles events: they are on disk with their position before more are read.
     pub(super) fn events_came(
         &mut self,
-        moment: Moment,
         taken: u64,
         outcome: &Result<TasksOutcome, CallLost>,
-        effects: &mut Effects<Tasks>,
+        cx: &mut StepContext<Tasks>,
     ) {
         // Stale: read before the machine took its present items.
         if taken != self.log.taken || !matches!(self.watch, Watch::On(_)) {
@@ -139,20 +136,20 @@ impl Task {
         match outcome {
             Ok(TasksOutcome::Events(items)) if items.is_empty() => {
                 self.watch = Watch::No;
-                self.watch_later(moment, effects);
+                self.watch_later(cx);
             }
             Ok(TasksOutcome::Events(items)) => {
-                items.iter().for_each(|item| self.log.take(moment.now, item));
+                items.iter().for_each(|item| self.log.take(cx.now(), item));
                 let change = TasksChange::Log(self.config.name.clone(), Box::new(self.log.clone()));
-                effects.write(Gate::Promises, change);
-                effects.publish(TasksNews::TaskChanged(Box::new(self.report())));
-                self.read_events(effects);
+                cx.write(Gate::Promises, change);
+                cx.publish(TasksNews::TaskChanged(Box::new(self.report())));
+                self.read_events(cx);
             }
             Ok(_) => {}
-            Err(CallLost::DeadlineExceeded(_)) => self.read_events(effects),
+            Err(CallLost::DeadlineExceeded(_)) => self.read_events(cx),
             Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
                 self.watch = Watch::No;
-                self.watch_later(moment, effects);
+                self.watch_later(cx);
             }
         }
     }

@@ -19,8 +19,8 @@ use super::calls::*;
 use super::kept::KeptDriver;
 use super::messages::{DriverCourse, DriverEntry, HAS_ENDED, TasksNews};
 use super::state::*;
-use crate::kernel::{CallKey, CallLost, Effects};
-use crate::vocabulary::{AllocationId, BackoffState, DriverName, Moment};
+use crate::kernel::{CallKey, CallLost, StepContext};
+use crate::vocabulary::{AllocationId, BackoffState, DriverName};
 
 /// The timeout of its end; each step has a limit of its own.
 const DISMISS_TIMEOUT: Duration = Duration::from_secs(150);
@@ -58,19 +58,19 @@ pub(super) fn bringings(
 
 impl Tasks {
     /// Brings a configured driver, or brings back a departed one.
-    pub(super) fn bring(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+    pub(super) fn bring(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         let has_tasks = self.tasks.iter().any(|task| task.has_run_of(driver));
         let Some(bringing) = self.drivers.get_mut(driver) else { return };
         match (&bringing.standing, &bringing.kept) {
             (Standing::Configured, _) => {
                 let call = TasksCall::Bring(driver.clone());
-                effects.call(CallKey::default(), bringing.timeout(), call);
+                cx.call(CallKey::default(), bringing.timeout(), call);
             }
             (Standing::Departed { .. }, Some(kept)) if has_tasks => {
                 bringing.course = DriverCourse::Asking;
                 bringing.standing = Standing::Departed { is_ended: false };
                 let call = TasksCall::BringBack(driver.clone(), Box::new(kept.clone()));
-                effects.call(CallKey::default(), bringing.timeout(), call);
+                cx.call(CallKey::default(), bringing.timeout(), call);
             }
             (Standing::Departed { .. }, Some(_)) => {
                 bringing.course = DriverCourse::Refused("it is not in the configuration any more".to_owned());
@@ -84,17 +84,17 @@ impl Tasks {
     }
 
     /// Brings back a departed driver that was given up, since an operator wants to stop a task of it.
-    pub(super) fn bring_back_for(&mut self, name: &AllocationId, effects: &mut Effects<Self>) {
+    pub(super) fn bring_back_for(&mut self, name: &AllocationId, cx: &mut StepContext<Self>) {
         let task = self.tasks.iter().find(|task| task.config.name == *name);
         let Some(driver) = task.map(|task| task.driver().clone()) else { return };
         let standing = self.drivers.get(&driver).map(|bringing| bringing.standing);
         if standing == Some(Standing::Departed { is_ended: true }) {
-            self.bring(&driver, effects);
+            self.bring(&driver, cx);
         }
     }
 
     /// Ends all departed drivers that are no longer needed. A host that is stopping handles its drivers itself.
-    pub(super) fn dismiss_unused_drivers(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn dismiss_unused_drivers(&mut self, cx: &mut StepContext<Self>) {
         if self.life != Life::Serving {
             return;
         }
@@ -110,38 +110,37 @@ impl Tasks {
         let candidates: Vec<DriverName> = candidates.map(|(driver, _)| driver.clone()).collect();
         for driver in candidates {
             if !self.tasks.iter().any(|task| task.has_run_of(&driver) && !task.phase.is_let_be()) {
-                self.dismiss(&driver, effects);
+                self.dismiss(&driver, cx);
             }
         }
     }
 
     /// Ends a departed driver, whether it was brought back or is left over from an earlier run of the host.
-    pub(super) fn dismiss(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+    pub(super) fn dismiss(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         let left = self.left_with(driver);
         let Some(bringing) = self.drivers.get_mut(driver) else { return };
         bringing.course = DriverCourse::Leaving;
-        effects.publish(TasksNews::DriverChanged(bringing.entry(driver)));
-        effects.cancel_timer(TasksTimer::Bring(driver.clone()));
+        cx.publish(TasksNews::DriverChanged(bringing.entry(driver)));
+        cx.cancel_timer(TasksTimer::Bring(driver.clone()));
         let call = TasksCall::Dismiss { driver: driver.clone(), left };
-        effects.call(CallKey::default(), DISMISS_TIMEOUT, call);
+        cx.call(CallKey::default(), DISMISS_TIMEOUT, call);
     }
 
     pub(super) fn dismissed(
         &mut self,
-        moment: Moment,
         driver: &DriverName,
         outcome: &Result<TasksOutcome, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let left = self.remains_of(driver);
         let is_needed = self.tasks.iter().any(|task| task.has_run_of(driver) && !task.phase.is_let_be());
         let Some(bringing) = self.drivers.get_mut(driver) else { return };
         match outcome {
-            Ok(TasksOutcome::Dismissed(Ok(()))) if is_needed => self.bring(driver, effects),
+            Ok(TasksOutcome::Dismissed(Ok(()))) if is_needed => self.bring(driver, cx),
             Ok(TasksOutcome::Dismissed(Ok(()))) if left.is_empty() => {
                 self.drivers.remove(driver);
-                effects.record(TasksChange::ForgetDriver(driver.clone()));
-                effects.publish(TasksNews::DriverForgotten(driver.clone()));
+                cx.record(TasksChange::ForgetDriver(driver.clone()));
+                cx.publish(TasksNews::DriverForgotten(driver.clone()));
             }
             Ok(TasksOutcome::Dismissed(Ok(()))) => {
                 bringing.standing = Standing::Departed { is_ended: true };
@@ -149,11 +148,11 @@ impl Tasks {
                     "it is not in the configuration any more and was ended; {}; {ADVICE}",
                     left.join("; ")
                 ));
-                effects.publish(TasksNews::DriverChanged(bringing.entry(driver)));
+                cx.publish(TasksNews::DriverChanged(bringing.entry(driver)));
             }
             Ok(_) | Err(_) => {
-                let pause = bringing.backoff.failed(&BRING_BACKOFF, moment);
-                effects.start_timer(TasksTimer::Bring(driver.clone()), moment.now + pause);
+                let pause = bringing.backoff.failed(&BRING_BACKOFF, cx.moment());
+                cx.start_timer(TasksTimer::Bring(driver.clone()), cx.now() + pause);
             }
         }
     }

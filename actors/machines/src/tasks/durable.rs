@@ -4,41 +4,34 @@
 use super::behaviour::{SAY_TIMEOUT, Scene};
 use super::calls::*;
 use super::state::*;
-use crate::kernel::Effects;
-use crate::vocabulary::Moment;
+use crate::kernel::StepContext;
 
 impl Task {
     /// Waits until everything that was written so far is on disk.
-    pub(super) fn await_disk(&mut self, effects: &mut Effects<Tasks>) {
+    pub(super) fn await_disk(&mut self, cx: &mut StepContext<Tasks>) {
         self.awaits_disk = true;
         self.disk_waits += 1;
         if let Some(run) = self.run_key() {
-            self.call(SAY_TIMEOUT, TasksCall::AwaitDisk { run, number: self.disk_waits }, effects);
+            self.call(SAY_TIMEOUT, TasksCall::AwaitDisk { run, number: self.disk_waits }, cx);
         }
     }
 
     /// What it waited for is on disk. It may have been stopped meanwhile.
-    pub(super) fn on_disk(
-        &mut self,
-        moment: Moment,
-        scene: &Scene<'_>,
-        number: u64,
-        effects: &mut Effects<Tasks>,
-    ) {
+    pub(super) fn on_disk(&mut self, scene: &Scene<'_>, number: u64, cx: &mut StepContext<Tasks>) {
         if number != self.disk_waits || !std::mem::take(&mut self.awaits_disk) {
             return;
         }
         match self.phase {
             Phase::Readying(Next::Start | Next::StartAtLast) if scene.life == Life::Serving => {
-                self.proceed(moment, scene, effects);
+                self.proceed(scene, cx);
             }
             Phase::Running => {
-                self.since = moment.now;
+                self.since = cx.now();
                 let id = self.course.run.as_ref().map_or("it", |run| run.id.as_str());
-                self.enter(moment, Phase::Running, format!("{id} runs"), effects);
+                self.enter(Phase::Running, format!("{id} runs"), cx);
             }
-            Phase::Settling => self.replace_driver(effects),
-            Phase::Clearing => self.say_destroy(effects),
+            Phase::Settling => self.replace_driver(cx),
+            Phase::Clearing => self.say_destroy(cx),
             Phase::Readying(_)
             | Phase::Starting
             | Phase::Recovering

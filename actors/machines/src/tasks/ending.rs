@@ -9,8 +9,8 @@ use super::running::ASK_TIMEOUT;
 use super::state::*;
 use crate::agent::RestartPolicy;
 use crate::driver::TaskExit;
-use crate::kernel::Effects;
-use crate::vocabulary::{Moment, RestartBudget};
+use crate::kernel::StepContext;
+use crate::vocabulary::RestartBudget;
 
 /// How often a driver is asked to forget a run that is over, before this is given up.
 const FORGET_TRIES: u32 = 6;
@@ -20,13 +20,7 @@ const DOUBLINGS_MAX: u32 = 20;
 impl Task {
     /// Records that its run is over, or has to end. That a task has ended by itself is on disk before its driver forgets it: it
     /// would run once more after a crash. Without an exit the task is started again, since that run was never used.
-    pub(super) fn over(
-        &mut self,
-        moment: Moment,
-        exit: Option<TaskExit>,
-        note: String,
-        effects: &mut Effects<Tasks>,
-    ) {
+    pub(super) fn over(&mut self, exit: Option<TaskExit>, note: String, cx: &mut StepContext<Tasks>) {
         self.is_driver_absent = false;
         let Some(run) = &mut self.course.run else { return };
         let handle = match std::mem::replace(&mut run.state, RunState::Intended) {
@@ -40,38 +34,33 @@ impl Task {
             exit.as_ref().is_some_and(TaskExit::is_certain) && self.course.wanted == Some(Wanted::Running);
         // An unknown exit is reported when nothing is left of the run.
         if let Some(exit) = exit.filter(TaskExit::is_certain) {
-            self.course.exit = Some((exit, moment.now));
+            self.course.exit = Some((exit, cx.now()));
         }
-        self.remember(effects);
+        self.remember(cx);
         self.troubles.reset();
         self.cause = note;
         self.awaits_disk = false;
         if has_ended {
-            self.enter(moment, Phase::Clearing, self.cause.clone(), effects);
-            self.await_disk(effects);
+            self.enter(Phase::Clearing, self.cause.clone(), cx);
+            self.await_disk(cx);
         } else {
-            self.clear(moment, effects);
+            self.clear(cx);
         }
     }
 
     /// Makes its driver forget a run that is over.
-    pub(super) fn clear(&mut self, moment: Moment, effects: &mut Effects<Tasks>) {
-        self.enter(moment, Phase::Clearing, self.cause.clone(), effects);
-        self.say_destroy(effects);
+    pub(super) fn clear(&mut self, cx: &mut StepContext<Tasks>) {
+        self.enter(Phase::Clearing, self.cause.clone(), cx);
+        self.say_destroy(cx);
     }
 
-    pub(super) fn say_destroy(&self, effects: &mut Effects<Tasks>) {
+    pub(super) fn say_destroy(&self, cx: &mut StepContext<Tasks>) {
         if let Some(key) = self.run_key() {
-            self.call(ASK_TIMEOUT, TasksCall::Destroy(key), effects);
+            self.call(ASK_TIMEOUT, TasksCall::Destroy(key), cx);
         }
     }
 
-    pub(super) fn destroyed(
-        &mut self,
-        moment: Moment,
-        answer: &Result<(), Trouble>,
-        effects: &mut Effects<Tasks>,
-    ) {
+    pub(super) fn destroyed(&mut self, answer: &Result<(), Trouble>, cx: &mut StepContext<Tasks>) {
         if self.phase != Phase::Clearing {
             return;
         }
@@ -85,7 +74,7 @@ impl Task {
             Err(trouble) if trouble.is_transient && (!is_over || self.troubles.failures() < FORGET_TRIES) => {
                 let what = if is_over { "its driver is to forget it" } else { "it is to be ended" };
                 let note = format!("{}; {what}: {trouble}", self.cause);
-                return self.not_answered(moment, trouble, note, effects);
+                return self.not_answered(trouble, note, cx);
             }
             Err(trouble) if is_over => {
                 self.cause = format!("{}; its driver has not forgotten it: {trouble}", self.cause);
@@ -93,98 +82,91 @@ impl Task {
             Err(trouble) => self.refusal = Some(trouble.to_string()),
         }
         self.troubles.reset();
-        self.sweep(moment, Word::Had, effects);
+        self.sweep(Word::Had, cx);
     }
 
     /// Continues after a run of which nothing is left, depending on what is wanted and on how the run ended.
     pub(super) fn after_run(
         &mut self,
-        moment: Moment,
         scene: &Scene<'_>,
         exit: Option<TaskExit>,
-        effects: &mut Effects<Tasks>,
+        cx: &mut StepContext<Tasks>,
     ) {
         self.course.run = None;
-        effects.cancel_timer(TasksTimer::GiveUp(self.config.name.clone()));
+        cx.cancel_timer(TasksTimer::GiveUp(self.config.name.clone()));
         let note = self.note.clone();
         match (self.course.wanted, exit) {
             (Some(Wanted::Stopped | Wanted::Failed), _)
                 if self.starts_after_stop && scene.life == Life::Serving =>
             {
                 self.starts_after_stop = false;
-                self.begin(moment, scene, effects);
+                self.begin(scene, cx);
             }
-            (Some(Wanted::Stopped), _) => self.arrive(moment, Phase::Stopped, note, effects),
-            (Some(Wanted::Failed), _) => self.arrive(moment, Phase::Failed, note, effects),
-            (Some(Wanted::Ended), _) => self.arrive(moment, Phase::Ended, note, effects),
+            (Some(Wanted::Stopped), _) => self.arrive(Phase::Stopped, note, cx),
+            (Some(Wanted::Failed), _) => self.arrive(Phase::Failed, note, cx),
+            (Some(Wanted::Ended), _) => self.arrive(Phase::Ended, note, cx),
             (None | Some(Wanted::Running), None) if self.is_unsent => {
-                self.remember(effects);
-                self.start_after(moment, scene.options.restart.backoff.first, &note, effects);
+                self.remember(cx);
+                self.start_after(scene.options.restart.backoff.first, &note, cx);
             }
-            (None | Some(Wanted::Running), None) => self.restart(moment, scene, note, effects),
+            (None | Some(Wanted::Running), None) => self.restart(scene, note, cx),
             (None | Some(Wanted::Running), Some(exit)) => {
                 if exit.is_success() || self.config.restart == TaskRestart::None {
                     self.course.wanted = Some(Wanted::Ended);
-                    self.arrive(moment, Phase::Ended, note, effects);
+                    self.arrive(Phase::Ended, note, cx);
                 } else {
-                    self.restart(moment, scene, note, effects);
+                    self.restart(scene, note, cx);
                 }
             }
         }
     }
 
     /// Restarts it after a pause, or gives it up if its restart budget is spent. A task that is no longer wanted stays down.
-    pub(super) fn restart(
-        &mut self,
-        moment: Moment,
-        scene: &Scene<'_>,
-        reason: String,
-        effects: &mut Effects<Tasks>,
-    ) {
+    pub(super) fn restart(&mut self, scene: &Scene<'_>, reason: String, cx: &mut StepContext<Tasks>) {
         match self.course.wanted {
             None | Some(Wanted::Running) => {}
             Some(Wanted::Stopped | Wanted::Ended | Wanted::Failed) => {
-                return self.not_started(moment, reason, effects);
+                return self.not_started(reason, cx);
             }
         }
         let policy = &scene.options.restart;
         let course = &mut self.course;
         let window = policy.budget.map_or(RestartPolicy::WINDOW, |budget| budget.window);
-        course.restarted_at.retain(|at| moment.now.since(*at) <= window);
+        course.restarted_at.retain(|at| cx.now().since(*at) <= window);
         let before = u32::try_from(course.restarted_at.len()).unwrap_or(u32::MAX);
         match policy.budget {
             Some(RestartBudget { limit, .. }) if before >= limit => {
                 course.wanted = Some(Wanted::Failed);
                 let note = format!("{reason}; given up after {limit} restarts within {window:?}");
-                return self.arrive(moment, Phase::Failed, note, effects);
+                return self.arrive(Phase::Failed, note, cx);
             }
             // More of them do not make the pause longer.
             None if before > DOUBLINGS_MAX => drop(course.restarted_at.remove(0)),
             Some(_) | None => {}
         }
-        course.restarted_at.push(moment.now);
+        course.restarted_at.push(cx.now());
         course.restarts += 1;
-        self.remember(effects);
+        self.remember(cx);
         let pause =
             policy.backoff.first.saturating_mul(1 << before.min(DOUBLINGS_MAX)).min(policy.backoff.longest);
-        let pause = moment.spread(pause, policy.backoff.jitter_percent);
-        self.start_after(moment, pause, &reason, effects);
+        let pause = cx.moment().spread(pause, policy.backoff.jitter_percent);
+        self.start_after(pause, &reason, cx);
     }
 
-    fn start_after(&mut self, moment: Moment, pause: Duration, reason: &str, effects: &mut Effects<Tasks>) {
+    fn start_after(&mut self, pause: Duration, reason: &str, cx: &mut StepContext<Tasks>) {
         let note = format!("{reason}; starts again");
-        self.due = Some(moment.now + pause);
-        self.enter(moment, Phase::Waiting, note, effects);
-        effects.start_timer(TasksTimer::Start(self.config.name.clone()), moment.now + pause);
+        self.due = Some(cx.now() + pause);
+        self.enter(Phase::Waiting, note, cx);
+        cx.start_timer(TasksTimer::Start(self.config.name.clone()), cx.now() + pause);
     }
 
     /// It was not started, and a retry does not help; or it is no longer wanted.
-    pub(super) fn not_started(&mut self, moment: Moment, reason: String, effects: &mut Effects<Tasks>) {
+    pub(super) fn not_started(&mut self, reason: String, cx: &mut StepContext<Tasks>) {
         self.course.run = None;
         if self.course.wanted == Some(Wanted::Stopped) {
-            return self.arrive(moment, Phase::Stopped, "stopped before it was started".to_owned(), effects);
+            return self.arrive(Phase::Stopped, "stopped before it was started".to_owned(), cx);
         }
         self.course.wanted = Some(Wanted::Failed);
-        self.arrive(moment, Phase::Failed, reason, effects);
+        self.arrive(Phase::Failed, reason, cx);
     }
 }

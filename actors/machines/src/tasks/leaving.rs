@@ -9,8 +9,7 @@ use super::calls::*;
 use super::messages::*;
 use super::reach::Later;
 use super::state::*;
-use crate::kernel::{AskId, Effects, Input, Machine as _, StopMode};
-use crate::vocabulary::Moment;
+use crate::kernel::{AskId, Input, Machine as _, StepContext, StopMode};
 
 /// Why a task is not stopped that was left to its driver.
 const TOO_LATE: &str = "the host had left it to its driver when it was to be stopped";
@@ -18,7 +17,7 @@ const TOO_LATE: &str = "the host had left it to its driver when it was to be sto
 impl Tasks {
     /// Stops the tasks; those of a driver that survives its host are left to it in a host that detaches. Whatever runs then can be
     /// recovered by the next run of the host. Of two orders [`StopMode::Stop`] wins, whichever comes first.
-    pub(super) fn leave(&mut self, moment: Moment, mode: StopMode, effects: &mut Effects<Self>) {
+    pub(super) fn leave(&mut self, mode: StopMode, cx: &mut StepContext<Self>) {
         match self.life {
             Life::Leaving(StopMode::Detach) if mode == StopMode::Stop => {}
             Life::Serving => {}
@@ -34,17 +33,17 @@ impl Tasks {
             if mode == StopMode::Stop || !scene.survives(task.driver()) {
                 let is_wanted = task.course.wanted == Some(Wanted::Running) || task.starts_after_stop;
                 if mode == StopMode::Detach && is_wanted {
-                    effects.record(TasksChange::Returns(task.config.name.clone()));
+                    cx.record(TasksChange::Returns(task.config.name.clone()));
                 }
-                task.stop(moment, &scene, effects);
+                task.stop(&scene, cx);
             } else {
-                task.call_off(effects);
+                task.call_off(cx);
             }
         }
     }
 
     /// Ends the actor when nothing is in progress for any task.
-    pub(super) fn close_if_let_be(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn close_if_let_be(&mut self, cx: &mut StepContext<Self>) {
         let mode = match self.life {
             Life::Serving | Life::Closed(_) => return,
             Life::Leaving(mode) => mode,
@@ -56,7 +55,7 @@ impl Tasks {
         };
         if self.tasks.iter().all(is_done) {
             self.life = Life::Closed(mode);
-            effects.stop();
+            cx.stop();
         }
     }
 
@@ -64,27 +63,26 @@ impl Tasks {
     /// would be cut off, and the report would be wrong. The next run of the host asks again.
     pub(super) fn step_when_closed(
         &mut self,
-        moment: Moment,
         mode: StopMode,
         input: &Input<Self>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         match input {
-            Input::Asked { id, ask, .. } => self.asked_when_closed(*id, ask, effects),
+            Input::Asked { id, ask, .. } => self.asked_when_closed(*id, ask, cx),
             Input::StopRequested(StopMode::Stop) if mode == StopMode::Detach => {
                 self.life = Life::Closed(StopMode::Stop);
                 let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
                 for task in self.tasks.iter_mut().rev().filter(|task| !task.phase.is_let_be()) {
-                    task.stop_began = moment.now;
+                    task.stop_began = cx.now();
                     let reason = (TOO_LATE.to_owned(), Later::Pointless);
-                    task.out_of_reach(moment, &scene, reason, effects);
+                    task.out_of_reach(&scene, reason, cx);
                 }
             }
             Input::Resumed | Input::Returned { .. } | Input::Elapsed(_) | Input::StopRequested(_) => {}
         }
     }
 
-    fn asked_when_closed(&self, id: AskId, ask: &TasksAsk, effects: &mut Effects<Self>) {
+    fn asked_when_closed(&self, id: AskId, ask: &TasksAsk, cx: &mut StepContext<Self>) {
         let answer = match ask {
             TasksAsk::StartTask(StartTask { name }) => {
                 TasksAnswer::StartTask(Err(TaskError::HostStopping { name: name.clone() }))
@@ -104,6 +102,6 @@ impl Tasks {
             }
             TasksAsk::ListTasks(ListTasks) => TasksAnswer::ListTasks(self.view().tasks),
         };
-        effects.reply(id, answer);
+        cx.reply(id, answer);
     }
 }

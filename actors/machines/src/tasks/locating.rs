@@ -6,9 +6,8 @@ use std::time::Duration;
 use super::calls::*;
 use super::handle::KeptHandle;
 use super::state::*;
-use crate::kernel::Effects;
+use crate::kernel::StepContext;
 use crate::leftovers::Traces;
-use crate::vocabulary::Moment;
 
 /// The timeout of one search.
 const LOCATE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -28,12 +27,12 @@ impl Run {
 
 impl Task {
     /// Locates a run that its driver has just started or recovered, now and several times later.
-    pub(super) fn locate(&mut self, moment: Moment, effects: &mut Effects<Tasks>) {
+    pub(super) fn locate(&mut self, cx: &mut StepContext<Tasks>) {
         self.looks = 0;
-        self.locate_again(moment, effects);
+        self.locate_again(cx);
     }
 
-    pub(super) fn locate_again(&mut self, moment: Moment, effects: &mut Effects<Tasks>) {
+    pub(super) fn locate_again(&mut self, cx: &mut StepContext<Tasks>) {
         let (Phase::Running | Phase::Stopping, Some(key), Some(run)) =
             (self.phase, self.run_key(), self.course.run.as_ref())
         else {
@@ -41,19 +40,19 @@ impl Task {
         };
         let evidence = Box::new(run.evidence.clone());
         let call = TasksCall::Locate { run: key, handle: run.handle(), evidence };
-        self.call(LOCATE_TIMEOUT, call, effects);
+        self.call(LOCATE_TIMEOUT, call, cx);
         if let Some(pause) = LOOK_AGAIN.get(self.looks) {
-            effects.start_timer(TasksTimer::Locate(self.config.name.clone()), moment.now + *pause);
+            cx.start_timer(TasksTimer::Locate(self.config.name.clone()), cx.now() + *pause);
         }
         self.looks += 1;
     }
 
     /// Stores the traces of its processes. If none was found, the earlier traces stay.
-    pub(super) fn located(&mut self, answer: &Result<Traces, Trouble>, effects: &mut Effects<Tasks>) {
+    pub(super) fn located(&mut self, answer: &Result<Traces, Trouble>, cx: &mut StepContext<Tasks>) {
         let (Ok(traces), Some(run)) = (answer, &mut self.course.run) else { return };
         if !traces.is_empty() && run.evidence.traces != *traces {
             run.evidence.traces = traces.clone();
-            self.remember(effects);
+            self.remember(cx);
         }
     }
 }

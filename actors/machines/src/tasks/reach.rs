@@ -7,8 +7,8 @@ use super::behaviour::Scene;
 use super::calls::TasksTimer;
 use super::messages::{HAS_ENDED, TaskError, TasksAnswer};
 use super::state::*;
-use crate::kernel::Effects;
-use crate::vocabulary::{AllocationId, Backoff, Moment};
+use crate::kernel::StepContext;
+use crate::vocabulary::{AllocationId, Backoff};
 
 /// The longest pause between two looks at a task that is out of reach, unless it is configured to be longer.
 const LOOK_LONGEST: Duration = Duration::from_secs(600);
@@ -24,12 +24,12 @@ pub(super) enum Later {
 
 impl Tasks {
     /// Looks again at a task that is out of reach, and for its driver if that could not be had.
-    pub(super) fn look_again(&mut self, moment: Moment, name: &AllocationId, effects: &mut Effects<Self>) {
+    pub(super) fn look_again(&mut self, name: &AllocationId, cx: &mut StepContext<Self>) {
         let is_due = |task: &Task| task.config.name == *name && task.phase == Phase::OutOfReach;
         if self.life == Life::Serving && self.tasks.iter().any(is_due) {
-            self.bring_back_for(name, effects);
-            self.bring_again(name, effects);
-            self.with(name, |task, scene| task.take_up_again(moment, scene, effects));
+            self.bring_back_for(name, cx);
+            self.bring_again(name, cx);
+            self.with(name, |task, scene| task.take_up_again(scene, cx));
         }
     }
 }
@@ -38,24 +38,23 @@ impl Task {
     /// Leaves it as it is, and keeps its run recorded: it may still run, or something of it may be left.
     pub(super) fn out_of_reach(
         &mut self,
-        moment: Moment,
         scene: &Scene<'_>,
         (reason, later): (String, Later),
-        effects: &mut Effects<Tasks>,
+        cx: &mut StepContext<Tasks>,
     ) {
         let name = self.config.name.clone();
-        effects.cancel_timer(TasksTimer::Again(name.clone()));
-        effects.cancel_timer(TasksTimer::GiveUp(name.clone()));
+        cx.cancel_timer(TasksTimer::Again(name.clone()));
+        cx.cancel_timer(TasksTimer::GiveUp(name.clone()));
         let ending = match self.known_end() {
             Some(_) => format!("it {HAS_ENDED}: {reason}"),
             None => format!("left as it is, it may still run: {reason}"),
         };
-        self.finish_step(moment, ending, true);
+        self.finish_step(cx.moment(), ending, true);
         for asker in std::mem::take(&mut self.askers) {
-            effects.reply(asker, TasksAnswer::StopTask(Err(self.not_stopped(reason.clone()))));
+            cx.reply(asker, TasksAnswer::StopTask(Err(self.not_stopped(reason.clone()))));
         }
         if scene.life != Life::Serving || later == Later::Pointless {
-            return self.enter(moment, Phase::OutOfReach, reason, effects);
+            return self.enter(Phase::OutOfReach, reason, cx);
         }
         let first = self.config.look_again;
         let backoff = Backoff {
@@ -64,12 +63,12 @@ impl Task {
             jitter_percent: 10,
             reset_after: Duration::from_secs(3_600),
         };
-        let pause = self.out_of_reach.failed(&backoff, moment);
-        effects.start_timer(TasksTimer::LookAgain(name), moment.now + pause);
+        let pause = self.out_of_reach.failed(&backoff, cx.moment());
+        cx.start_timer(TasksTimer::LookAgain(name), cx.now() + pause);
         let seconds = pause.as_millis().div_ceil(1_000);
         let note =
             format!("{reason}; looked at again in {seconds} s, or at once by `callboard stop` or `start`");
-        self.enter(moment, Phase::OutOfReach, note, effects);
+        self.enter(Phase::OutOfReach, note, cx);
     }
 
     /// Why a stop of it is not answered by its end.
@@ -83,12 +82,12 @@ impl Task {
 
     /// Asks its driver about its run once more, as after a restart of the host. How long its driver may have been busy with a start
     /// counts on: it is replaced when that has been long enough.
-    pub(super) fn take_up_again(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
-        effects.cancel_timer(TasksTimer::LookAgain(self.config.name.clone()));
+    pub(super) fn take_up_again(&mut self, scene: &Scene<'_>, cx: &mut StepContext<Tasks>) {
+        cx.cancel_timer(TasksTimer::LookAgain(self.config.name.clone()));
         let is_over = |run: &Run| matches!(run.state, RunState::Over { .. });
         if !self.course.run.as_ref().is_some_and(is_over) {
             self.cause.clear();
         }
-        self.take_up(moment, scene, effects);
+        self.take_up(scene, cx);
     }
 }

@@ -8,8 +8,7 @@ use super::calls::*;
 use super::running::{ASK_TIMEOUT, TROUBLE_BACKOFF};
 use super::state::*;
 use crate::driver::{TaskEnd, TaskExit, TaskId};
-use crate::kernel::Effects;
-use crate::vocabulary::Moment;
+use crate::kernel::StepContext;
 
 /// How long a driver that may be busy with a start is queried before its process is replaced.
 const UNSURE: Duration = Duration::from_secs(10);
@@ -37,20 +36,15 @@ impl Task {
         }
     }
 
-    pub(super) fn recover(&mut self, key: RunKey, effects: &mut Effects<Tasks>) {
+    pub(super) fn recover(&mut self, key: RunKey, cx: &mut StepContext<Tasks>) {
         let Some(RunState::Started(handle)) = self.course.run.as_ref().map(|run| &run.state) else { return };
         let call = TasksCall::Recover(key, handle.clone(), Arc::clone(&self.config));
         self.phase = Phase::Recovering;
-        self.call(ASK_TIMEOUT, call, effects);
+        self.call(ASK_TIMEOUT, call, cx);
     }
 
     /// Handles the driver's report about an intended run.
-    pub(super) fn inspected(
-        &mut self,
-        moment: Moment,
-        answer: &Result<Found, Trouble>,
-        effects: &mut Effects<Tasks>,
-    ) {
+    pub(super) fn inspected(&mut self, answer: &Result<Found, Trouble>, cx: &mut StepContext<Tasks>) {
         if self.phase != Phase::Settling {
             return;
         }
@@ -61,18 +55,18 @@ impl Task {
                     "{id} was found running, and nothing is known by which it could be recovered; it is ended and \
                      started anew"
                 );
-                self.over(moment, None, note, effects);
+                self.over(None, note, cx);
             }
             Ok(Found::Exited(exit)) => {
-                self.over(moment, Some(exit.clone()), format!("{id} was found ended: {exit}"), effects);
+                self.over(Some(exit.clone()), format!("{id} was found ended: {exit}"), cx);
             }
-            Ok(Found::Nothing { words, is_proof: false }) => self.unsure(moment, &id, words, effects),
+            Ok(Found::Nothing { words, is_proof: false }) => self.unsure(&id, words, cx),
             Ok(Found::Nothing { words, is_proof: true }) => {
                 let cause = std::mem::take(&mut self.cause);
                 let why = if cause.is_empty() { cause } else { format!("{cause}; ") };
                 // The driver's answer is no proof: what it began may run on without it (T115).
                 self.cause = format!("{why}{id} was not started, its driver knows nothing of it: {words}");
-                self.sweep(moment, Word::Had, effects);
+                self.sweep(Word::Had, cx);
             }
             Err(trouble) => {
                 let note = if self.is_unsent {
@@ -80,107 +74,96 @@ impl Task {
                 } else {
                     format!("it is not known whether {id} was started: {trouble}")
                 };
-                self.not_answered(moment, trouble, note, effects);
+                self.not_answered(trouble, note, cx);
             }
         }
     }
 
     /// Handles that its driver does not know a run, but may still be busy with its start, for an unknown time. The driver is
     /// queried for a while; then its process is replaced, since only a process that never received the start gives proof.
-    fn unsure(&mut self, moment: Moment, id: &TaskId, words: &str, effects: &mut Effects<Tasks>) {
+    fn unsure(&mut self, id: &TaskId, words: &str, cx: &mut StepContext<Tasks>) {
         let timeout = if self.shares_driver { UNSURE_SHARED } else { UNSURE };
         let replaced_at = self.unsure_since + timeout;
-        if moment.now >= replaced_at {
+        if cx.now() >= replaced_at {
             let note = format!(
                 "its driver may still be busy with the start of {id}, of which it knows nothing: its process is replaced"
             );
-            self.note(note, effects);
+            self.note(note, cx);
             // A sick disk would hold up the next process.
-            return self.await_disk(effects);
+            return self.await_disk(cx);
         }
         let note = format!(
             "its driver knows nothing of {id} yet, and may still be busy with the start of it: {words}; its process is \
              replaced if that goes on for {} s",
             timeout.as_secs()
         );
-        self.note(note, effects);
-        let pause = self.troubles.failed(&TROUBLE_BACKOFF, moment);
-        let at = (moment.now + pause).min(replaced_at);
-        effects.start_timer(TasksTimer::Again(self.config.name.clone()), at);
+        self.note(note, cx);
+        let pause = self.troubles.failed(&TROUBLE_BACKOFF, cx.moment());
+        let at = (cx.now() + pause).min(replaced_at);
+        cx.start_timer(TasksTimer::Again(self.config.name.clone()), at);
     }
 
-    pub(super) fn replace_driver(&self, effects: &mut Effects<Tasks>) {
+    pub(super) fn replace_driver(&self, cx: &mut StepContext<Tasks>) {
         if let Some(run) = self.run_key() {
-            self.call(ASK_TIMEOUT, TasksCall::ReplaceDriver(run), effects);
+            self.call(ASK_TIMEOUT, TasksCall::ReplaceDriver(run), cx);
         }
     }
 
     /// Handles the replacement of its driver's process: the next process is queried as soon as it is there.
-    pub(super) fn driver_replaced(
-        &mut self,
-        moment: Moment,
-        answer: &Result<(), Trouble>,
-        effects: &mut Effects<Tasks>,
-    ) {
+    pub(super) fn driver_replaced(&mut self, answer: &Result<(), Trouble>, cx: &mut StepContext<Tasks>) {
         if self.phase != Phase::Settling {
             return;
         }
         match answer {
-            Ok(()) => self.speak_later(moment, self.note.clone(), effects),
+            Ok(()) => self.speak_later(self.note.clone(), cx),
             Err(trouble) => {
                 let note = format!("the process of its driver is not replaced: {trouble}");
-                self.not_answered(moment, trouble, note, effects);
+                self.not_answered(trouble, note, cx);
             }
         }
     }
 
-    pub(super) fn recovered(
-        &mut self,
-        moment: Moment,
-        answer: &Result<(), Trouble>,
-        effects: &mut Effects<Tasks>,
-    ) {
+    pub(super) fn recovered(&mut self, answer: &Result<(), Trouble>, cx: &mut StepContext<Tasks>) {
         if self.phase != Phase::Recovering {
             return;
         }
         let Some(id) = self.course.run.as_ref().map(|run| run.id.clone()) else { return };
         match answer {
-            Ok(()) => self.go_on(moment, format!("{id} is recovered and runs"), effects),
+            Ok(()) => self.go_on(format!("{id} is recovered and runs"), cx),
             Err(trouble) if trouble.is_transient => {
                 let note = format!("{id} is not recovered yet: {trouble}");
-                self.not_answered(moment, trouble, note, effects);
+                self.not_answered(trouble, note, cx);
             }
             // It may still live, so its run is over only when nothing is left of it (TH041), and its exit is no success
             // (EVT-05).
             Err(trouble) => {
                 let reason = format!("its driver cannot recover it: {trouble}");
                 let exit = TaskExit { end: TaskEnd::Unknown(reason.clone()), oom_killed: false };
-                self.over(moment, Some(exit), format!("{id}: {reason}"), effects);
+                self.over(Some(exit), format!("{id}: {reason}"), cx);
             }
         }
     }
 
     pub(super) fn waited(
         &mut self,
-        moment: Moment,
         scene: &Scene<'_>,
         answer: &Result<TaskExit, Trouble>,
-        effects: &mut Effects<Tasks>,
+        cx: &mut StepContext<Tasks>,
     ) {
         if self.phase == Phase::OutOfReach && answer.is_ok() && scene.life == Life::Serving {
             // It was left as it is, and its driver has reported its end after all.
-            self.stop_began = moment.now;
-            self.start_give_up(moment, effects);
+            self.stop_began = cx.now();
+            self.start_give_up(cx);
         } else if !matches!(self.phase, Phase::Running | Phase::Stopping) {
             return;
         }
         match answer {
-            Ok(exit) => self.over(moment, Some(exit.clone()), exit.to_string(), effects),
+            Ok(exit) => self.over(Some(exit.clone()), exit.to_string(), cx),
             // Its driver is gone, or no longer knows it: it is recovered as soon as possible.
             Err(trouble) => {
                 let note = format!("lost sight of it: {trouble}; to be recovered");
-                self.enter(moment, Phase::Recovering, note.clone(), effects);
-                self.not_answered(moment, trouble, note, effects);
+                self.enter(Phase::Recovering, note.clone(), cx);
+                self.not_answered(trouble, note, cx);
             }
         }
     }

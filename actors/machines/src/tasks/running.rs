@@ -8,8 +8,8 @@ use super::departed::ADVICE;
 use super::messages::{DriverCourse, TaskError, TasksNews};
 use super::reach::Later;
 use super::state::*;
-use crate::kernel::{CallKey, CallLost, Effects, Gate};
-use crate::vocabulary::{Backoff, Moment};
+use crate::kernel::{CallKey, CallLost, Gate, StepContext};
+use crate::vocabulary::{Backoff, Timestamp};
 
 /// The timeout of all other requests to a driver.
 pub(super) const ASK_TIMEOUT: Duration = Duration::from_secs(60);
@@ -24,37 +24,42 @@ pub(super) const TROUBLE_BACKOFF: Backoff = Backoff {
 };
 
 impl Task {
-    pub(super) fn remember(&self, effects: &mut Effects<Tasks>) {
+    pub(super) fn remember(&self, cx: &mut StepContext<Tasks>) {
         let change = TasksChange::Course(self.config.name.clone(), Box::new(self.course.clone()));
-        effects.write(Gate::Promises, change);
+        cx.write(Gate::Promises, change);
     }
 
-    pub(super) fn enter(
+    pub(super) fn enter(&mut self, phase: Phase, note: impl Into<String>, cx: &mut StepContext<Tasks>) {
+        self.enter_since(cx.now(), phase, note, cx);
+    }
+
+    /// Enters a phase that began at this time.
+    fn enter_since(
         &mut self,
-        moment: Moment,
+        since: Timestamp,
         phase: Phase,
         note: impl Into<String>,
-        effects: &mut Effects<Tasks>,
+        cx: &mut StepContext<Tasks>,
     ) {
         if self.told_as(self.phase) != self.told_as(phase) {
-            self.since = moment.now;
+            self.since = since;
         }
         self.phase = phase;
         self.note = note.into();
-        effects.publish(TasksNews::TaskChanged(Box::new(self.report())));
+        cx.publish(TasksNews::TaskChanged(Box::new(self.report())));
     }
 
-    pub(super) fn note(&mut self, note: impl Into<String>, effects: &mut Effects<Tasks>) {
+    pub(super) fn note(&mut self, note: impl Into<String>, cx: &mut StepContext<Tasks>) {
         let note = note.into();
         if self.note != note {
             self.note = note;
-            effects.publish(TasksNews::TaskChanged(Box::new(self.report())));
+            cx.publish(TasksNews::TaskChanged(Box::new(self.report())));
         }
     }
 
-    pub(super) fn call(&self, timeout: Duration, call: TasksCall, effects: &mut Effects<Tasks>) {
+    pub(super) fn call(&self, timeout: Duration, call: TasksCall, cx: &mut StepContext<Tasks>) {
         let key = CallKey { attempt: self.course.attempt, ..CallKey::default() };
-        effects.call(key, timeout, call);
+        cx.call(key, timeout, call);
     }
 
     pub(super) fn run_key(&self) -> Option<RunKey> {
@@ -63,27 +68,27 @@ impl Task {
     }
 
     /// Resumes from the state on disk.
-    pub(super) fn pick_up(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
+    pub(super) fn pick_up(&mut self, scene: &Scene<'_>, cx: &mut StepContext<Tasks>) {
         if self.course.run.is_some() {
-            self.unsure_since = moment.now;
+            self.unsure_since = cx.now();
             self.is_inherited = true;
-            return self.take_up(moment, scene, effects);
+            return self.take_up(scene, cx);
         }
         match self.course.wanted {
             Some(Wanted::Ended) => {
                 // The phase began when its end became known, not now.
-                let ended = self.course.exit.as_ref().map_or(moment.now, |(_, heard)| *heard);
-                self.enter(Moment { now: ended, ..moment }, Phase::Ended, "ended before", effects);
+                let ended = self.course.exit.as_ref().map_or(cx.now(), |(_, heard)| *heard);
+                self.enter_since(ended, Phase::Ended, "ended before", cx);
             }
-            Some(Wanted::Failed) => self.enter(moment, Phase::Failed, "given up before", effects),
-            Some(Wanted::Running) => self.begin(moment, scene, effects),
-            None if self.config.start => self.begin(moment, scene, effects),
+            Some(Wanted::Failed) => self.enter(Phase::Failed, "given up before", cx),
+            Some(Wanted::Running) => self.begin(scene, cx),
+            None if self.config.start => self.begin(scene, cx),
             None | Some(Wanted::Stopped) => {}
         }
     }
 
     /// Asks its driver about a run of which it is not known what became of it.
-    pub(super) fn take_up(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
+    pub(super) fn take_up(&mut self, scene: &Scene<'_>, cx: &mut StepContext<Tasks>) {
         let Some(run) = &self.course.run else { return };
         let (next, note) = match &run.state {
             RunState::Intended => {
@@ -96,18 +101,17 @@ impl Task {
             self.cause.clone_from(&note);
         }
         if self.course.wanted == Some(Wanted::Stopped) {
-            self.stop_began = moment.now;
-            self.start_give_up(moment, effects);
+            self.stop_began = cx.now();
+            self.start_give_up(cx);
         }
-        self.ready(moment, scene, next, note, effects);
+        self.ready(scene, next, note, cx);
     }
 
     /// Starts on an operator's request: earlier failures no longer count.
     pub(super) fn start_anew(
         &mut self,
-        moment: Moment,
         scene: &Scene<'_>,
-        effects: &mut Effects<Tasks>,
+        cx: &mut StepContext<Tasks>,
     ) -> Result<(), TaskError> {
         let name = self.config.name.clone();
         if !self.is_configured {
@@ -116,15 +120,15 @@ impl Task {
         match self.phase {
             Phase::Stopped | Phase::Ended | Phase::Failed | Phase::Waiting => {
                 self.course.restarted_at.clear();
-                effects.cancel_timer(TasksTimer::Start(name));
-                self.begin(moment, scene, effects);
+                cx.cancel_timer(TasksTimer::Start(name));
+                self.begin(scene, cx);
                 Ok(())
             }
             Phase::OutOfReach => {
                 self.course.wanted = Some(Wanted::Running);
-                self.remember(effects);
+                self.remember(cx);
                 self.out_of_reach.reset();
-                self.take_up_again(moment, scene, effects);
+                self.take_up_again(scene, cx);
                 Ok(())
             }
             Phase::Readying(_)
@@ -144,16 +148,16 @@ impl Task {
     }
 
     /// Begins a run. Its intent and its id are on disk before its driver receives the start.
-    pub(super) fn begin(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
+    pub(super) fn begin(&mut self, scene: &Scene<'_>, cx: &mut StepContext<Tasks>) {
         if scene.life != Life::Serving {
             return;
         }
         self.course.wanted = Some(Wanted::Running);
         self.course.attempt = self.course.attempt.next();
         let identity = scene.options.identities.of(&self.config.name);
-        let id = identity.run(self.course.attempt, moment.random);
+        let id = identity.run(self.course.attempt, cx.random());
         let driver = self.config.driver.clone();
-        let begun = scene.options.boot.as_ref().map(|boot| boot.begun(moment.now));
+        let begun = scene.options.boot.as_ref().map(|boot| boot.begun(cx.now()));
         let evidence = RunEvidence { begun, ..RunEvidence::default() };
         self.course.run = Some(Run { driver, id, state: RunState::Intended, evidence });
         self.steps.clear();
@@ -164,88 +168,86 @@ impl Task {
         self.out_of_reach.reset();
         self.is_driver_absent = false;
         self.awaits_driver = false;
-        self.remember(effects);
-        self.await_disk(effects);
-        self.ready(moment, scene, Next::Start, "to be started", effects);
+        self.remember(cx);
+        self.await_disk(cx);
+        self.ready(scene, Next::Start, "to be started", cx);
     }
 
     /// Prepares a request to its driver.
     pub(super) fn ready(
         &mut self,
-        moment: Moment,
         scene: &Scene<'_>,
         next: Next,
         note: impl Into<String>,
-        effects: &mut Effects<Tasks>,
+        cx: &mut StepContext<Tasks>,
     ) {
-        self.enter(moment, Phase::Readying(next), note, effects);
-        self.proceed(moment, scene, effects);
+        self.enter(Phase::Readying(next), note, cx);
+        self.proceed(scene, cx);
     }
 
     /// Sends the prepared request, if the driver is brought and its events are read.
-    pub(super) fn proceed(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
+    pub(super) fn proceed(&mut self, scene: &Scene<'_>, cx: &mut StepContext<Tasks>) {
         let Phase::Readying(next) = self.phase else { return };
         let driver = self.driver().clone();
         match scene.course(&driver) {
             Some(DriverCourse::Brought) => {}
             Some(DriverCourse::Asking | DriverCourse::Leaving) => {
-                return self.note(format!("waits for driver {driver}"), effects);
+                return self.note(format!("waits for driver {driver}"), cx);
             }
             Some(DriverCourse::Pausing(reason)) => {
                 let note = format!("waits for driver {driver}: {reason}");
-                return self.wait_for_driver(moment, next, note, effects);
+                return self.wait_for_driver(next, note, cx);
             }
             Some(DriverCourse::Refused(reason)) => {
                 let advice = if scene.has_departed(&driver) { format!("; {ADVICE}") } else { String::new() };
                 let reason = format!("driver {driver} cannot be had: {reason}{advice}");
-                return self.without_driver(moment, scene, (next, reason), effects);
+                return self.without_driver(scene, (next, reason), cx);
             }
             None => {
                 let reason = format!("driver {driver} is not in the configuration any more");
-                return self.without_driver(moment, scene, (next, reason), effects);
+                return self.without_driver(scene, (next, reason), cx);
             }
         }
         match &self.watch {
             Watch::On(at) if *at == driver => {}
             // That comes back, and goes on here.
             Watch::Asked(at) if *at == driver => return,
-            Watch::No | Watch::Asked(_) | Watch::On(_) => return self.ask_to_watch(effects),
+            Watch::No | Watch::Asked(_) | Watch::On(_) => return self.ask_to_watch(cx),
         }
         let Some(key) = self.run_key() else { return };
         match next {
             Next::Start | Next::StartAtLast if self.awaits_disk => {}
-            Next::Start | Next::StartAtLast => self.order_start(moment, key, effects),
+            Next::Start | Next::StartAtLast => self.order_start(key, cx),
             Next::Settle => {
                 self.phase = Phase::Settling;
-                self.call(ASK_TIMEOUT, TasksCall::Inspect(key), effects);
+                self.call(ASK_TIMEOUT, TasksCall::Inspect(key), cx);
             }
-            Next::Recover => self.recover(key, effects),
-            Next::Clear => self.clear(moment, effects),
+            Next::Recover => self.recover(key, cx),
+            Next::Clear => self.clear(cx),
         }
     }
 
     /// Waits for a driver that is not available yet. No start is in progress meanwhile.
-    fn wait_for_driver(&mut self, moment: Moment, next: Next, note: String, effects: &mut Effects<Tasks>) {
+    fn wait_for_driver(&mut self, next: Next, note: String, cx: &mut StepContext<Tasks>) {
         match next {
-            Next::Start => self.enter(moment, Phase::Readying(Next::StartAtLast), note, effects),
-            Next::StartAtLast | Next::Settle | Next::Recover | Next::Clear => self.note(note, effects),
+            Next::Start => self.enter(Phase::Readying(Next::StartAtLast), note, cx),
+            Next::StartAtLast | Next::Settle | Next::Recover | Next::Clear => self.note(note, cx),
         }
     }
 
     /// Handles that its driver cannot be had.
     fn without_driver(
         &mut self,
-        moment: Moment,
         scene: &Scene<'_>,
         (next, reason): (Next, String),
-        effects: &mut Effects<Tasks>,
+        cx: &mut StepContext<Tasks>,
     ) {
         match next {
-            Next::Start | Next::StartAtLast => self.not_started(moment, reason, effects),
+            Next::Start | Next::StartAtLast => self.not_started(reason, cx),
             Next::Settle | Next::Recover | Next::Clear => {
                 let has_departed = scene.has_departed(self.driver());
                 let later = if has_departed { Later::Pointless } else { Later::Possible };
-                self.out_of_reach(moment, scene, (reason, later), effects);
+                self.out_of_reach(scene, (reason, later), cx);
             }
         }
     }
@@ -253,22 +255,21 @@ impl Task {
     /// Handles the result of a call about its present run.
     pub(super) fn returned(
         &mut self,
-        moment: Moment,
         scene: &Scene<'_>,
         call: &TasksCall,
         outcome: &Result<TasksOutcome, CallLost>,
-        effects: &mut Effects<Tasks>,
+        cx: &mut StepContext<Tasks>,
     ) {
         match outcome {
-            Ok(TasksOutcome::Started(started)) => self.started(moment, started, effects),
-            Ok(TasksOutcome::Inspected(answer)) => self.inspected(moment, answer, effects),
-            Ok(TasksOutcome::Recovered(answer)) => self.recovered(moment, answer, effects),
-            Ok(TasksOutcome::DriverReplaced(answer)) => self.driver_replaced(moment, answer, effects),
-            Ok(TasksOutcome::Waited(answer)) => self.waited(moment, scene, answer, effects),
-            Ok(TasksOutcome::StopTaken(answer)) => self.stop_taken(moment, answer, effects),
-            Ok(TasksOutcome::Destroyed(answer)) => self.destroyed(moment, answer, effects),
-            Ok(TasksOutcome::Located(answer)) => self.located(answer, effects),
-            Ok(TasksOutcome::Swept(answer)) => self.swept(moment, scene, answer, effects),
+            Ok(TasksOutcome::Started(started)) => self.started(started, cx),
+            Ok(TasksOutcome::Inspected(answer)) => self.inspected(answer, cx),
+            Ok(TasksOutcome::Recovered(answer)) => self.recovered(answer, cx),
+            Ok(TasksOutcome::DriverReplaced(answer)) => self.driver_replaced(answer, cx),
+            Ok(TasksOutcome::Waited(answer)) => self.waited(scene, answer, cx),
+            Ok(TasksOutcome::StopTaken(answer)) => self.stop_taken(answer, cx),
+            Ok(TasksOutcome::Destroyed(answer)) => self.destroyed(answer, cx),
+            Ok(TasksOutcome::Located(answer)) => self.located(answer, cx),
+            Ok(TasksOutcome::Swept(answer)) => self.swept(scene, answer, cx),
             // These calls belong to no run.
             Ok(
                 TasksOutcome::Brought(_)
@@ -279,38 +280,29 @@ impl Task {
                 | TasksOutcome::OnDisk
                 | TasksOutcome::Forgotten,
             ) => {}
-            Err(lost) => self.lost(moment, scene, call, lost, effects),
+            Err(lost) => self.lost(scene, call, lost, cx),
         }
     }
 
     /// Handles a call without a result.
-    fn lost(
-        &mut self,
-        moment: Moment,
-        scene: &Scene<'_>,
-        call: &TasksCall,
-        lost: &CallLost,
-        effects: &mut Effects<Tasks>,
-    ) {
+    fn lost(&mut self, scene: &Scene<'_>, call: &TasksCall, lost: &CallLost, cx: &mut StepContext<Tasks>) {
         let trouble = Trouble::passing(lost.to_string());
         match call {
             TasksCall::Start(..) => {
-                self.started(moment, &Started::Unclear(trouble), effects);
+                self.started(&Started::Unclear(trouble), cx);
             }
-            TasksCall::Inspect(_) => self.inspected(moment, &Err(trouble), effects),
-            TasksCall::ReplaceDriver(_) => self.driver_replaced(moment, &Err(trouble), effects),
-            TasksCall::Recover(..) => self.recovered(moment, &Err(trouble), effects),
+            TasksCall::Inspect(_) => self.inspected(&Err(trouble), cx),
+            TasksCall::ReplaceDriver(_) => self.driver_replaced(&Err(trouble), cx),
+            TasksCall::Recover(..) => self.recovered(&Err(trouble), cx),
             TasksCall::Wait(_) => match lost {
-                CallLost::DeadlineExceeded(_) => self.wait(effects),
-                CallLost::Crashed(_) | CallLost::Busy(_) => {
-                    self.waited(moment, scene, &Err(trouble), effects)
-                }
+                CallLost::DeadlineExceeded(_) => self.wait(cx),
+                CallLost::Crashed(_) | CallLost::Busy(_) => self.waited(scene, &Err(trouble), cx),
             },
-            TasksCall::Stop { .. } => self.stop_taken(moment, &Err(trouble), effects),
-            TasksCall::Destroy(_) => self.destroyed(moment, &Err(trouble), effects),
+            TasksCall::Stop { .. } => self.stop_taken(&Err(trouble), cx),
+            TasksCall::Destroy(_) => self.destroyed(&Err(trouble), cx),
             // The next search makes up for it.
             TasksCall::Locate { .. } => {}
-            TasksCall::Sweep { .. } => self.swept(moment, scene, &Err(trouble), effects),
+            TasksCall::Sweep { .. } => self.swept(scene, &Err(trouble), cx),
             // These calls belong to no run.
             TasksCall::Bring(_)
             | TasksCall::BringBack(..)
@@ -326,55 +318,55 @@ impl Task {
 
     /// Handles that it runs: it continues, or is stopped, as wanted. It is reported as running if it is to run and its handle is
     /// on disk.
-    pub(super) fn go_on(&mut self, moment: Moment, note: String, effects: &mut Effects<Tasks>) {
+    pub(super) fn go_on(&mut self, note: String, cx: &mut StepContext<Tasks>) {
         self.is_driver_absent = false;
         if self.course.wanted == Some(Wanted::Running) {
             self.out_of_reach.reset();
             let open = if self.awaits_disk { ", which is not on disk yet" } else { "" };
-            self.enter(moment, Phase::Running, format!("{note}{open}"), effects);
+            self.enter(Phase::Running, format!("{note}{open}"), cx);
         } else {
             self.phase = Phase::Running;
         }
-        self.attend(moment, effects);
+        self.attend(cx);
     }
 
     /// Hears of its end, and stops it if it is not to run.
-    pub(super) fn attend(&mut self, moment: Moment, effects: &mut Effects<Tasks>) {
-        self.wait(effects);
-        self.locate(moment, effects);
+    pub(super) fn attend(&mut self, cx: &mut StepContext<Tasks>) {
+        self.wait(cx);
+        self.locate(cx);
         if self.course.wanted != Some(Wanted::Running) {
-            self.order_stop(moment, effects);
+            self.order_stop(cx);
         }
     }
 
-    pub(super) fn wait(&self, effects: &mut Effects<Tasks>) {
+    pub(super) fn wait(&self, cx: &mut StepContext<Tasks>) {
         if let (Phase::Running | Phase::Stopping, Some(key)) = (self.phase, self.run_key()) {
-            self.call(WAIT_TIMEOUT, TasksCall::Wait(key), effects);
+            self.call(WAIT_TIMEOUT, TasksCall::Wait(key), cx);
         }
     }
 
     /// Retries the request to its driver after a pause.
-    pub(super) fn speak_later(&mut self, moment: Moment, note: String, effects: &mut Effects<Tasks>) {
-        self.note(note, effects);
-        let pause = self.troubles.failed(&TROUBLE_BACKOFF, moment);
-        effects.start_timer(TasksTimer::Again(self.config.name.clone()), moment.now + pause);
+    pub(super) fn speak_later(&mut self, note: String, cx: &mut StepContext<Tasks>) {
+        self.note(note, cx);
+        let pause = self.troubles.failed(&TROUBLE_BACKOFF, cx.moment());
+        cx.start_timer(TasksTimer::Again(self.config.name.clone()), cx.now() + pause);
     }
 
-    pub(super) fn speak_again(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
+    pub(super) fn speak_again(&mut self, scene: &Scene<'_>, cx: &mut StepContext<Tasks>) {
         let Some(key) = self.run_key() else { return };
-        if self.may_stop_alone() && self.stops_alone(moment.now) {
-            return self.stop_alone(moment, &self.note.clone(), effects);
+        if self.may_stop_alone() && self.stops_alone(cx.now()) {
+            return self.stop_alone(&self.note.clone(), cx);
         }
         match self.phase {
             Phase::Readying(Next::Start | Next::StartAtLast) if scene.life != Life::Serving => {}
-            Phase::Readying(_) => self.proceed(moment, scene, effects),
-            Phase::Settling => self.call(ASK_TIMEOUT, TasksCall::Inspect(key), effects),
-            Phase::Recovering => self.recover(key, effects),
-            Phase::Stopping => self.say_stop(moment, effects),
+            Phase::Readying(_) => self.proceed(scene, cx),
+            Phase::Settling => self.call(ASK_TIMEOUT, TasksCall::Inspect(key), cx),
+            Phase::Recovering => self.recover(key, cx),
+            Phase::Stopping => self.say_stop(cx),
             Phase::Clearing if self.awaits_disk => {}
-            Phase::Clearing => self.say_destroy(effects),
-            Phase::Sweeping(_) => self.say_sweep(effects),
-            Phase::Starting => self.start_takes_long(effects),
+            Phase::Clearing => self.say_destroy(cx),
+            Phase::Sweeping(_) => self.say_sweep(cx),
+            Phase::Starting => self.start_takes_long(cx),
             // No request is pending.
             Phase::Stopped
             | Phase::Ended
@@ -385,14 +377,9 @@ impl Task {
         }
     }
 
-    pub(super) fn start_time_has_come(
-        &mut self,
-        moment: Moment,
-        scene: &Scene<'_>,
-        effects: &mut Effects<Tasks>,
-    ) {
+    pub(super) fn start_time_has_come(&mut self, scene: &Scene<'_>, cx: &mut StepContext<Tasks>) {
         if self.phase == Phase::Waiting {
-            self.begin(moment, scene, effects);
+            self.begin(scene, cx);
         }
     }
 }

@@ -6,8 +6,7 @@ use super::behaviour::SAY_TIMEOUT;
 use super::calls::*;
 use super::handle::KeptHandle;
 use super::state::*;
-use crate::kernel::Effects;
-use crate::vocabulary::Moment;
+use crate::kernel::StepContext;
 
 /// The timeout of a start, in effect none: a start that was given up would continue, and its result would be lost.
 const START_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
@@ -17,43 +16,43 @@ const START_USUAL: Duration = Duration::from_secs(60);
 const HANDLE_BYTES_MAX: usize = 512 * 1_024;
 
 impl Task {
-    pub(super) fn order_start(&mut self, moment: Moment, key: RunKey, effects: &mut Effects<Tasks>) {
+    pub(super) fn order_start(&mut self, key: RunKey, cx: &mut StepContext<Tasks>) {
         let note = if self.awaits_driver { self.note.clone() } else { "starting".to_owned() };
-        self.enter(moment, Phase::Starting, note, effects);
-        self.call(START_TIMEOUT, TasksCall::Start(key.clone(), self.config.clone()), effects);
+        self.enter(Phase::Starting, note, cx);
+        self.call(START_TIMEOUT, TasksCall::Start(key.clone(), self.config.clone()), cx);
         if self.awaits_driver {
             // Behind the start: it ends with the start, sent or not.
-            self.call(START_TIMEOUT, TasksCall::AwaitSent(key), effects);
+            self.call(START_TIMEOUT, TasksCall::AwaitSent(key), cx);
         }
-        effects.start_timer(TasksTimer::Again(self.config.name.clone()), moment.now + START_USUAL);
+        cx.start_timer(TasksTimer::Again(self.config.name.clone()), cx.now() + START_USUAL);
     }
 
     /// Its driver is there after all, and has received the start.
-    pub(super) fn start_is_sent(&mut self, moment: Moment, run: &RunKey, effects: &mut Effects<Tasks>) {
+    pub(super) fn start_is_sent(&mut self, run: &RunKey, cx: &mut StepContext<Tasks>) {
         let is_present = self.course.run.as_ref().is_some_and(|present| present.id == run.id);
         if is_present && self.phase == Phase::Starting && std::mem::take(&mut self.awaits_driver) {
-            self.since = moment.now;
-            self.enter(moment, Phase::Starting, "starting", effects);
+            self.since = cx.now();
+            self.enter(Phase::Starting, "starting", cx);
         }
     }
 
     /// Calls its start off, if that still waits for its driver.
-    pub(super) fn call_off(&self, effects: &mut Effects<Tasks>) {
+    pub(super) fn call_off(&self, cx: &mut StepContext<Tasks>) {
         if let (Phase::Starting, Some(run)) = (self.phase, self.run_key()) {
-            self.call(SAY_TIMEOUT, TasksCall::CallOff(run), effects);
+            self.call(SAY_TIMEOUT, TasksCall::CallOff(run), cx);
         }
     }
 
-    pub(super) fn start_takes_long(&mut self, effects: &mut Effects<Tasks>) {
+    pub(super) fn start_takes_long(&mut self, cx: &mut StepContext<Tasks>) {
         let is_late = if self.config.volumes.is_empty() {
             "its driver has not said yet whether it has started it, and is waited for"
         } else {
             "its volumes are not ready, or its driver has not said yet whether it has started it; both are waited for"
         };
-        self.note(is_late, effects);
+        self.note(is_late, cx);
     }
 
-    pub(super) fn started(&mut self, moment: Moment, started: &Started, effects: &mut Effects<Tasks>) {
+    pub(super) fn started(&mut self, started: &Started, cx: &mut StepContext<Tasks>) {
         // The task may have become out of reach, or be settling, while the answer was in flight.
         let is_awaited = matches!(
             self.phase,
@@ -72,29 +71,29 @@ impl Task {
             return;
         }
         if self.phase == Phase::OutOfReach {
-            self.start_give_up(moment, effects);
+            self.start_give_up(cx);
         }
-        effects.cancel_timer(TasksTimer::Again(self.config.name.clone()));
+        cx.cancel_timer(TasksTimer::Again(self.config.name.clone()));
         let awaited = std::mem::take(&mut self.awaits_driver);
         match started {
-            Started::Runs(handle) => self.runs(moment, handle, effects),
+            Started::Runs(handle) => self.runs(handle, cx),
             Started::NotAsked(trouble) if trouble.is_transient => {
                 if self.course.wanted == Some(Wanted::Running) {
                     let note = format!("cannot be started yet: {trouble}");
                     self.awaits_driver = awaited;
-                    self.enter(moment, Phase::Readying(Next::StartAtLast), note.clone(), effects);
+                    self.enter(Phase::Readying(Next::StartAtLast), note.clone(), cx);
                     self.awaits_driver = true;
-                    self.speak_later(moment, note, effects);
+                    self.speak_later(note, cx);
                 } else {
-                    self.not_started(moment, String::new(), effects);
+                    self.not_started(String::new(), cx);
                 }
             }
-            Started::NotAsked(trouble) => self.not_started(moment, trouble.reason.clone(), effects),
+            Started::NotAsked(trouble) => self.not_started(trouble.reason.clone(), cx),
             // The answer is no proof: the next run begins, or the stop completes, when the driver has forgotten this run.
             Started::Retry(reason) => {
-                self.over(moment, None, format!("its driver did not start it: {reason}"), effects);
+                self.over(None, format!("its driver did not start it: {reason}"), cx);
             }
-            Started::Fatal(reason) | Started::Refused(reason) => self.refuse(moment, reason, effects),
+            Started::Fatal(reason) | Started::Refused(reason) => self.refuse(reason, cx),
             Started::Unclear(trouble) | Started::Unreleased(trouble) => {
                 self.is_unsent = matches!(started, Started::Unreleased(_));
                 let note = if self.is_unsent {
@@ -103,23 +102,23 @@ impl Task {
                     format!("it is not known whether its driver has started it: {trouble}")
                 };
                 self.cause.clone_from(&trouble.reason);
-                self.unsure_since = moment.now;
-                self.enter(moment, Phase::Settling, note.clone(), effects);
-                self.not_answered(moment, trouble, note, effects);
+                self.unsure_since = cx.now();
+                self.enter(Phase::Settling, note.clone(), cx);
+                self.not_answered(trouble, note, cx);
             }
         }
     }
 
     /// Handles that its driver refuses for good. What the driver began nevertheless has to be removed (TH040).
-    fn refuse(&mut self, moment: Moment, reason: &str, effects: &mut Effects<Tasks>) {
+    fn refuse(&mut self, reason: &str, cx: &mut StepContext<Tasks>) {
         if self.course.wanted == Some(Wanted::Running) {
             self.course.wanted = Some(Wanted::Failed);
         }
-        self.over(moment, None, format!("its driver does not start it: {reason}"), effects);
+        self.over(None, format!("its driver does not start it: {reason}"), cx);
     }
 
     /// Handles that it runs: its handle is on disk before this is published. Its end is heard of at once.
-    fn runs(&mut self, moment: Moment, handle: &KeptHandle, effects: &mut Effects<Tasks>) {
+    fn runs(&mut self, handle: &KeptHandle, cx: &mut StepContext<Tasks>) {
         let Some(run) = &mut self.course.run else { return };
         let bytes = handle.bytes().len();
         if bytes > HANDLE_BYTES_MAX {
@@ -127,14 +126,14 @@ impl Task {
             let reason =
                 format!("its driver gave it a handle of {bytes} bytes; at most {HANDLE_BYTES_MAX} are kept");
             self.course.wanted = Some(Wanted::Failed);
-            return self.over(moment, None, reason, effects);
+            return self.over(None, reason, cx);
         }
         run.state = RunState::Started(Box::new(handle.clone()));
-        self.remember(effects);
+        self.remember(cx);
         self.troubles.reset();
         self.is_driver_absent = false;
         self.phase = Phase::Running;
-        self.await_disk(effects);
-        self.attend(moment, effects);
+        self.await_disk(cx);
+        self.attend(cx);
     }
 }

@@ -10,7 +10,7 @@ use super::reach::Later;
 use super::state::*;
 use super::sweeping::SWEEP_TIMEOUT;
 use crate::agent::{StopBound, TaskStopped};
-use crate::kernel::{AskId, Effects, StopStep};
+use crate::kernel::{AskId, StepContext, StopStep};
 use crate::vocabulary::Moment;
 
 /// The time to stop a task beyond its grace; it includes the recovery of its driver.
@@ -40,63 +40,60 @@ impl Task {
     /// Stops it for a caller that waits.
     pub(super) fn stop_for(
         &mut self,
-        moment: Moment,
         asker: AskId,
         scene: &Scene<'_>,
-        effects: &mut Effects<Tasks>,
+        cx: &mut StepContext<Tasks>,
     ) -> Result<(), TaskError> {
         if self.phase.is_down() {
             return Err(TaskError::NotRunning { name: self.config.name.clone(), phase: self.phase.told() });
         }
         self.askers.push(asker);
-        self.stop(moment, scene, effects);
+        self.stop(scene, cx);
         Ok(())
     }
 
     /// Stops it. Calls in flight return and then find it stopped; a task out of reach is tried once more.
-    pub(super) fn stop(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
+    pub(super) fn stop(&mut self, scene: &Scene<'_>, cx: &mut StepContext<Tasks>) {
         self.starts_after_stop = false;
         let is_told = self.course.wanted == Some(Wanted::Stopped) && self.phase != Phase::OutOfReach;
         if self.phase.is_down() || is_told {
             return;
         }
         self.course.wanted = Some(Wanted::Stopped);
-        self.stop_began = moment.now;
+        self.stop_began = cx.now();
         match self.phase {
             Phase::Waiting => {
-                effects.cancel_timer(TasksTimer::Start(self.config.name.clone()));
-                self.arrive(moment, Phase::Stopped, "stopped while it waited to be started again", effects);
+                cx.cancel_timer(TasksTimer::Start(self.config.name.clone()));
+                self.arrive(Phase::Stopped, "stopped while it waited to be started again", cx);
             }
             // Its driver has not received the start.
-            Phase::Readying(Next::Start | Next::StartAtLast) => {
-                self.not_started(moment, String::new(), effects)
-            }
+            Phase::Readying(Next::Start | Next::StartAtLast) => self.not_started(String::new(), cx),
             Phase::Readying(Next::Settle | Next::Recover | Next::Clear)
             | Phase::Starting
             | Phase::Settling
             | Phase::Recovering
             | Phase::Clearing
             | Phase::Sweeping(_) => {
-                self.remember(effects);
-                self.call_off(effects);
-                self.start_give_up(moment, effects);
+                self.remember(cx);
+                self.call_off(cx);
+                self.start_give_up(cx);
                 if self.phase == Phase::Clearing && std::mem::take(&mut self.awaits_disk) {
-                    self.say_destroy(effects);
+                    self.say_destroy(cx);
                 }
-                if self.may_stop_alone() && self.stops_alone(moment.now) {
-                    return self.stop_alone(moment, &self.note.clone(), effects);
+                if self.may_stop_alone() && self.stops_alone(cx.now()) {
+                    return self.stop_alone(&self.note.clone(), cx);
                 }
-                self.note("to be stopped", effects);
+                self.note("to be stopped", cx);
             }
             Phase::Running | Phase::Stopping => {
-                self.remember(effects);
-                self.start_give_up(moment, effects);
-                self.order_stop(moment, effects);
+                self.remember(cx);
+                self.start_give_up(cx);
+                self.order_stop(cx);
             }
             Phase::OutOfReach => {
-                self.remember(effects);
+                self.remember(cx);
                 self.out_of_reach.reset();
-                self.take_up_again(moment, scene, effects);
+                self.take_up_again(scene, cx);
             }
             // Nothing runs.
             Phase::Stopped | Phase::Ended | Phase::Failed => {}
@@ -112,54 +109,49 @@ impl Task {
         self.config.shutdown_delay + self.config.stop_grace + STOP_MARGIN + SWEEP_TIMEOUT
     }
 
-    pub(super) fn start_give_up(&self, moment: Moment, effects: &mut Effects<Tasks>) {
-        let at = moment.now + self.config.shutdown_delay + self.config.stop_grace + STOP_MARGIN;
-        effects.start_timer(TasksTimer::GiveUp(self.config.name.clone()), at);
+    pub(super) fn start_give_up(&self, cx: &mut StepContext<Tasks>) {
+        let at = cx.now() + self.config.shutdown_delay + self.config.stop_grace + STOP_MARGIN;
+        cx.start_timer(TasksTimer::GiveUp(self.config.name.clone()), at);
     }
 
     /// Begins to stop it through its driver.
-    pub(super) fn order_stop(&mut self, moment: Moment, effects: &mut Effects<Tasks>) {
+    pub(super) fn order_stop(&mut self, cx: &mut StepContext<Tasks>) {
         let (delay, grace) = (self.config.shutdown_delay, self.config.stop_grace);
         let note = if delay.is_zero() {
             format!("stopping, within {grace:?}")
         } else {
             format!("stopping, within {grace:?} after a shutdown delay of {delay:?}")
         };
-        self.enter(moment, Phase::Stopping, note, effects);
-        self.say_stop(moment, effects);
+        self.enter(Phase::Stopping, note, cx);
+        self.say_stop(cx);
     }
 
     /// Sends the stop after the shutdown delay, in which the task serves clients that still have its address (T144).
-    pub(super) fn say_stop(&self, moment: Moment, effects: &mut Effects<Tasks>) {
+    pub(super) fn say_stop(&self, cx: &mut StepContext<Tasks>) {
         let (Phase::Stopping, Some(run)) = (self.phase, self.run_key()) else { return };
         let asked_at = self.stop_began + self.config.shutdown_delay;
-        if moment.now < asked_at {
-            return effects.start_timer(TasksTimer::Again(self.config.name.clone()), asked_at);
+        if cx.now() < asked_at {
+            return cx.start_timer(TasksTimer::Again(self.config.name.clone()), asked_at);
         }
         let (grace, signal) = (self.config.stop_grace, self.config.kill_signal.clone());
-        self.call(grace + ANSWER_MARGIN, TasksCall::Stop { run, grace, signal }, effects);
+        self.call(grace + ANSWER_MARGIN, TasksCall::Stop { run, grace, signal }, cx);
     }
 
     /// Handles the answer to a stop. Its end is reported by the call that waits for it.
-    pub(super) fn stop_taken(
-        &mut self,
-        moment: Moment,
-        answer: &Result<(), Trouble>,
-        effects: &mut Effects<Tasks>,
-    ) {
+    pub(super) fn stop_taken(&mut self, answer: &Result<(), Trouble>, cx: &mut StepContext<Tasks>) {
         if let (Phase::Stopping, Err(trouble)) = (self.phase, answer) {
-            self.not_answered(moment, trouble, format!("not stopped yet: {trouble}"), effects);
+            self.not_answered(trouble, format!("not stopped yet: {trouble}"), cx);
         }
     }
 
     /// The timeout of its stop has expired.
-    pub(super) fn give_up(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
+    pub(super) fn give_up(&mut self, scene: &Scene<'_>, cx: &mut StepContext<Tasks>) {
         if self.phase.is_let_be() || self.course.wanted != Some(Wanted::Stopped) {
             return;
         }
         if self.phase == Phase::Starting {
             // From now on its driver counts as one that may be busy with the start.
-            self.unsure_since = moment.now;
+            self.unsure_since = cx.now();
         }
         let reason = match self.known_end() {
             Some(_) if matches!(self.phase, Phase::Sweeping(_)) => {
@@ -170,16 +162,16 @@ impl Task {
         };
         if scene.has_departed(self.driver()) {
             let reason = format!("{reason}; {ADVICE}");
-            self.out_of_reach(moment, scene, (reason, Later::Possible), effects);
+            self.out_of_reach(scene, (reason, Later::Possible), cx);
         } else if matches!(self.phase, Phase::Sweeping(_)) || self.course.run.is_none() {
-            self.out_of_reach(moment, scene, (reason, Later::Possible), effects);
+            self.out_of_reach(scene, (reason, Later::Possible), cx);
         } else {
             // Processes that its driver did not stop in time are ended without it (TH080).
             self.cause = match self.known_end() {
                 Some(exit) => format!("{exit}; its driver has not forgotten it in time"),
                 None => format!("not stopped by its driver in time: {reason}"),
             };
-            self.sweep(moment, Word::Late, effects);
+            self.sweep(Word::Late, cx);
         }
     }
 
@@ -204,22 +196,16 @@ impl Task {
     }
 
     /// Nothing of it is left.
-    pub(super) fn arrive(
-        &mut self,
-        moment: Moment,
-        phase: Phase,
-        note: impl Into<String>,
-        effects: &mut Effects<Tasks>,
-    ) {
-        self.remember(effects);
+    pub(super) fn arrive(&mut self, phase: Phase, note: impl Into<String>, cx: &mut StepContext<Tasks>) {
+        self.remember(cx);
         let note = note.into();
         if self.course.wanted == Some(Wanted::Stopped) {
-            self.finish_step(moment, note.clone(), false);
+            self.finish_step(cx.moment(), note.clone(), false);
         }
-        self.enter(moment, phase, note, effects);
+        self.enter(phase, note, cx);
         for asker in std::mem::take(&mut self.askers) {
             let stopped = TaskStopped { steps: self.steps.clone() };
-            effects.reply(asker, TasksAnswer::StopTask(Ok(stopped)));
+            cx.reply(asker, TasksAnswer::StopTask(Ok(stopped)));
         }
     }
 

@@ -9,8 +9,8 @@ use super::reach::Later;
 use super::running::TROUBLE_BACKOFF;
 use super::state::*;
 use crate::driver::{TaskEnd, TaskExit};
-use crate::kernel::Effects;
-use crate::vocabulary::{Moment, Timestamp};
+use crate::kernel::StepContext;
+use crate::vocabulary::Timestamp;
 
 /// The timeout of a sweep: to find remains, kill them, wait for their end, and release the ground.
 pub(super) const SWEEP_TIMEOUT: Duration = Duration::from_secs(60);
@@ -21,19 +21,19 @@ const ADVICE: &str = "end it by hand";
 
 impl Task {
     /// Ends the remains of its run.
-    pub(super) fn sweep(&mut self, moment: Moment, word: Word, effects: &mut Effects<Tasks>) {
-        effects.cancel_timer(TasksTimer::Again(self.config.name.clone()));
+    pub(super) fn sweep(&mut self, word: Word, cx: &mut StepContext<Tasks>) {
+        cx.cancel_timer(TasksTimer::Again(self.config.name.clone()));
         let phase = Phase::Sweeping(word);
         if self.phase.told() == phase.told() {
             self.phase = phase;
-            self.note(self.cause.clone(), effects);
+            self.note(self.cause.clone(), cx);
         } else {
-            self.enter(moment, phase, self.cause.clone(), effects);
+            self.enter(phase, self.cause.clone(), cx);
         }
-        self.say_sweep(effects);
+        self.say_sweep(cx);
     }
 
-    pub(super) fn say_sweep(&mut self, effects: &mut Effects<Tasks>) {
+    pub(super) fn say_sweep(&mut self, cx: &mut StepContext<Tasks>) {
         let (Phase::Sweeping(word), Some(key), Some(run)) =
             (self.phase, self.run_key(), self.course.run.as_ref())
         else {
@@ -49,15 +49,14 @@ impl Task {
         let evidence = Box::new(run.evidence.clone());
         let call = TasksCall::Sweep { run: key, handle: run.handle(), evidence, driver };
         self.sweeps += 1;
-        self.call(SWEEP_TIMEOUT, call, effects);
+        self.call(SWEEP_TIMEOUT, call, cx);
     }
 
     pub(super) fn swept(
         &mut self,
-        moment: Moment,
         scene: &Scene<'_>,
         answer: &Result<Swept, Trouble>,
-        effects: &mut Effects<Tasks>,
+        cx: &mut StepContext<Tasks>,
     ) {
         // An earlier sweep that is still in progress would kill what is started meanwhile: the last one counts.
         self.sweeps = self.sweeps.saturating_sub(1);
@@ -66,19 +65,12 @@ impl Task {
             return;
         }
         match answer {
-            Ok(swept) => self.nothing_is_left(moment, scene, word, swept, effects),
-            Err(trouble) => self.not_settled(moment, scene, (word, trouble), effects),
+            Ok(swept) => self.nothing_is_left(scene, word, swept, cx),
+            Err(trouble) => self.not_settled(scene, (word, trouble), cx),
         }
     }
 
-    fn nothing_is_left(
-        &mut self,
-        moment: Moment,
-        scene: &Scene<'_>,
-        word: Word,
-        swept: &Swept,
-        effects: &mut Effects<Tasks>,
-    ) {
+    fn nothing_is_left(&mut self, scene: &Scene<'_>, word: Word, swept: &Swept, cx: &mut StepContext<Tasks>) {
         let Some(run) = &self.course.run else { return };
         let exit = match (&run.state, word) {
             (RunState::Over { exit, .. }, _) => exit.clone(),
@@ -101,10 +93,10 @@ impl Task {
                 "it cannot be ended: {refusal}; {}, so it may run where it cannot be seen",
                 swept.words
             );
-            return self.out_of_reach(moment, scene, (reason, Later::Possible), effects);
+            return self.out_of_reach(scene, (reason, Later::Possible), cx);
         }
         if let Some(exit) = exit.clone().filter(|exit| !exit.is_certain()) {
-            self.course.exit = Some((exit, moment.now));
+            self.course.exit = Some((exit, cx.now()));
         }
         self.troubles.reset();
         self.note.clone_from(&self.cause);
@@ -113,16 +105,15 @@ impl Task {
             let so_far = if self.note.is_empty() { String::new() } else { format!("{}; ", self.note) };
             self.note = format!("{so_far}{}", swept.words);
         }
-        self.after_run(moment, scene, exit, effects);
+        self.after_run(scene, exit, cx);
     }
 
     /// It is unknown whether something is left, so nothing may be started.
     fn not_settled(
         &mut self,
-        moment: Moment,
         scene: &Scene<'_>,
         (word, trouble): (Word, &Trouble),
-        effects: &mut Effects<Tasks>,
+        cx: &mut StepContext<Tasks>,
     ) {
         let so_far = if self.cause.is_empty() { String::new() } else { format!("{}; ", self.cause) };
         let note = format!("{so_far}{trouble}");
@@ -135,38 +126,32 @@ impl Task {
                     Some(RunState::Started(_)) => Phase::Recovering,
                     Some(RunState::Over { .. }) | None => Phase::Clearing,
                 };
-                self.speak_later(moment, note, effects);
+                self.speak_later(note, cx);
             }
             Word::Had if trouble.is_transient && self.troubles.failures() < SWEEP_TRIES => {
-                self.speak_later(moment, note, effects);
+                self.speak_later(note, cx);
             }
             Word::Had | Word::Late => {
                 let advice = if trouble.is_transient { format!("; {ADVICE}") } else { String::new() };
                 let reason = format!("{note}{advice}");
-                self.out_of_reach(moment, scene, (reason, Later::Possible), effects);
+                self.out_of_reach(scene, (reason, Later::Possible), cx);
             }
         }
     }
 
     /// Its driver did not answer: the request is retried, unless the task has to stop and the driver is absent.
-    pub(super) fn not_answered(
-        &mut self,
-        moment: Moment,
-        trouble: &Trouble,
-        note: String,
-        effects: &mut Effects<Tasks>,
-    ) {
+    pub(super) fn not_answered(&mut self, trouble: &Trouble, note: String, cx: &mut StepContext<Tasks>) {
         self.is_driver_absent = trouble.is_absent;
-        if self.stops_alone(moment.now) {
-            return self.stop_alone(moment, &note, effects);
+        if self.stops_alone(cx.now()) {
+            return self.stop_alone(&note, cx);
         }
-        self.note(note, effects);
-        let pause = self.troubles.failed(&TROUBLE_BACKOFF, moment);
-        let mut at = moment.now + pause;
+        self.note(note, cx);
+        let pause = self.troubles.failed(&TROUBLE_BACKOFF, cx.moment());
+        let mut at = cx.now() + pause;
         if self.is_driver_absent && self.course.wanted == Some(Wanted::Stopped) {
-            at = at.min(self.stop_time().max(moment.now));
+            at = at.min(self.stop_time().max(cx.now()));
         }
-        effects.start_timer(TasksTimer::Again(self.config.name.clone()), at);
+        cx.start_timer(TasksTimer::Again(self.config.name.clone()), at);
     }
 
     /// Whether it has to stop while its driver is absent. A run that was never used is ended at once; any other run is given
@@ -180,9 +165,9 @@ impl Task {
         self.is_driver_absent && self.course.wanted == Some(Wanted::Stopped) && is_due
     }
 
-    pub(super) fn stop_alone(&mut self, moment: Moment, why: &str, effects: &mut Effects<Tasks>) {
+    pub(super) fn stop_alone(&mut self, why: &str, cx: &mut StepContext<Tasks>) {
         why.clone_into(&mut self.cause);
-        self.sweep(moment, Word::Absent, effects);
+        self.sweep(Word::Absent, cx);
     }
 
     /// The time at which its driver would have killed it.

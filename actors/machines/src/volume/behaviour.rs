@@ -11,7 +11,7 @@ use super::news::{VolumeNews, VolumeStatus};
 use super::outcome::{VolumeCall, VolumeOutcome};
 use super::record::{ClaimRecord, Step, Towards, VolumeChange, VolumeImage, VolumeRecord, Wish};
 use super::state::{Claim, Life, Ordered, ReleaseWaiter, Tries, Volume, VolumeConfig, VolumeTimer};
-use crate::kernel::{AskId, CallKey, Effects, Input, Machine, StopMode};
+use crate::kernel::{AskId, CallKey, Input, Machine, StepContext, StopMode};
 use crate::vocabulary::{Attempt, Moment};
 
 /// The margin between the end of the time for undoing and that which the parent allows.
@@ -71,7 +71,7 @@ impl Machine for Volume {
         }
     }
 
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         if self.has_ended {
             return;
         }
@@ -79,50 +79,50 @@ impl Machine for Volume {
             Input::Resumed => {
                 if !self.is_kept && !self.claims.is_empty() {
                     // Its row is lost, and was made again of those of its claims.
-                    self.keep_volume(effects);
+                    self.keep_volume(cx);
                 }
-                self.publish_audits(effects);
-                effects.call(CallKey::default(), self.config.options.look_deadline, VolumeCall::ReadRoute);
+                self.publish_audits(cx);
+                cx.call(CallKey::default(), self.config.options.look_deadline, VolumeCall::ReadRoute);
             }
             Input::Asked { id, asked_at, ask } => match ask {
                 VolumeAsk::CreateVolume(asked) => {
-                    self.create(moment.random, (*id, *asked_at), asked, effects);
+                    self.create(cx.random(), (*id, *asked_at), asked, cx);
                 }
-                VolumeAsk::DeleteVolume(asked) => self.delete((*id, *asked_at), asked, effects),
-                VolumeAsk::PlaceOrder(asked) => self.place_order((*id, *asked_at), asked, effects),
-                VolumeAsk::Claim(asked) => self.claim((*id, *asked_at), asked, effects),
-                VolumeAsk::Release(asked) => self.release((*id, *asked_at), asked, effects),
+                VolumeAsk::DeleteVolume(asked) => self.delete((*id, *asked_at), asked, cx),
+                VolumeAsk::PlaceOrder(asked) => self.place_order((*id, *asked_at), asked, cx),
+                VolumeAsk::Claim(asked) => self.claim((*id, *asked_at), asked, cx),
+                VolumeAsk::Release(asked) => self.release((*id, *asked_at), asked, cx),
                 VolumeAsk::ConfirmClaims(asked) => {
-                    let settled = self.confirm(asked, effects);
-                    effects.reply(*id, VolumeAnswer::ConfirmClaims(settled));
+                    let settled = self.confirm(asked, cx);
+                    cx.reply(*id, VolumeAnswer::ConfirmClaims(settled));
                 }
                 VolumeAsk::PrepareForce(PrepareForce { force }) => {
-                    let prepared = self.prepare_force(force, effects);
-                    effects.reply(*id, VolumeAnswer::PrepareForce(prepared));
+                    let prepared = self.prepare_force(force, cx);
+                    cx.reply(*id, VolumeAnswer::PrepareForce(prepared));
                 }
                 VolumeAsk::ForceRelease(asked) => {
-                    let forced = self.force(moment, asked, effects);
-                    effects.reply(*id, VolumeAnswer::ForceRelease(forced));
+                    let forced = self.force(asked, cx);
+                    cx.reply(*id, VolumeAnswer::ForceRelease(forced));
                 }
                 VolumeAsk::RouteChanged(changed) => {
                     self.route = Some(changed.route.clone());
                     self.try_again();
-                    effects.reply(*id, VolumeAnswer::RouteChanged(()));
+                    cx.reply(*id, VolumeAnswer::RouteChanged(()));
                 }
                 VolumeAsk::DescribeVolume(_) => {
-                    effects.reply(*id, VolumeAnswer::DescribeVolume(self.status()));
+                    cx.reply(*id, VolumeAnswer::DescribeVolume(self.status()));
                 }
             },
             Input::Returned { call: VolumeCall::AwaitAudits(through), .. } => {
-                self.audits_left(*through, effects);
+                self.audits_left(*through, cx);
             }
-            Input::Returned { key, outcome, .. } => self.returned(moment, *key, outcome, effects),
+            Input::Returned { key, outcome, .. } => self.returned(*key, outcome, cx),
             Input::Elapsed(VolumeTimer::Retry) => {}
-            Input::Elapsed(VolumeTimer::Waiter(id)) => self.waited_enough(*id, effects),
+            Input::Elapsed(VolumeTimer::Waiter(id)) => self.waited_enough(*id, cx),
             Input::Elapsed(VolumeTimer::Stop) => self.is_out_of_time = true,
-            Input::StopRequested(mode) => self.stop(moment, *mode, effects),
+            Input::StopRequested(mode) => self.stop(*mode, cx),
         }
-        self.advance(moment, effects);
+        self.advance(cx);
     }
 
     fn view(&self) -> VolumeStatus {
@@ -159,46 +159,46 @@ impl Machine for Volume {
 
 impl Volume {
     /// Goes on as far as it can after any input.
-    fn advance(&mut self, moment: Moment, effects: &mut Effects<Self>) {
-        self.forget_released(effects);
-        self.forget_if_over(effects);
-        self.answer_existence(effects);
-        self.settle_orders(effects);
-        self.answer_claims(effects);
-        self.answer_releases(effects);
-        if let Some(next) = self.next_move(moment.now) {
-            self.begin(next, effects);
+    fn advance(&mut self, cx: &mut StepContext<Self>) {
+        self.forget_released(cx);
+        self.forget_if_over(cx);
+        self.answer_existence(cx);
+        self.settle_orders(cx);
+        self.answer_claims(cx);
+        self.answer_releases(cx);
+        if let Some(next) = self.next_move(cx.now()) {
+            self.begin(next, cx);
         }
         if !self.is_publishing() {
-            self.catch_up(effects);
+            self.catch_up(cx);
         }
-        self.schedule(moment, effects);
-        self.tell(effects);
-        self.end_if_done(effects);
+        self.schedule(cx);
+        self.tell(cx);
+        self.end_if_done(cx);
     }
 
     /// Forgets the row of a volume of which nothing is used. One that was created stays until it is deleted for certain.
-    pub(super) fn forget_if_over(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn forget_if_over(&mut self, cx: &mut StepContext<Self>) {
         let is_to_be_kept = self.record.existence.as_ref().is_some_and(Existence::is_to_be_kept);
         if self.is_kept && self.claims.is_empty() && self.is_down() && !is_to_be_kept {
             self.is_kept = false;
-            effects.persist(VolumeChange::ForgetVolume);
+            cx.persist(VolumeChange::ForgetVolume);
         }
     }
 
     /// Wakes itself for the next try of what has to wait.
-    fn schedule(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    fn schedule(&mut self, cx: &mut StepContext<Self>) {
         if self.flight.is_some() {
-            return effects.cancel_timer(VolumeTimer::Retry);
+            return cx.cancel_timer(VolumeTimer::Retry);
         }
         let wanted = self.wanted_moves();
         let due = wanted.iter().filter_map(|next| {
             let tries = self.tries_of(next)?;
-            tries.due(next.towards()).filter(|due| !tries.is_held && *due > moment.now)
+            tries.due(next.towards()).filter(|due| !tries.is_held && *due > cx.now())
         });
         match due.min() {
-            Some(at) => effects.start_timer(VolumeTimer::Retry, at),
-            None => effects.cancel_timer(VolumeTimer::Retry),
+            Some(at) => cx.start_timer(VolumeTimer::Retry, at),
+            None => cx.cancel_timer(VolumeTimer::Retry),
         }
     }
 
@@ -212,43 +212,43 @@ impl Volume {
     }
 
     /// The time of a caller is over. What it asked for goes on (V15).
-    fn waited_enough(&mut self, id: AskId, effects: &mut Effects<Self>) {
+    fn waited_enough(&mut self, id: AskId, cx: &mut StepContext<Self>) {
         if let Some(answer) = self.gave_up_on_existence(id).or_else(|| self.gave_up_on_order(id)) {
-            effects.reply(id, answer);
+            cx.reply(id, answer);
             return;
         }
         let (volume, doing) = (self.record.spec.key.clone(), self.doing());
         if let Some(place) = self.releases.iter().position(|waiter| waiter.id == id) {
             self.releases.remove(place);
-            effects.reply(id, VolumeAnswer::Release(Err(ReleaseError::Pending { volume, doing })));
+            cx.reply(id, VolumeAnswer::Release(Err(ReleaseError::Pending { volume, doing })));
             return;
         }
         let Some(claim) = self.claims.values_mut().find(|claim| claim.waiters.contains(&id)) else { return };
         claim.waiters.retain(|waiter| *waiter != id);
         let allocation = claim.record.allocation.clone();
         let error = ClaimError::Pending { volume, allocation, doing };
-        effects.reply(id, VolumeAnswer::Claim(Err(error)));
+        cx.reply(id, VolumeAnswer::Claim(Err(error)));
     }
 
     // === The end ===
 
     /// Sets nothing up any more. With [`StopMode::Stop`], what is released is undone for a bounded time (SHD-01, V13).
-    fn stop(&mut self, moment: Moment, mode: StopMode, effects: &mut Effects<Self>) {
+    fn stop(&mut self, mode: StopMode, cx: &mut StepContext<Self>) {
         self.stopping = Some(mode);
-        effects.start_timer(VolumeTimer::Stop, moment.now + self.config.options.stop_within);
-        self.stop_existence(effects);
-        self.stop_orders(effects);
+        cx.start_timer(VolumeTimer::Stop, cx.now() + self.config.options.stop_within);
+        self.stop_existence(cx);
+        self.stop_orders(cx);
         let volume = self.record.spec.key.clone();
         let waiters: Vec<_> =
             self.claims.values_mut().flat_map(|claim| std::mem::take(&mut claim.waiters)).collect();
         for waiter in waiters {
             let error = ClaimError::Stopping { volume: volume.clone() };
-            self.answer(waiter, VolumeAnswer::Claim(Err(error)), effects);
+            self.answer(waiter, VolumeAnswer::Claim(Err(error)), cx);
         }
     }
 
     /// Ends when nothing is in flight and nothing more is to be undone, or when the time for that is over. The ledger has the rest.
-    fn end_if_done(&mut self, effects: &mut Effects<Self>) {
+    fn end_if_done(&mut self, cx: &mut StepContext<Self>) {
         if self.stopping.is_none() {
             return;
         }
@@ -259,10 +259,10 @@ impl Volume {
         let volume = self.record.spec.key.clone();
         for ReleaseWaiter { id, .. } in std::mem::take(&mut self.releases) {
             let error = ReleaseError::Stopping { volume: volume.clone() };
-            self.answer(id, VolumeAnswer::Release(Err(error)), effects);
+            self.answer(id, VolumeAnswer::Release(Err(error)), cx);
         }
         self.has_ended = true;
-        effects.stop();
+        cx.stop();
     }
 }
 

@@ -5,7 +5,7 @@ use super::messages::{Claim as ClaimVolume, ClaimError, Claimed, VolumeAnswer};
 use super::record::{ClaimRecord, Step, Usage, VolumeChange, Wish};
 use super::state::{Claim, Life, Volume, VolumeTimer};
 use crate::csi::{AccessMode, AccessType, VolumeCapability};
-use crate::kernel::{AskId, Effects};
+use crate::kernel::{AskId, StepContext};
 use crate::vocabulary::{AllocationId, Timestamp};
 
 impl Volume {
@@ -14,10 +14,10 @@ impl Volume {
         &mut self,
         (id, asked_at): (AskId, Timestamp),
         asked: &ClaimVolume,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         if let Err(error) = self.admit(asked) {
-            effects.reply(id, VolumeAnswer::Claim(Err(error)));
+            cx.reply(id, VolumeAnswer::Claim(Err(error)));
             return;
         }
         // Whatever is used once more is looked at once more (V7).
@@ -30,7 +30,7 @@ impl Volume {
             claim.tries.is_held = false;
             claim.waiters.push(id);
             if is_confirmed {
-                self.keep_claim(&asked.allocation, effects);
+                self.keep_claim(&asked.allocation, cx);
             }
         } else {
             let mut claim = Claim::new(self.new_claim(asked), false);
@@ -38,11 +38,11 @@ impl Volume {
             self.claims.insert(asked.allocation.clone(), claim);
             // Before any call is made for it, the claim is on disk (V1).
             if !self.is_kept {
-                self.keep_volume(effects);
+                self.keep_volume(cx);
             }
-            self.keep_claim(&asked.allocation, effects);
+            self.keep_claim(&asked.allocation, cx);
         }
-        effects.start_timer(VolumeTimer::Waiter(id), asked_at + asked.within);
+        cx.start_timer(VolumeTimer::Waiter(id), asked_at + asked.within);
     }
 
     /// Whether an allocation holds a claim that is confirmed.
@@ -135,7 +135,7 @@ impl Volume {
     }
 
     /// Answers the callers whose claims are proven.
-    pub(super) fn answer_claims(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn answer_claims(&mut self, cx: &mut StepContext<Self>) {
         let mut answers = Vec::new();
         for claim in self.claims.values_mut().filter(|claim| claim.is_proven && !claim.is_released()) {
             let Step::Up(intent, _) = &claim.record.publish else { continue };
@@ -148,25 +148,25 @@ impl Volume {
             answers.extend(claim.waiters.drain(..).map(|waiter| (waiter, claimed.clone())));
         }
         for (waiter, claimed) in answers {
-            self.answer(waiter, VolumeAnswer::Claim(Ok(claimed)), effects);
+            self.answer(waiter, VolumeAnswer::Claim(Ok(claimed)), cx);
         }
     }
 
     /// Forgets the claims that are released and confirmed down.
-    pub(super) fn forget_released(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn forget_released(&mut self, cx: &mut StepContext<Self>) {
         let is_over = |claim: &&Claim| claim.is_released() && claim.record.publish.is_down();
         let over: Vec<_> =
             self.claims.values().filter(is_over).map(|claim| claim.record.allocation.clone()).collect();
         for id in over {
             self.claims.remove(&id);
-            effects.persist(VolumeChange::ForgetClaim(id));
+            cx.persist(VolumeChange::ForgetClaim(id));
         }
     }
 
     /// Answers a waiting caller, whose timer ends.
-    pub(super) fn answer(&self, id: AskId, answer: VolumeAnswer, effects: &mut Effects<Self>) {
-        effects.cancel_timer(VolumeTimer::Waiter(id));
-        effects.reply(id, answer);
+    pub(super) fn answer(&self, id: AskId, answer: VolumeAnswer, cx: &mut StepContext<Self>) {
+        cx.cancel_timer(VolumeTimer::Waiter(id));
+        cx.reply(id, answer);
     }
 }
 

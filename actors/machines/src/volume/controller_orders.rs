@@ -12,7 +12,7 @@ use super::planning::{IN_FLIGHT, NO_CONTROLLER, Need};
 use super::record::{Step, Towards};
 use super::state::{Ordered, Volume};
 use crate::csi::{Snapshot, VolumeGroupSnapshot};
-use crate::kernel::Effects;
+use crate::kernel::StepContext;
 use crate::vocabulary::Moment;
 use crate::vocabulary::text::escaped;
 
@@ -48,31 +48,29 @@ impl Volume {
     /// The plugin has taken a snapshot. One that is not ready is asked for again, by its name, until it is (C100).
     pub(super) fn snapshot_taken(
         &mut self,
-        moment: Moment,
         number: u64,
         snapshot: Arc<Snapshot>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let (volume, what) = (self.record.spec.key.clone(), self.what(number));
         if snapshot.source_volume_id != self.record.spec.volume_id {
             let reason =
                 "the plugin answered with a snapshot of another volume; look at the plugin what it made"
                     .to_owned();
-            return self.fail_order(number, &OrderError::Refused { volume, what, reason }, effects);
+            return self.fail_order(number, &OrderError::Refused { volume, what, reason }, cx);
         }
         if snapshot.ready_to_use {
-            return self.finish_order(number, &Ok(Done::SnapshotTaken(snapshot)), effects);
+            return self.finish_order(number, &Ok(Done::SnapshotTaken(snapshot)), cx);
         }
-        self.await_ready(moment, number, Taken::Snapshot(snapshot.snapshot_id.as_str().into()));
+        self.await_ready(cx.moment(), number, Taken::Snapshot(snapshot.snapshot_id.as_str().into()));
     }
 
     /// The plugin has taken a group, or tells how far it is. One that is not ready is asked for again by its id until it is (C107).
     pub(super) fn group_taken(
         &mut self,
-        moment: Moment,
         number: u64,
         group: Arc<VolumeGroupSnapshot>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let (volume, what) = (self.record.spec.key.clone(), self.what(number));
         let order = self.ordered(number).map(|ordered| &ordered.record.order);
@@ -82,11 +80,11 @@ impl Volume {
                  made",
                 escaped(&group.group_snapshot_id)
             );
-            return self.fail_order(number, &OrderError::Refused { volume, what, reason }, effects);
+            return self.fail_order(number, &OrderError::Refused { volume, what, reason }, cx);
         }
         match group.ready_to_use {
-            true => self.finish_order(number, &Ok(Done::GroupTaken(group)), effects),
-            false => self.await_ready(moment, number, Taken::Group(group)),
+            true => self.finish_order(number, &Ok(Done::GroupTaken(group)), cx),
+            false => self.await_ready(cx.moment(), number, Taken::Group(group)),
         }
     }
 

@@ -10,8 +10,8 @@ use super::record::{Intent, Step, Towards, VolumeSpec, Wish};
 use super::state::{Flight, Volume, VolumeTimer};
 use super::steps::Begun;
 use crate::csi::{self, Request, Secrets};
-use crate::kernel::{AskId, CallLost, Effects};
-use crate::vocabulary::{Generation, Moment, Timestamp};
+use crate::kernel::{AskId, CallLost, StepContext};
+use crate::vocabulary::{Generation, Timestamp};
 
 impl Volume {
     /// Takes a creation, or repeats one.
@@ -20,10 +20,10 @@ impl Volume {
         random: u64,
         (id, asked_at): (AskId, Timestamp),
         asked: &CreateVolume,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         if let Err(error) = self.admit_creation(asked) {
-            effects.reply(id, VolumeAnswer::CreateVolume(Err(error)));
+            cx.reply(id, VolumeAnswer::CreateVolume(Err(error)));
             return;
         }
         self.life.tries.is_held = false;
@@ -32,10 +32,10 @@ impl Volume {
             self.life.tries = Default::default();
             self.record.existence = Some(Existence::wanted(Arc::new(args)));
             // Before the call is made, its name and arguments are on disk (V5).
-            self.keep_volume(effects);
+            self.keep_volume(cx);
         }
         self.life.creates.push(id);
-        effects.start_timer(VolumeTimer::Waiter(id), asked_at + asked.within);
+        cx.start_timer(VolumeTimer::Waiter(id), asked_at + asked.within);
     }
 
     fn admit_creation(&self, asked: &CreateVolume) -> Result<(), CreateError> {
@@ -68,30 +68,29 @@ impl Volume {
     pub(super) fn begin_create(
         &mut self,
         generation: Generation,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) -> Option<Begun> {
         let existence = self.record.existence.as_mut()?;
         let args = existence.args()?.clone();
         let was_unknown = !existence.step.is_down();
         let intent = existence.step.intent().cloned().unwrap_or(Intent { args: (), generation });
         existence.step = Step::GoingUp(intent);
-        self.keep_volume(effects);
+        self.keep_volume(cx);
         Some((VolumeCall::Create(self.record.spec.clone(), generation, args), was_unknown))
     }
 
     pub(super) fn create_returned(
         &mut self,
-        moment: Moment,
         flight: &Flight,
         outcome: &Result<VolumeOutcome, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Some(existence) = &mut self.record.existence else { return };
         let Step::GoingUp(intent) = existence.step.clone() else { return };
         let failure = match created(outcome) {
             Ok(volume) => {
                 existence.step = Step::Up(intent, ());
-                self.is_created_now(volume, effects);
+                self.is_created_now(volume, cx);
                 return;
             }
             Err(failure) => failure,
@@ -100,18 +99,18 @@ impl Volume {
         let is_final = matches!(failure.known, Known::Refused | Known::Unsupported);
         let is_unwanted = existence.wish == Wish::Released;
         existence.step = if is_certain { Step::Down } else { Step::Unknown(Towards::Up, intent) };
-        let is_spent = self.try_failed(moment, &flight.what, &failure);
+        let is_spent = self.try_failed(cx.moment(), &flight.what, &failure);
         match is_certain {
-            true if is_final || is_spent || is_unwanted => self.fail_creation(&failure.reason, effects),
-            true => self.keep_volume(effects),
+            true if is_final || is_spent || is_unwanted => self.fail_creation(&failure.reason, cx),
+            true => self.keep_volume(cx),
             // A refusal after an unclear try proves nothing about that try, and the same call would be refused again (C017).
-            false if is_final => self.hold_existence(&failure.reason, effects),
+            false if is_final => self.hold_existence(&failure.reason, cx),
             false => {}
         }
     }
 
     /// It exists: its id, its context and everything else that its plugin says of it are kept (C059, C060).
-    fn is_created_now(&mut self, volume: csi::Volume, effects: &mut Effects<Self>) {
+    fn is_created_now(&mut self, volume: csi::Volume, cx: &mut StepContext<Self>) {
         self.record.spec = Arc::new(VolumeSpec {
             volume_id: volume.volume_id.clone(),
             volume_context: volume.volume_context.clone(),
@@ -122,18 +121,18 @@ impl Volume {
             self.life.unfit = existence.unfit();
         }
         self.life.tries = Default::default();
-        self.keep_volume(effects);
+        self.keep_volume(cx);
     }
 
     /// Nothing was created, for certain.
-    fn fail_creation(&mut self, reason: &str, effects: &mut Effects<Self>) {
+    fn fail_creation(&mut self, reason: &str, cx: &mut StepContext<Self>) {
         let error = self.life.tries.error.take();
         self.gone();
         self.life.tries.error = error;
         // It is forgotten before anybody hears of it: a restart must not create it after all.
-        self.forget_if_over(effects);
+        self.forget_if_over(cx);
         let (volume, reason) = (self.record.spec.key.clone(), reason.to_owned());
-        self.answer_creates(&Err(CreateError::Failed { volume, reason }), effects);
+        self.answer_creates(&Err(CreateError::Failed { volume, reason }), cx);
     }
 }
 

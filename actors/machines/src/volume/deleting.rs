@@ -6,8 +6,8 @@ use super::outcome::{Failure, Known, VolumeCall};
 use super::record::{Step, Towards, Wish};
 use super::state::{DeleteWaiter, Flight, Volume, VolumeTimer};
 use super::steps::Begun;
-use crate::kernel::{AskId, Effects};
-use crate::vocabulary::{Generation, Moment, Timestamp};
+use crate::kernel::{AskId, StepContext};
+use crate::vocabulary::{Generation, Timestamp};
 
 impl Volume {
     /// Takes the order to delete it, or repeats one.
@@ -15,10 +15,10 @@ impl Volume {
         &mut self,
         (id, asked_at): (AskId, Timestamp),
         asked: &DeleteVolume,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         if let Err(error) = self.admit_deletion() {
-            effects.reply(id, VolumeAnswer::DeleteVolume(Err(error)));
+            cx.reply(id, VolumeAnswer::DeleteVolume(Err(error)));
             return;
         }
         let did_exist = self.record.existence.as_ref().is_some_and(|existence| !existence.step.is_down());
@@ -28,15 +28,15 @@ impl Volume {
         {
             existence.wish = Wish::Released;
             match did_exist {
-                true => self.keep_volume(effects),
+                true => self.keep_volume(cx),
                 false => self.gone(),
             }
         }
-        self.forget_if_over(effects);
+        self.forget_if_over(cx);
         let volume = self.record.spec.key.clone();
-        self.answer_creates(&Err(CreateError::Deleted { volume }), effects);
+        self.answer_creates(&Err(CreateError::Deleted { volume }), cx);
         self.life.deletes.push(DeleteWaiter { id, did_exist });
-        effects.start_timer(VolumeTimer::Waiter(id), asked_at + asked.within);
+        cx.start_timer(VolumeTimer::Waiter(id), asked_at + asked.within);
     }
 
     fn admit_deletion(&self) -> Result<(), DeleteError> {
@@ -79,22 +79,21 @@ impl Volume {
     pub(super) fn begin_delete(
         &mut self,
         generation: Generation,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) -> Option<Begun> {
         let existence = self.record.existence.as_mut()?;
         let intent = existence.step.intent()?.clone();
         let was_unknown = !existence.step.is_up();
         existence.step = Step::GoingDown(intent);
-        self.keep_volume(effects);
+        self.keep_volume(cx);
         Some((VolumeCall::Delete(self.record.spec.clone(), generation), was_unknown))
     }
 
     pub(super) fn delete_returned(
         &mut self,
-        moment: Moment,
         flight: &Flight,
         result: Result<(), Failure>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Some(existence) = &mut self.record.existence else { return };
         let Step::GoingDown(intent) = existence.step.clone() else { return };
@@ -107,26 +106,26 @@ impl Volume {
         let is_certain = failure.known != Known::Unclear && !flight.was_unknown;
         let is_final = matches!(failure.known, Known::Refused | Known::Unsupported);
         existence.step = if is_certain { Step::Up(intent, ()) } else { Step::Unknown(Towards::Down, intent) };
-        let is_spent = self.try_failed(moment, &flight.what, &failure);
+        let is_spent = self.try_failed(cx.moment(), &flight.what, &failure);
         match is_certain {
-            true if is_final || is_spent => self.stay(&failure.reason, effects),
-            true => self.keep_volume(effects),
-            false if is_final => self.hold_existence(&failure.reason, effects),
+            true if is_final || is_spent => self.stay(&failure.reason, cx),
+            true => self.keep_volume(cx),
+            false if is_final => self.hold_existence(&failure.reason, cx),
             false => {}
         }
     }
 
     /// The plugin does not delete it: it is as before.
-    fn stay(&mut self, reason: &str, effects: &mut Effects<Self>) {
+    fn stay(&mut self, reason: &str, cx: &mut StepContext<Self>) {
         if let Some(existence) = &mut self.record.existence {
             existence.wish = Wish::Held;
         }
-        self.keep_volume(effects);
+        self.keep_volume(cx);
         let error = self.life.tries.error.take();
         self.life.tries = Default::default();
         self.life.tries.error = error;
         let (volume, reason) = (self.record.spec.key.clone(), reason.to_owned());
-        self.answer_deletes(&Err(DeleteError::Refused { volume, reason }), effects);
+        self.answer_deletes(&Err(DeleteError::Refused { volume, reason }), cx);
     }
 
     /// Forgets by force what may exist at the plugin. What it gives is what may be left there.
@@ -143,10 +142,10 @@ impl Volume {
     }
 
     /// A caller that waited for a deletion that was forced hears what may be left.
-    pub(super) fn answer_forced_deletion(&mut self, left: &[String], effects: &mut Effects<Self>) {
+    pub(super) fn answer_forced_deletion(&mut self, left: &[String], cx: &mut StepContext<Self>) {
         if self.record.existence.is_none() {
             let (volume, left) = (self.record.spec.key.clone(), left.join("; "));
-            self.answer_deletes(&Err(DeleteError::Forced { volume, left }), effects);
+            self.answer_deletes(&Err(DeleteError::Forced { volume, left }), cx);
         }
     }
 }

@@ -8,7 +8,7 @@ use super::messages::VolumeAnswer;
 use super::moves::Move;
 use super::record::{Step, Towards, VolumeSpec, Wish};
 use super::state::{DeleteWaiter, Life, Volume};
-use crate::kernel::{AskId, Effects};
+use crate::kernel::{AskId, StepContext};
 
 impl Volume {
     /// Whether it exists, in a word.
@@ -51,29 +51,29 @@ impl Volume {
     }
 
     /// Whether it exists stays unknown until the plugin changes, or a caller asks again.
-    pub(super) fn hold_existence(&mut self, reason: &str, effects: &mut Effects<Self>) {
+    pub(super) fn hold_existence(&mut self, reason: &str, cx: &mut StepContext<Self>) {
         self.life.tries.is_held = true;
         let Some(existence) = &self.record.existence else { return };
         let name = existence.args().map_or_else(String::new, |args| args.name.clone());
         let (volume, reason) = (self.record.spec.key.clone(), reason.to_owned());
         let error = CreateError::Unclear { volume: volume.clone(), name, reason: reason.clone() };
-        self.answer_creates(&Err(error), effects);
-        self.answer_deletes(&Err(DeleteError::Unclear { volume, reason }), effects);
+        self.answer_creates(&Err(error), cx);
+        self.answer_deletes(&Err(DeleteError::Unclear { volume, reason }), cx);
     }
 
     /// Answers the callers that wait for what has come about.
-    pub(super) fn answer_existence(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn answer_existence(&mut self, cx: &mut StepContext<Self>) {
         let created = self.record.existence.as_ref().and_then(|existence| existence.volume.clone());
         match (self.exists(), created) {
-            (Exists::Created, Some(volume)) => self.answer_creates(&Ok(Created { volume }), effects),
+            (Exists::Created, Some(volume)) => self.answer_creates(&Ok(Created { volume }), cx),
             (Exists::Unfit, Some(made)) => {
                 let (volume, volume_id) = (self.record.spec.key.clone(), made.volume_id.clone());
                 let reason = self.life.unfit.clone().unwrap_or_default();
-                self.answer_creates(&Err(CreateError::Unfit { volume, volume_id, reason }), effects);
+                self.answer_creates(&Err(CreateError::Unfit { volume, volume_id, reason }), cx);
             }
             (Exists::Absent, _) => {
                 for DeleteWaiter { id, did_exist } in std::mem::take(&mut self.life.deletes) {
-                    self.answer(id, VolumeAnswer::DeleteVolume(Ok(Deleted { did_exist })), effects);
+                    self.answer(id, VolumeAnswer::DeleteVolume(Ok(Deleted { did_exist })), cx);
                 }
             }
             (
@@ -90,28 +90,28 @@ impl Volume {
     pub(super) fn answer_creates(
         &mut self,
         answer: &Result<Created, CreateError>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         for id in std::mem::take(&mut self.life.creates) {
-            self.answer(id, VolumeAnswer::CreateVolume(answer.clone()), effects);
+            self.answer(id, VolumeAnswer::CreateVolume(answer.clone()), cx);
         }
     }
 
     pub(super) fn answer_deletes(
         &mut self,
         answer: &Result<Deleted, DeleteError>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         for DeleteWaiter { id, .. } in std::mem::take(&mut self.life.deletes) {
-            self.answer(id, VolumeAnswer::DeleteVolume(answer.clone()), effects);
+            self.answer(id, VolumeAnswer::DeleteVolume(answer.clone()), cx);
         }
     }
 
     /// The host stops: what was begun is in the ledger.
-    pub(super) fn stop_existence(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn stop_existence(&mut self, cx: &mut StepContext<Self>) {
         let volume = self.record.spec.key.clone();
-        self.answer_creates(&Err(CreateError::Stopping { volume: volume.clone() }), effects);
-        self.answer_deletes(&Err(DeleteError::Stopping { volume }), effects);
+        self.answer_creates(&Err(CreateError::Stopping { volume: volume.clone() }), cx);
+        self.answer_deletes(&Err(DeleteError::Stopping { volume }), cx);
     }
 
     /// The time of a caller is over, if it waits for a creation or a deletion.

@@ -8,7 +8,7 @@ use super::planning::{IN_FLIGHT, NO_CONTROLLER, NO_NODE, Need};
 use super::record::{Step, VolumeChange};
 use super::state::{Claim, Ordered, Volume};
 use crate::csi::{Call, CapacityRange, VolumeCapability};
-use crate::kernel::Effects;
+use crate::kernel::StepContext;
 
 const OFFLINE: &str = "it is in use, and its plugin expands volumes only offline";
 const NOT_OFFERED: &str = "the plugin does not expand volumes any more";
@@ -138,7 +138,7 @@ impl Volume {
         number: u64,
         capacity_bytes: u64,
         is_node_next: bool,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         self.is_now_of(capacity_bytes);
         let Some(ordered) = self.ordered_mut(number) else {
@@ -147,33 +147,33 @@ impl Volume {
         let Step::GoingUp(intent) = ordered.record.at_controller.clone() else { return };
         ordered.record.at_controller = Step::Up(intent, capacity_bytes);
         ordered.tries = Default::default();
-        self.replace_expansions(number, effects);
+        self.replace_expansions(number, cx);
         if is_node_next {
-            self.keep_order(number, effects);
+            self.keep_order(number, cx);
         } else {
             let done = self.expanded(number, false);
-            self.finish_order(number, &Ok(done), effects);
+            self.finish_order(number, &Ok(done), cx);
         }
     }
 
     /// What waits for the node since an earlier expansion is a part of this one.
-    fn replace_expansions(&mut self, by: u64, effects: &mut Effects<Self>) {
+    fn replace_expansions(&mut self, by: u64, cx: &mut StepContext<Self>) {
         let is_earlier =
             |ordered: &Ordered| ordered.record.number != by && ordered.record.at_controller.is_up();
         let (earlier, others): (Vec<_>, _) =
             std::mem::take(&mut self.orders).into_iter().partition(is_earlier);
         self.orders = others;
         for earlier in earlier {
-            effects.persist(VolumeChange::ForgetOrder(earlier.record.number));
+            cx.persist(VolumeChange::ForgetOrder(earlier.record.number));
             let ordered = self.ordered_mut(by);
             ordered.into_iter().for_each(|ordered| ordered.waiters.extend(&earlier.waiters));
         }
     }
 
-    pub(super) fn has_grown(&mut self, number: u64, capacity_bytes: u64, effects: &mut Effects<Self>) {
+    pub(super) fn has_grown(&mut self, number: u64, capacity_bytes: u64, cx: &mut StepContext<Self>) {
         self.is_now_of(capacity_bytes);
         let done = self.expanded(number, false);
-        self.finish_order(number, &Ok(done), effects);
+        self.finish_order(number, &Ok(done), cx);
     }
 
     fn is_now_of(&mut self, capacity_bytes: u64) {

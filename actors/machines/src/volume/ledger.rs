@@ -7,23 +7,23 @@
 use super::moves::Move;
 use super::record::{Intent, Proof, PublishArgs, StageArgs, Step, VolumeChange};
 use super::state::Volume;
-use crate::kernel::Effects;
+use crate::kernel::StepContext;
 use crate::vocabulary::AllocationId;
 
 impl Volume {
     /// Writes the row of the volume.
-    pub(super) fn keep_volume(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn keep_volume(&mut self, cx: &mut StepContext<Self>) {
         (self.is_kept, self.is_behind) = (true, false);
-        effects.persist(VolumeChange::KeepVolume(self.record.clone()));
+        cx.persist(VolumeChange::KeepVolume(self.record.clone()));
     }
 
     /// Writes the row of a claim as it is, with what the volume has below it.
-    pub(super) fn keep_claim(&mut self, id: &AllocationId, effects: &mut Effects<Self>) {
+    pub(super) fn keep_claim(&mut self, id: &AllocationId, cx: &mut StepContext<Self>) {
         if let Some(claim) = self.claims.get_mut(id) {
             claim.announced = None;
             claim.record.spec = self.record.spec.clone();
             claim.record.attach = self.record.attach.intent().cloned();
-            effects.persist(VolumeChange::KeepClaim(claim.record.clone()));
+            cx.persist(VolumeChange::KeepClaim(claim.record.clone()));
         }
     }
 
@@ -32,10 +32,10 @@ impl Volume {
         &mut self,
         id: &AllocationId,
         state: Step<PublishArgs, Proof>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         self.goes(id, state);
-        self.keep_claim(id, effects);
+        self.keep_claim(id, cx);
     }
 
     /// The publication of a claim is in this state from now on, as the ledger says already.
@@ -46,11 +46,11 @@ impl Volume {
     }
 
     /// The staging has succeeded, and the claim whose publication is announced is published next: the ledger learns of both at once.
-    pub(super) fn keep_staged(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn keep_staged(&mut self, cx: &mut StepContext<Self>) {
         if self.claims.values().any(|claim| claim.announced.is_some()) {
             self.is_behind = true;
         } else {
-            self.keep_volume(effects);
+            self.keep_volume(cx);
         }
     }
 
@@ -60,14 +60,14 @@ impl Volume {
     }
 
     /// Writes what the ledger lacks of the staging.
-    pub(super) fn catch_up(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn catch_up(&mut self, cx: &mut StepContext<Self>) {
         if self.is_behind {
-            self.keep_volume(effects);
+            self.keep_volume(cx);
         }
     }
 
     /// Writes with which arguments the first claim is published once this staging has succeeded.
-    pub(super) fn announce_publish(&mut self, staging: &Intent<StageArgs>, effects: &mut Effects<Self>) {
+    pub(super) fn announce_publish(&mut self, staging: &Intent<StageArgs>, cx: &mut StepContext<Self>) {
         let announced =
             self.first_wanted().filter(|claim| claim.record.publish.is_down()).and_then(|claim| {
                 let StageArgs { staging_path, publish_context, capability } = &staging.args;
@@ -86,8 +86,8 @@ impl Volume {
         if self.claims.get(&id).is_some_and(|claim| claim.announced.as_ref() == Some(&intent)) {
             return;
         }
-        self.withdraw_publish(effects);
-        self.go(&id, Step::GoingUp(intent.clone()), effects);
+        self.withdraw_publish(cx);
+        self.go(&id, Step::GoingUp(intent.clone()), cx);
         self.goes(&id, Step::Down);
         if let Some(claim) = self.claims.get_mut(&id) {
             claim.announced = Some(intent);
@@ -95,9 +95,9 @@ impl Volume {
     }
 
     /// Writes that what was announced is not published: what it is published from is not there.
-    pub(super) fn withdraw_publish(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn withdraw_publish(&mut self, cx: &mut StepContext<Self>) {
         let is_announced = |id: &&AllocationId| self.claims[*id].announced.is_some();
         let announced: Vec<_> = self.claims.keys().filter(is_announced).cloned().collect();
-        announced.iter().for_each(|id| self.keep_claim(id, effects));
+        announced.iter().for_each(|id| self.keep_claim(id, cx));
     }
 }

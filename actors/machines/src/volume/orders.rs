@@ -12,9 +12,9 @@ use super::record::{Intent, Step, Towards, VolumeChange};
 use super::state::{Flight, Ordered, Volume, VolumeTimer};
 use super::steps::Begun;
 use crate::csi::Call;
-use crate::kernel::{AskId, CallLost, Effects};
+use crate::kernel::{AskId, CallLost, StepContext};
 use crate::vocabulary::text::escaped;
-use crate::vocabulary::{Generation, Moment, Timestamp};
+use crate::vocabulary::{Generation, Timestamp};
 
 impl Volume {
     /// Takes an order, or repeats one.
@@ -22,14 +22,14 @@ impl Volume {
         &mut self,
         (id, asked_at): (AskId, Timestamp),
         asked: &PlaceOrder,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let PlaceOrder { order, within } = asked;
         if let Err(error) = self.admit_order(order) {
-            effects.reply(id, VolumeAnswer::PlaceOrder(Err(error)));
+            cx.reply(id, VolumeAnswer::PlaceOrder(Err(error)));
             return;
         }
-        effects.start_timer(VolumeTimer::Waiter(id), asked_at + *within);
+        cx.start_timer(VolumeTimer::Waiter(id), asked_at + *within);
         if let Some(ordered) = self.orders.iter_mut().find(|ordered| ordered.record.order == *order) {
             ordered.tries.is_held = false;
             ordered.waiters.push(id);
@@ -46,7 +46,7 @@ impl Volume {
         let mut ordered = Ordered::new(record);
         ordered.waiters.push(id);
         // Before any call is made for it, it is on disk (V5).
-        effects.persist(VolumeChange::KeepOrder(ordered.record.clone()));
+        cx.persist(VolumeChange::KeepOrder(ordered.record.clone()));
         self.orders.push(ordered);
     }
 
@@ -118,27 +118,27 @@ impl Volume {
     }
 
     /// Answers callers whose orders are done as far as they can be now.
-    pub(super) fn settle_orders(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn settle_orders(&mut self, cx: &mut StepContext<Self>) {
         if self.record.existence.is_none() {
-            return self.drop_orders(effects);
+            return self.drop_orders(cx);
         }
         for number in self.orders_that(|ordered| self.needs_no_node(&ordered.record)) {
             let done = self.expanded(number, false);
-            self.finish_order(number, &Ok(done), effects);
+            self.finish_order(number, &Ok(done), cx);
         }
         for number in self.orders_that(|ordered| self.is_resting(ordered)) {
             let done = self.expanded(number, true);
-            self.answer_order(number, &Ok(done), effects);
+            self.answer_order(number, &Ok(done), cx);
         }
     }
 
     /// The volume does not exist: nothing can be done with it any more.
-    fn drop_orders(&mut self, effects: &mut Effects<Self>) {
+    fn drop_orders(&mut self, cx: &mut StepContext<Self>) {
         for number in self.orders_that(|_| true) {
             let what = self.what(number);
             let (volume, state) = (self.record.spec.key.clone(), "it does not exist any more");
             let error = OrderError::NotThere { volume, what, state, is_transient: false };
-            self.finish_order(number, &Err(error), effects);
+            self.finish_order(number, &Err(error), cx);
         }
     }
 
@@ -149,7 +149,7 @@ impl Volume {
         number: u64,
         call: Call,
         generation: Generation,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) -> Option<Begun> {
         let grow = self.grow_args(number);
         let ordered = self.ordered_mut(number)?;
@@ -165,16 +165,15 @@ impl Volume {
             record.at_controller = Step::GoingUp(intent);
             (ordered.args_of(call), was_unknown)
         };
-        effects.persist(VolumeChange::KeepOrder(ordered.record.clone()));
+        cx.persist(VolumeChange::KeepOrder(ordered.record.clone()));
         Some((VolumeCall::Order(self.record.spec.clone(), generation, call), was_unknown))
     }
 
     pub(super) fn order_returned(
         &mut self,
-        moment: Moment,
         flight: &Flight,
         outcome: &Result<VolumeOutcome, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Move::Order(number, call) = flight.what else { return };
         let is_on_node = call == Call::NodeExpandVolume;
@@ -192,45 +191,44 @@ impl Volume {
         }
         match (brought(outcome), done_by(call)) {
             (Ok(Brought::Expanded { capacity_bytes, is_node_next }), _) if !is_on_node => {
-                self.is_expanded(number, capacity_bytes, is_node_next, effects);
+                self.is_expanded(number, capacity_bytes, is_node_next, cx);
             }
             (Ok(Brought::Grown { capacity_bytes }), _) if is_on_node => {
-                self.has_grown(number, capacity_bytes, effects);
+                self.has_grown(number, capacity_bytes, cx);
             }
             (Ok(Brought::Snapshot(snapshot)), _) if call == Call::CreateSnapshot => {
-                self.snapshot_taken(moment, number, snapshot, effects);
+                self.snapshot_taken(number, snapshot, cx);
             }
             (Ok(Brought::Group(group)), _)
                 if matches!(call, Call::CreateVolumeGroupSnapshot | Call::GetVolumeGroupSnapshot) =>
             {
-                self.group_taken(moment, number, group, effects);
+                self.group_taken(number, group, cx);
             }
-            (Ok(Brought::Nothing), Some(done)) => self.finish_order(number, &Ok(done), effects),
+            (Ok(Brought::Nothing), Some(done)) => self.finish_order(number, &Ok(done), cx),
             // A plugin that does not know it has deleted it (C064).
             (Err(failure), Some(done)) if call.is_undo() && failure.known == Known::Absent => {
-                self.finish_order(number, &Ok(done), effects);
+                self.finish_order(number, &Ok(done), cx);
             }
-            (Ok(_), _) => self.order_failed(moment, flight, number, &another(), effects),
+            (Ok(_), _) => self.order_failed(flight, number, &another(), cx),
             (Err(failure), _) => {
                 if call == Call::GetVolumeGroupSnapshot {
                     self.group_not_told(number, &failure);
                 }
-                self.order_failed(moment, flight, number, &failure, effects);
+                self.order_failed(flight, number, &failure, cx);
             }
         }
     }
 
     pub(super) fn order_failed(
         &mut self,
-        moment: Moment,
         flight: &Flight,
         number: u64,
         failure: &Failure,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let is_certain = failure.known != Known::Unclear && !flight.was_unknown;
         let is_final = matches!(failure.known, Known::Refused | Known::Unsupported);
-        let is_spent = self.try_failed(moment, &flight.what, failure);
+        let is_spent = self.try_failed(cx.moment(), &flight.what, failure);
         let (volume, what, reason) =
             (self.record.spec.key.clone(), self.what(number), failure.reason.clone());
         let Some(ordered) = self.ordered_mut(number) else {
@@ -242,9 +240,9 @@ impl Volume {
             if is_final {
                 // Growing has no inverse, and is never asked for once more by itself (C152).
                 let error = OrderError::NotOnNode { volume, what, reason };
-                self.fail_order(number, &error, effects);
+                self.fail_order(number, &error, cx);
             } else if is_certain {
-                self.keep_order(number, effects);
+                self.keep_order(number, cx);
             }
             return;
         }
@@ -253,13 +251,13 @@ impl Volume {
         match is_certain {
             true if is_final || is_spent => {
                 let error = OrderError::Refused { volume, what, reason };
-                self.fail_order(number, &error, effects);
+                self.fail_order(number, &error, cx);
             }
-            true => self.keep_order(number, effects),
+            true => self.keep_order(number, cx),
             // A refusal after an unclear try proves nothing about that try (C017).
             false if is_final => {
                 ordered.tries.is_held = true;
-                self.answer_order(number, &Err(OrderError::Unclear { volume, what, reason }), effects);
+                self.answer_order(number, &Err(OrderError::Unclear { volume, what, reason }), cx);
             }
             // Unknown needs no write: an intent on disk means the same after a restart.
             false => {}
@@ -268,16 +266,16 @@ impl Volume {
 
     // === The ledger and the callers ===
 
-    pub(super) fn keep_order(&self, number: u64, effects: &mut Effects<Self>) {
+    pub(super) fn keep_order(&self, number: u64, cx: &mut StepContext<Self>) {
         if let Some(ordered) = self.ordered(number) {
-            effects.persist(VolumeChange::KeepOrder(ordered.record.clone()));
+            cx.persist(VolumeChange::KeepOrder(ordered.record.clone()));
         }
     }
 
-    pub(super) fn fail_order(&mut self, number: u64, error: &OrderError, effects: &mut Effects<Self>) {
+    pub(super) fn fail_order(&mut self, number: u64, error: &OrderError, cx: &mut StepContext<Self>) {
         let what = self.what(number);
-        self.finish_order(number, &Err(error.clone()), effects);
-        effects.publish(VolumeNews::OrderFailed { what, reason: error.to_string() });
+        self.finish_order(number, &Err(error.clone()), cx);
+        cx.publish(VolumeNews::OrderFailed { what, reason: error.to_string() });
     }
 
     /// The outcome of an order is certain: it is forgotten, before any caller hears of it.
@@ -285,18 +283,18 @@ impl Volume {
         &mut self,
         number: u64,
         result: &Result<Done, OrderError>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
-        effects.persist(VolumeChange::ForgetOrder(number));
-        self.answer_order(number, result, effects);
+        cx.persist(VolumeChange::ForgetOrder(number));
+        self.answer_order(number, result, cx);
         self.orders.retain(|ordered| ordered.record.number != number);
     }
 
-    fn answer_order(&mut self, number: u64, result: &Result<Done, OrderError>, effects: &mut Effects<Self>) {
+    fn answer_order(&mut self, number: u64, result: &Result<Done, OrderError>, cx: &mut StepContext<Self>) {
         let ordered = self.ordered_mut(number);
         let waiters = ordered.map(|ordered| std::mem::take(&mut ordered.waiters));
         for waiter in waiters.into_iter().flatten() {
-            self.answer(waiter, VolumeAnswer::PlaceOrder(result.clone()), effects);
+            self.answer(waiter, VolumeAnswer::PlaceOrder(result.clone()), cx);
         }
     }
 
@@ -307,10 +305,10 @@ impl Volume {
     }
 
     /// The host stops: what was begun is in the ledger.
-    pub(super) fn stop_orders(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn stop_orders(&mut self, cx: &mut StepContext<Self>) {
         for number in self.orders_that(|_| true) {
             let (volume, what) = (self.record.spec.key.clone(), self.what(number));
-            self.answer_order(number, &Err(OrderError::Stopping { volume, what }), effects);
+            self.answer_order(number, &Err(OrderError::Stopping { volume, what }), cx);
         }
     }
 
@@ -339,11 +337,11 @@ impl Volume {
         &mut self,
         numbers: &[u64],
         left: &[String],
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         for number in numbers {
             let (volume, what, left) = (self.record.spec.key.clone(), self.what(*number), left.join("; "));
-            self.answer_order(*number, &Err(OrderError::Forced { volume, what, left }), effects);
+            self.answer_order(*number, &Err(OrderError::Forced { volume, what, left }), cx);
         }
         self.orders.retain(|ordered| !numbers.contains(&ordered.record.number));
     }

@@ -11,8 +11,8 @@ use super::outcome::VolumeCall;
 use super::record::{Audit, Step, VolumeChange, Wish};
 use super::returning::named;
 use super::state::{ReleaseWaiter, Volume, VolumeTimer};
-use crate::kernel::{AskId, CallKey, Effects};
-use crate::vocabulary::{AllocationId, Moment, Timestamp};
+use crate::kernel::{AskId, CallKey, StepContext};
+use crate::vocabulary::{AllocationId, Timestamp};
 
 impl Volume {
     /// Releases a claim, or asks again what became of that.
@@ -20,11 +20,11 @@ impl Volume {
         &mut self,
         (id, asked_at): (AskId, Timestamp),
         asked: &Release,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let was_held = self.holders().contains(&asked.allocation);
-        self.let_go(&asked.allocation, effects);
-        self.let_go_lost(asked_at, &asked.allocation, effects);
+        self.let_go(&asked.allocation, cx);
+        self.let_go_lost(asked_at, &asked.allocation, cx);
         // A caller that asks again wants another try of what is held (C017).
         for tries in [&mut self.attach_tries, &mut self.stage_tries] {
             tries.is_held = false;
@@ -32,15 +32,15 @@ impl Volume {
         if self.waiting() >= self.config.options.waiting_max {
             let volume = self.record.spec.key.clone();
             let doing = "and too many callers wait".to_owned();
-            effects.reply(id, VolumeAnswer::Release(Err(ReleaseError::Pending { volume, doing })));
+            cx.reply(id, VolumeAnswer::Release(Err(ReleaseError::Pending { volume, doing })));
             return;
         }
         self.releases.push(ReleaseWaiter { id, allocation: asked.allocation.clone(), was_held });
-        effects.start_timer(VolumeTimer::Waiter(id), asked_at + asked.within);
+        cx.start_timer(VolumeTimer::Waiter(id), asked_at + asked.within);
     }
 
     /// No process uses the claim any more. The ledger says so before anything is undone.
-    fn let_go(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
+    fn let_go(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         let Some(claim) = self.claims.get_mut(allocation) else { return };
         claim.tries.is_held = false;
         if std::mem::replace(&mut claim.record.wish, Wish::Released) == Wish::Released {
@@ -49,24 +49,24 @@ impl Volume {
         (claim.is_provisional, claim.is_proven) = (false, false);
         let waiters = std::mem::take(&mut claim.waiters);
         if !claim.record.publish.is_down() {
-            self.keep_claim(allocation, effects);
+            self.keep_claim(allocation, cx);
         }
         let volume = self.record.spec.key.clone();
         let error = ClaimError::Released { volume, allocation: allocation.clone() };
         for waiter in waiters {
-            self.answer(waiter, VolumeAnswer::Claim(Err(error.clone())), effects);
+            self.answer(waiter, VolumeAnswer::Claim(Err(error.clone())), cx);
         }
     }
 
     /// No process uses a claim any more whose row was damaged. Where it was published is not known, so nothing can undo that.
-    fn let_go_lost(&mut self, at: Timestamp, allocation: &AllocationId, effects: &mut Effects<Self>) {
+    fn let_go_lost(&mut self, at: Timestamp, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         if !self.lost.remove(allocation) {
             return;
         }
         let reason = format!("allocation {allocation} was released, and the record of its claim is damaged");
         let left = vec![self.left_of_lost(allocation)];
         let forced = Forced { volume: self.record.spec.key.clone(), reason, at, left };
-        self.forget_audited((vec![allocation.clone()], Vec::new()), false, forced, effects);
+        self.forget_audited((vec![allocation.clone()], Vec::new()), false, forced, cx);
     }
 
     fn left_of_lost(&self, allocation: &AllocationId) -> String {
@@ -81,7 +81,7 @@ impl Volume {
     }
 
     /// Answers the callers whose releases are confirmed.
-    pub(super) fn answer_releases(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn answer_releases(&mut self, cx: &mut StepContext<Self>) {
         let (is_down, mut others) = (self.is_down(), self.holders());
         others.sort();
         let is_over =
@@ -92,12 +92,12 @@ impl Volume {
         let has_orders = self.has_open_orders();
         for ReleaseWaiter { id, was_held, .. } in over {
             let released = Released { was_held, others: others.clone(), has_orders };
-            self.answer(id, VolumeAnswer::Release(Ok(released)), effects);
+            self.answer(id, VolumeAnswer::Release(Ok(released)), cx);
         }
     }
 
     /// An undo was refused for good: answers the callers that would wait for it in vain.
-    pub(super) fn refuse_releases(&mut self, what: &Move, reason: &str, effects: &mut Effects<Self>) {
+    pub(super) fn refuse_releases(&mut self, what: &Move, reason: &str, cx: &mut StepContext<Self>) {
         let is_meant = |waiter: &ReleaseWaiter| match what {
             Move::Unpublish(id) => waiter.allocation == *id,
             // What the claims shared: every caller waits for that.
@@ -109,19 +109,19 @@ impl Volume {
         let (volume, reason) = (self.record.spec.key.clone(), named(what, reason));
         for ReleaseWaiter { id, .. } in meant {
             let error = ReleaseError::Refused { volume: volume.clone(), reason: reason.clone() };
-            self.answer(id, VolumeAnswer::Release(Err(error)), effects);
+            self.answer(id, VolumeAnswer::Release(Err(error)), cx);
         }
     }
 
     /// Settles the claims of an earlier run (V14).
-    pub(super) fn confirm(&mut self, asked: &ConfirmClaims, effects: &mut Effects<Self>) -> ClaimsConfirmed {
+    pub(super) fn confirm(&mut self, asked: &ConfirmClaims, cx: &mut StepContext<Self>) -> ClaimsConfirmed {
         let mut settled = ClaimsConfirmed::default();
         let provisional = self.in_order().into_iter().filter(|claim| claim.is_provisional);
         let provisional = provisional.map(|claim| claim.record.allocation.clone());
         let clear: Vec<_> = provisional.filter(|id| !asked.unclear.contains(id)).collect();
         for id in clear {
             if !asked.living.contains(&id) {
-                self.let_go(&id, effects);
+                self.let_go(&id, cx);
                 settled.released.push(id);
                 continue;
             }
@@ -129,7 +129,7 @@ impl Volume {
                 claim.is_provisional = false;
                 claim.record.run = self.config.run;
             }
-            self.keep_claim(&id, effects);
+            self.keep_claim(&id, cx);
             settled.confirmed.push(id);
         }
         settled
@@ -139,10 +139,10 @@ impl Volume {
     pub(super) fn prepare_force(
         &mut self,
         asked: &ForceRelease,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) -> Result<(), ForceError> {
         self.admit_force(asked)?;
-        self.keep_volume(effects);
+        self.keep_volume(cx);
         Ok(())
     }
 
@@ -172,9 +172,8 @@ impl Volume {
     /// Forgets what is released and not confirmed down (V9). A call in flight is still waited for (V2).
     pub(super) fn force(
         &mut self,
-        moment: Moment,
         asked: &ForceRelease,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) -> Result<Forced, ForceError> {
         self.admit_force(asked)?;
         let volume = self.record.spec.key.clone();
@@ -198,8 +197,8 @@ impl Volume {
             self.claims.remove(id);
             self.lost.remove(id);
         });
-        let forced = Forced { volume, reason: asked.reason.clone(), at: moment.now, left };
-        self.forget_audited((forgotten, orders), is_shared, forced.clone(), effects);
+        let forced = Forced { volume, reason: asked.reason.clone(), at: cx.now(), left };
+        self.forget_audited((forgotten, orders), is_shared, forced.clone(), cx);
         Ok(forced)
     }
 
@@ -209,43 +208,43 @@ impl Volume {
         (claims, orders): (Vec<AllocationId>, Vec<u64>),
         is_shared: bool,
         forced: Forced,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let number = self.audits.last().map_or(1, |audit| audit.number + 1);
         let audit = Audit { number, spec: self.record.spec.clone(), forced: forced.clone() };
         self.audits.push(audit.clone());
         let volume = is_shared.then(|| self.record.clone());
         // One write: a part of it would have the rest undone under what was not confirmed down, or forget without an audit.
-        effects.persist(VolumeChange::Force { claims, volume, orders: orders.clone(), audit });
-        self.answer_forced_deletion(&forced.left, effects);
-        self.answer_forced_orders(&orders, &forced.left, effects);
-        effects.publish(VolumeNews::Forced(forced));
-        self.await_audits(effects);
+        cx.persist(VolumeChange::Force { claims, volume, orders: orders.clone(), audit });
+        self.answer_forced_deletion(&forced.left, cx);
+        self.answer_forced_orders(&orders, &forced.left, cx);
+        cx.publish(VolumeNews::Forced(forced));
+        self.await_audits(cx);
     }
 
     /// Publishes the audits of which an earlier life of the volume may not have come to do that. One may be published twice, and none is
     /// lost.
-    pub(super) fn publish_audits(&self, effects: &mut Effects<Self>) {
+    pub(super) fn publish_audits(&self, cx: &mut StepContext<Self>) {
         for audit in &self.audits {
-            effects.publish(VolumeNews::Forced(audit.forced.clone()));
+            cx.publish(VolumeNews::Forced(audit.forced.clone()));
         }
-        self.await_audits(effects);
+        self.await_audits(cx);
     }
 
     /// The ledger keeps the audits until they are published.
-    fn await_audits(&self, effects: &mut Effects<Self>) {
+    fn await_audits(&self, cx: &mut StepContext<Self>) {
         let Some(last) = self.audits.last() else { return };
         let call = VolumeCall::AwaitAudits(last.number);
-        effects.call(CallKey::default(), self.config.options.look_deadline, call);
+        cx.call(CallKey::default(), self.config.options.look_deadline, call);
     }
 
     /// The audits up to this number are published: whatever the call came to, it left behind them.
-    pub(super) fn audits_left(&mut self, through: u64, effects: &mut Effects<Self>) {
+    pub(super) fn audits_left(&mut self, through: u64, cx: &mut StepContext<Self>) {
         let (published, others) =
             std::mem::take(&mut self.audits).into_iter().partition(|audit| audit.number <= through);
         self.audits = others;
         let published: Vec<Audit> = published;
-        effects.record(VolumeChange::ForgetAudits(published.iter().map(|audit| audit.number).collect()));
+        cx.record(VolumeChange::ForgetAudits(published.iter().map(|audit| audit.number).collect()));
     }
 
     /// Forgets staging, attachment and what is to be deleted. What it gives are those that were not confirmed down.

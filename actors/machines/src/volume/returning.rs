@@ -10,7 +10,7 @@ use super::record::{Mark, Proof, Step, Towards, Wish};
 use super::state::{Flight, Volume};
 use super::steps::after_failure;
 use crate::csi::Context;
-use crate::kernel::{CallKey, CallLost, Effects};
+use crate::kernel::{CallKey, CallLost, StepContext};
 use crate::vocabulary::{AllocationId, Moment};
 
 /// The outcome of an operation, whatever it was.
@@ -23,10 +23,9 @@ impl Volume {
     /// A call has come back. The outcome of any but the one in flight is stale.
     pub(super) fn returned(
         &mut self,
-        moment: Moment,
         key: CallKey,
         outcome: &Result<VolumeOutcome, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         if let Ok(VolumeOutcome::Route(route)) = outcome {
             // A message of the owner is newer than what was read.
@@ -34,26 +33,26 @@ impl Volume {
             return;
         }
         let Some(flight) = self.flight.take_if(|flight| flight.attempt == key.attempt) else { return };
-        self.catch_up(effects);
+        self.catch_up(cx);
         let came = came(&flight.what, outcome);
         match &flight.what {
-            Move::Create => self.create_returned(moment, &flight, outcome, effects),
-            Move::Order(..) => self.order_returned(moment, &flight, outcome, effects),
-            Move::Delete => self.delete_returned(moment, &flight, came.result.map(|_| ()), effects),
-            Move::LookAtStage => self.stage_seen(moment, came.seen, effects),
-            Move::LookAt(id) => self.target_seen(&id.clone(), came.seen, effects),
-            Move::Attach | Move::Stage | Move::Publish(_) => self.went_up(moment, &flight, came, effects),
+            Move::Create => self.create_returned(&flight, outcome, cx),
+            Move::Order(..) => self.order_returned(&flight, outcome, cx),
+            Move::Delete => self.delete_returned(&flight, came.result.map(|_| ()), cx),
+            Move::LookAtStage => self.stage_seen(came.seen, cx),
+            Move::LookAt(id) => self.target_seen(&id.clone(), came.seen, cx),
+            Move::Attach | Move::Stage | Move::Publish(_) => self.went_up(&flight, came, cx),
             Move::Detach | Move::Unstage | Move::Unpublish(_) => {
-                self.went_down(moment, &flight, came, effects);
+                self.went_down(&flight, came, cx);
             }
         }
     }
 
     // === Up ===
 
-    fn went_up(&mut self, moment: Moment, flight: &Flight, came: Came, effects: &mut Effects<Self>) {
+    fn went_up(&mut self, flight: &Flight, came: Came, cx: &mut StepContext<Self>) {
         let failure = match came.result {
-            Ok(context) => match self.is_up_now((moment, flight), context, came.seen, effects) {
+            Ok(context) => match self.is_up_now((cx.moment(), flight), context, came.seen, cx) {
                 Ok(()) => {
                     if let Some(tries) = self.tries(&flight.what) {
                         *tries = Default::default();
@@ -65,10 +64,10 @@ impl Volume {
             Err(failure) => failure,
         };
         let is_certain = failure.known != Known::Unclear && !flight.was_unknown;
-        self.leave_step(&flight.what, is_certain, effects);
+        self.leave_step(&flight.what, is_certain, cx);
         let is_final = matches!(failure.known, Known::Refused | Known::Unsupported);
-        if self.try_failed(moment, &flight.what, &failure) || is_final {
-            self.give_up(&flight.what, &failure.reason, effects);
+        if self.try_failed(cx.moment(), &flight.what, &failure) || is_final {
+            self.give_up(&flight.what, &failure.reason, cx);
         }
     }
 
@@ -78,14 +77,14 @@ impl Volume {
         (moment, flight): (Moment, &Flight),
         context: Context,
         seen: Seen,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) -> Result<(), Failure> {
         let unclear = |reason| Failure { known: Known::Unclear, reason };
         match &flight.what {
             Move::Attach => {
                 if let Step::GoingUp(intent) = &self.record.attach {
                     self.record.attach = Step::Up(intent.clone(), context);
-                    self.keep_volume(effects);
+                    self.keep_volume(cx);
                 }
             }
             Move::Stage => {
@@ -100,7 +99,7 @@ impl Volume {
                 let proof = Proof { boot_id: self.config.boot_id.clone(), mark };
                 self.record.stage = Step::Up(intent.clone(), proof);
                 (self.is_stage_proven, self.is_stage_stale) = (true, false);
-                self.keep_staged(effects);
+                self.keep_staged(cx);
             }
             Move::Publish(id) => {
                 let Some(claim) = self.claims.get_mut(id) else { return Ok(()) };
@@ -122,7 +121,7 @@ impl Volume {
                 let proof = Proof { boot_id: self.config.boot_id.clone(), mark };
                 let up = Step::Up(intent.clone(), proof);
                 claim.is_proven = true;
-                self.go(id, up, effects);
+                self.go(id, up, cx);
             }
             Move::Create
             | Move::Delete
@@ -137,10 +136,10 @@ impl Volume {
     }
 
     /// Nothing more is tried for the claims that need this step: they fail, and what was begun is undone.
-    fn give_up(&mut self, what: &Move, reason: &str, effects: &mut Effects<Self>) {
+    fn give_up(&mut self, what: &Move, reason: &str, cx: &mut StepContext<Self>) {
         let reason = named(what, reason);
         match what {
-            Move::Publish(id) | Move::LookAt(id) => self.fail_claim(&id.clone(), &reason, effects),
+            Move::Publish(id) | Move::LookAt(id) => self.fail_claim(&id.clone(), &reason, cx),
             _ => {
                 let is_open = |id: &&AllocationId| {
                     self.claims
@@ -148,7 +147,7 @@ impl Volume {
                         .is_some_and(|claim| claim.is_wanted() && !claim.record.publish.is_up())
                 };
                 let open: Vec<_> = self.claims.keys().filter(is_open).cloned().collect();
-                open.iter().for_each(|id| self.fail_claim(id, &reason, effects));
+                open.iter().for_each(|id| self.fail_claim(id, &reason, cx));
             }
         }
         // The next claim begins with tries of its own.
@@ -159,26 +158,26 @@ impl Volume {
         }
     }
 
-    fn fail_claim(&mut self, id: &AllocationId, reason: &str, effects: &mut Effects<Self>) {
+    fn fail_claim(&mut self, id: &AllocationId, reason: &str, cx: &mut StepContext<Self>) {
         let Some(claim) = self.claims.get_mut(id) else { return };
         claim.record.wish = Wish::Released;
         claim.is_proven = false;
         let waiters = std::mem::take(&mut claim.waiters);
         let is_down = claim.record.publish.is_down();
         if !is_down {
-            self.keep_claim(id, effects);
+            self.keep_claim(id, cx);
         }
         let volume = self.record.spec.key.clone();
         let error = ClaimError::Failed { volume, allocation: id.clone(), reason: reason.to_owned() };
         for waiter in waiters {
-            self.answer(waiter, VolumeAnswer::Claim(Err(error.clone())), effects);
+            self.answer(waiter, VolumeAnswer::Claim(Err(error.clone())), cx);
         }
-        effects.publish(VolumeNews::ClaimFailed { allocation: id.clone(), reason: reason.to_owned() });
+        cx.publish(VolumeNews::ClaimFailed { allocation: id.clone(), reason: reason.to_owned() });
     }
 
     // === Down ===
 
-    fn went_down(&mut self, moment: Moment, flight: &Flight, came: Came, effects: &mut Effects<Self>) {
+    fn went_down(&mut self, flight: &Flight, came: Came, cx: &mut StepContext<Self>) {
         let failure = match (came.result, came.seen) {
             (Ok(_), Seen::Nothing) => None,
             (Ok(_), Seen::Present(mark)) => Some(Failure {
@@ -199,22 +198,22 @@ impl Volume {
             (Err(failure), _) => Some(failure),
         };
         match failure {
-            None => self.is_down_now(&flight.what, effects),
+            None => self.is_down_now(&flight.what, cx),
             Some(failure) => {
-                self.leave_step(&flight.what, false, effects);
-                self.try_failed(moment, &flight.what, &failure);
+                self.leave_step(&flight.what, false, cx);
+                self.try_failed(cx.moment(), &flight.what, &failure);
                 let is_held = matches!(failure.known, Known::Refused | Known::Unsupported);
                 if let Some(tries) = self.tries(&flight.what) {
                     tries.is_held = is_held;
                 }
                 if is_held {
-                    self.refuse_releases(&flight.what, &failure.reason, effects);
+                    self.refuse_releases(&flight.what, &failure.reason, cx);
                 }
             }
         }
     }
 
-    fn is_down_now(&mut self, what: &Move, effects: &mut Effects<Self>) {
+    fn is_down_now(&mut self, what: &Move, cx: &mut StepContext<Self>) {
         match what {
             Move::Unpublish(id) => {
                 let id = id.clone();
@@ -226,17 +225,17 @@ impl Volume {
                 claim.record.publish = Step::Down;
                 // A released claim is forgotten instead.
                 if !claim.is_released() {
-                    self.keep_claim(&id, effects);
+                    self.keep_claim(&id, cx);
                 }
             }
             Move::Unstage if matches!(self.record.stage, Step::GoingDown(_)) => {
                 self.record.stage = Step::Down;
                 self.is_stage_stale = false;
-                self.keep_volume(effects);
+                self.keep_volume(cx);
             }
             Move::Detach if matches!(self.record.attach, Step::GoingDown(_)) => {
                 self.record.attach = Step::Down;
-                self.keep_volume(effects);
+                self.keep_volume(cx);
             }
             _ => return,
         }
@@ -248,27 +247,27 @@ impl Volume {
     // === Looks ===
 
     /// A staging path was looked at before it is used once more.
-    fn stage_seen(&mut self, moment: Moment, seen: Seen, effects: &mut Effects<Self>) {
+    fn stage_seen(&mut self, seen: Seen, cx: &mut StepContext<Self>) {
         let Step::Up(intent, proof) = &self.record.stage else { return };
         match agrees(proof, &seen) {
             Ok(true) => self.is_stage_proven = true,
             Ok(false) => {
-                effects.publish(mount_lost(&intent.args.staging_path, proof, &seen));
+                cx.publish(mount_lost(&intent.args.staging_path, proof, &seen));
                 // What is missing is unknown (V14); the ledger learns of it when it is undone.
                 self.record.stage = Step::Unknown(Towards::Up, intent.clone());
                 self.is_stage_stale = true;
             }
             Err(reason) => {
                 let failure = Failure { known: Known::Unclear, reason };
-                if self.try_failed(moment, &Move::LookAtStage, &failure) {
-                    self.give_up(&Move::LookAtStage, &failure.reason, effects);
+                if self.try_failed(cx.moment(), &Move::LookAtStage, &failure) {
+                    self.give_up(&Move::LookAtStage, &failure.reason, cx);
                 }
             }
         }
     }
 
     /// A target path was looked at before it is handed out once more.
-    fn target_seen(&mut self, id: &AllocationId, seen: Seen, effects: &mut Effects<Self>) {
+    fn target_seen(&mut self, id: &AllocationId, seen: Seen, cx: &mut StepContext<Self>) {
         let Some(claim) = self.claims.get_mut(id) else { return };
         let Step::Up(intent, proof) = &claim.record.publish else { return };
         match agrees(proof, &seen) {
@@ -277,7 +276,7 @@ impl Volume {
                 claim.tries = Default::default();
             }
             Ok(false) => {
-                effects.publish(mount_lost(&claim.record.target_path, proof, &seen));
+                cx.publish(mount_lost(&claim.record.target_path, proof, &seen));
                 claim.record.publish = Step::Unknown(Towards::Up, intent.clone());
                 claim.is_stale = true;
             }
@@ -289,7 +288,7 @@ impl Volume {
                 let volume = self.record.spec.key.clone();
                 let error = ClaimError::Unproven { volume, path, reason };
                 for waiter in waiters {
-                    self.answer(waiter, VolumeAnswer::Claim(Err(error.clone())), effects);
+                    self.answer(waiter, VolumeAnswer::Claim(Err(error.clone())), cx);
                 }
             }
         }
@@ -307,7 +306,7 @@ impl Volume {
     }
 
     /// What a failed call leaves of its step. Unknown needs no write: an intent on disk means the same after a restart.
-    fn leave_step(&mut self, what: &Move, is_certain: bool, effects: &mut Effects<Self>) {
+    fn leave_step(&mut self, what: &Move, is_certain: bool, cx: &mut StepContext<Self>) {
         match what {
             Move::Attach | Move::Detach => {
                 if let Some(left) = after_failure(&self.record.attach, is_certain) {
@@ -326,15 +325,15 @@ impl Volume {
                     claim.record.publish = left;
                 }
                 if is_certain {
-                    self.keep_claim(&id.clone(), effects);
+                    self.keep_claim(&id.clone(), cx);
                 }
                 return;
             }
             Move::Create | Move::Delete | Move::LookAtStage | Move::LookAt(_) | Move::Order(..) => return,
         }
         if is_certain {
-            self.keep_volume(effects);
-            self.withdraw_publish(effects);
+            self.keep_volume(cx);
+            self.withdraw_publish(cx);
         }
     }
 }

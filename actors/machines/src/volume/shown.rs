@@ -8,7 +8,7 @@ use super::planning::Need;
 use super::record::{Usage, Wish};
 use super::state::{Claim, Tries, Volume};
 use crate::csi::AccessType;
-use crate::kernel::Effects;
+use crate::kernel::StepContext;
 use crate::vocabulary::AllocationId;
 
 const LOST_REMEDY: &str = "release it when its processes have ended, or force it";
@@ -97,10 +97,10 @@ impl Volume {
     }
 
     /// Publishes the status if it differs from the last one.
-    pub(super) fn tell(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn tell(&mut self, cx: &mut StepContext<Self>) {
         let status = self.status();
         if self.told.as_ref() != Some(&status) {
-            effects.publish(VolumeNews::Changed(status.clone()));
+            cx.publish(VolumeNews::Changed(status.clone()));
             self.told = Some(status);
         }
     }

@@ -5,7 +5,7 @@ use super::outcome::VolumeCall;
 use super::planning::Need;
 use super::record::{AttachArgs, Intent, StageArgs, Step, Towards};
 use super::state::{Claim, Flight, Volume};
-use crate::kernel::{CallKey, Effects};
+use crate::kernel::{CallKey, StepContext};
 use crate::vocabulary::{AllocationId, Generation};
 
 /// What an operation calls, and whether its step was unknown before.
@@ -13,17 +13,17 @@ pub(super) type Begun = (VolumeCall, bool);
 
 impl Volume {
     /// Begins an operation that [`next_move`](Self::next_move) has found.
-    pub(super) fn begin(&mut self, what: Move, effects: &mut Effects<Self>) {
+    pub(super) fn begin(&mut self, what: Move, cx: &mut StepContext<Self>) {
         let generation = self.generation(&what);
         let begun = match &what {
-            Move::Create => self.begin_create(generation, effects),
-            Move::Delete => self.begin_delete(generation, effects),
-            Move::Attach => self.begin_attach(generation, effects),
-            Move::Stage => self.begin_stage(generation, effects),
-            Move::Publish(id) => self.begin_publish(id, generation, effects),
-            Move::Detach | Move::Unstage => self.begin_undo(&what, generation, effects),
-            Move::Unpublish(id) => self.begin_unpublish(id, generation, effects),
-            Move::Order(number, call) => self.begin_order(*number, *call, generation, effects),
+            Move::Create => self.begin_create(generation, cx),
+            Move::Delete => self.begin_delete(generation, cx),
+            Move::Attach => self.begin_attach(generation, cx),
+            Move::Stage => self.begin_stage(generation, cx),
+            Move::Publish(id) => self.begin_publish(id, generation, cx),
+            Move::Detach | Move::Unstage => self.begin_undo(&what, generation, cx),
+            Move::Unpublish(id) => self.begin_unpublish(id, generation, cx),
+            Move::Order(number, call) => self.begin_order(*number, *call, generation, cx),
             Move::LookAtStage => {
                 let path = self.record.stage.intent().map(|intent| intent.args.staging_path.clone());
                 path.map(|path| (VolumeCall::Look { path }, false))
@@ -40,7 +40,7 @@ impl Volume {
         self.attempt = self.attempt.next();
         let options = &self.config.options;
         let deadline = if call.csi().is_some() { options.call_deadline } else { options.look_deadline };
-        effects.call(CallKey { generation, attempt: self.attempt }, deadline, call);
+        cx.call(CallKey { generation, attempt: self.attempt }, deadline, call);
         self.flight = Some(Flight { attempt: self.attempt, what, was_unknown });
     }
 
@@ -60,7 +60,7 @@ impl Volume {
         self.in_order().into_iter().find(is_open)
     }
 
-    fn begin_attach(&mut self, generation: Generation, effects: &mut Effects<Self>) -> Option<Begun> {
+    fn begin_attach(&mut self, generation: Generation, cx: &mut StepContext<Self>) -> Option<Begun> {
         let was_unknown = !self.record.attach.is_down();
         let intent = match self.record.attach.intent() {
             // A retry repeats the same arguments (C013).
@@ -72,11 +72,11 @@ impl Volume {
             }
         };
         self.record.attach = Step::GoingUp(intent.clone());
-        self.keep_volume(effects);
+        self.keep_volume(cx);
         Some((VolumeCall::Attach(self.record.spec.clone(), generation, intent.args), was_unknown))
     }
 
-    fn begin_stage(&mut self, generation: Generation, effects: &mut Effects<Self>) -> Option<Begun> {
+    fn begin_stage(&mut self, generation: Generation, cx: &mut StepContext<Self>) -> Option<Begun> {
         let was_unknown = !self.record.stage.is_down();
         let intent = match self.record.stage.intent() {
             Some(intent) => intent.clone(),
@@ -89,8 +89,8 @@ impl Volume {
             }
         };
         self.record.stage = Step::GoingUp(intent.clone());
-        self.keep_volume(effects);
-        self.announce_publish(&intent, effects);
+        self.keep_volume(cx);
+        self.announce_publish(&intent, cx);
         Some((VolumeCall::Stage(self.record.spec.clone(), generation, intent.args), was_unknown))
     }
 
@@ -98,7 +98,7 @@ impl Volume {
         &mut self,
         id: &AllocationId,
         generation: Generation,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) -> Option<Begun> {
         let claim = self.claims.get(id)?;
         let was_unknown = !claim.record.publish.is_down();
@@ -110,7 +110,7 @@ impl Volume {
         match claim.announced == Some(intent.clone()) {
             // The ledger has it since the staging began.
             true => self.goes(id, Step::GoingUp(intent.clone())),
-            false => self.go(id, Step::GoingUp(intent.clone()), effects),
+            false => self.go(id, Step::GoingUp(intent.clone()), cx),
         }
         Some((VolumeCall::Publish(self.record.spec.clone(), generation, intent.args), was_unknown))
     }
@@ -119,10 +119,10 @@ impl Volume {
         &mut self,
         id: &AllocationId,
         generation: Generation,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) -> Option<Begun> {
         let intent = self.claims.get(id)?.record.publish.intent()?.clone();
-        self.go(id, Step::GoingDown(intent.clone()), effects);
+        self.go(id, Step::GoingDown(intent.clone()), cx);
         Some((VolumeCall::Unpublish(self.record.spec.clone(), generation, intent.args), true))
     }
 
@@ -130,20 +130,20 @@ impl Volume {
         &mut self,
         what: &Move,
         generation: Generation,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) -> Option<Begun> {
         let spec = self.record.spec.clone();
         let call = if *what == Move::Unstage {
             let intent = self.record.stage.intent()?.clone();
             self.record.stage = Step::GoingDown(intent.clone());
-            self.withdraw_publish(effects);
+            self.withdraw_publish(cx);
             VolumeCall::Unstage(spec, generation, intent.args)
         } else {
             let intent = self.record.attach.intent()?.clone();
             self.record.attach = Step::GoingDown(intent.clone());
             VolumeCall::Detach(spec, generation, intent.args)
         };
-        self.keep_volume(effects);
+        self.keep_volume(cx);
         Some((call, true))
     }
 }

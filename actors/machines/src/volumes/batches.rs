@@ -4,8 +4,8 @@ use super::errors::{ConfirmError, ReleaseError};
 use super::messages::{AllocationEnded, ConfirmClaims, VolumeConfirmed, VolumeReleased, VolumesAnswer};
 use super::purposes::{Purpose, Request};
 use super::state::Volumes;
-use crate::kernel::{AskId, Effects};
-use crate::vocabulary::{AllocationId, Moment, Timestamp};
+use crate::kernel::{AskId, StepContext};
+use crate::vocabulary::{AllocationId, Timestamp};
 use crate::volume::{self, ClaimsConfirmed, Released, VolumeAsk, VolumeKey};
 
 /// A message whose parts are not all answered yet.
@@ -27,10 +27,9 @@ impl Volumes {
     /// Releases every claim that an allocation may have.
     pub(super) fn allocation_ended(
         &mut self,
-        moment: Moment,
         (id, asked_at): (AskId, Timestamp),
         asked: &AllocationEnded,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let AllocationEnded { allocation, observed, within } = asked.clone();
         let may_hold = self.entries.iter().filter(|(_, entry)| entry.may_be_claimed_by(&allocation));
@@ -42,15 +41,15 @@ impl Volumes {
         self.batches.insert(id, Batch { missing: volumes.len(), rows });
         for volume in volumes {
             if let Some(result) = self.release_answer(&volume) {
-                self.part_released(id, &volume, result, effects);
+                self.part_released(id, &volume, result, cx);
                 continue;
             }
             let allocation = allocation.clone();
             let ask = VolumeAsk::Release(volume::Release { allocation, observed, within });
             let request = Request { purpose: Purpose::Ended(id), until: asked_at + within, ask };
-            self.submit(moment, &volume, request, effects);
+            self.submit(&volume, request, cx);
         }
-        self.answer_batch(id, effects);
+        self.answer_batch(id, cx);
     }
 
     /// Whether a release of a claim is not answered yet. It is asked again after a crash of the owner, and would release a claim that was
@@ -63,13 +62,7 @@ impl Volumes {
     }
 
     /// Confirms the claims of all volumes that are in use (V14).
-    pub(super) fn confirm(
-        &mut self,
-        moment: Moment,
-        id: AskId,
-        asked: &ConfirmClaims,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn confirm(&mut self, id: AskId, asked: &ConfirmClaims, cx: &mut StepContext<Self>) {
         let ConfirmClaims { living, unclear } = asked.clone();
         let confirmation = volume::ConfirmClaims { living: living.into(), unclear: unclear.into() };
         self.confirmation = Some(confirmation.clone());
@@ -80,14 +73,14 @@ impl Volumes {
         for volume in volumes {
             if self.stop.is_some() {
                 let error = ConfirmError::Stopping { volume: volume.clone() };
-                self.part_confirmed(id, &volume, Err(error), effects);
+                self.part_confirmed(id, &volume, Err(error), cx);
                 continue;
             }
             let ask = VolumeAsk::ConfirmClaims(confirmation.clone());
-            let request = Request { purpose: Purpose::Confirmed(id), until: moment.now, ask };
-            self.submit(moment, &volume, request, effects);
+            let request = Request { purpose: Purpose::Confirmed(id), until: cx.now(), ask };
+            self.submit(&volume, request, cx);
         }
-        self.answer_batch(id, effects);
+        self.answer_batch(id, cx);
     }
 
     /// A volume has answered the end of an allocation. One that it did not use is not named.
@@ -96,7 +89,7 @@ impl Volumes {
         id: AskId,
         volume: &VolumeKey,
         result: Result<Released, ReleaseError>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Some(batch) = self.batches.get_mut(&id) else { return };
         batch.missing -= 1;
@@ -107,7 +100,7 @@ impl Volumes {
             }
             Rows::Released { .. } | Rows::Confirmed(_) => {}
         }
-        self.answer_batch(id, effects);
+        self.answer_batch(id, cx);
     }
 
     /// A volume has confirmed its claims. One without claims of an earlier run is not named.
@@ -116,7 +109,7 @@ impl Volumes {
         id: AskId,
         volume: &VolumeKey,
         result: Result<ClaimsConfirmed, ConfirmError>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Some(batch) = self.batches.get_mut(&id) else { return };
         batch.missing -= 1;
@@ -127,22 +120,22 @@ impl Volumes {
             }
             Rows::Confirmed(_) | Rows::Released { .. } => {}
         }
-        self.answer_batch(id, effects);
+        self.answer_batch(id, cx);
     }
 
     /// Answers when no part is missing, ordered by volume.
-    fn answer_batch(&mut self, id: AskId, effects: &mut Effects<Self>) {
+    fn answer_batch(&mut self, id: AskId, cx: &mut StepContext<Self>) {
         if self.batches.get(&id).is_none_or(|batch| batch.missing > 0) {
             return;
         }
         match self.batches.remove(&id).map(|batch| batch.rows) {
             Some(Rows::Released { mut rows, .. }) => {
                 rows.sort_by(|one, other| one.volume.cmp(&other.volume));
-                effects.reply(id, VolumesAnswer::AllocationEnded(rows));
+                cx.reply(id, VolumesAnswer::AllocationEnded(rows));
             }
             Some(Rows::Confirmed(mut rows)) => {
                 rows.sort_by(|one, other| one.volume.cmp(&other.volume));
-                effects.reply(id, VolumesAnswer::ConfirmClaims(rows));
+                cx.reply(id, VolumesAnswer::ConfirmClaims(rows));
             }
             None => {}
         }

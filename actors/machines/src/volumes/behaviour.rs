@@ -8,7 +8,7 @@ use super::news::{VolumesNews, VolumesView};
 use super::state::{
     Volumes, VolumesCall, VolumesChange, VolumesConfig, VolumesImage, VolumesOutcome, VolumesTimer,
 };
-use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, StopStep};
+use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, StepContext, StopStep};
 use crate::vocabulary::{Attempt, Moment, Timestamp};
 use crate::volume::VolumeAsk;
 
@@ -63,13 +63,13 @@ impl Machine for Volumes {
         volumes
     }
 
-    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
-            Input::Resumed => self.begin(moment, effects),
-            Input::Asked { id, asked_at, ask } => self.asked(moment, (*id, *asked_at), ask, effects),
-            Input::Returned { key, call, outcome } => self.returned(moment, *key, call, outcome, effects),
-            Input::Elapsed(timer) => self.elapsed(moment, timer, effects),
-            Input::StopRequested(mode) => self.stop_all(moment, *mode, effects),
+            Input::Resumed => self.begin(cx),
+            Input::Asked { id, asked_at, ask } => self.asked((*id, *asked_at), ask, cx),
+            Input::Returned { key, call, outcome } => self.returned(*key, call, outcome, cx),
+            Input::Elapsed(timer) => self.elapsed(timer, cx),
+            Input::StopRequested(mode) => self.stop_all(*mode, cx),
         }
     }
 
@@ -158,124 +158,117 @@ impl Machine for Volumes {
 
 impl Volumes {
     /// Starts an actor for each volume of the ledger, so that undoing goes on.
-    fn begin(&mut self, moment: Moment, effects: &mut Effects<Self>) {
-        self.call(VolumesCall::Sweep, effects);
-        self.follow(true, effects);
-        effects.call(CallKey::default(), FOLLOW_DEADLINE, VolumesCall::AwaitEndings);
-        self.drop_stale_deletions(effects);
+    fn begin(&mut self, cx: &mut StepContext<Self>) {
+        self.call(VolumesCall::Sweep, cx);
+        self.follow(true, cx);
+        cx.call(CallKey::default(), FOLLOW_DEADLINE, VolumesCall::AwaitEndings);
+        self.drop_stale_deletions(cx);
         for spec in std::mem::take(&mut self.in_ledger) {
-            self.open(moment, &spec, effects);
+            self.open(&spec, cx);
             if let Some(entry) = self.entries.get_mut(&spec.key) {
                 entry.is_unread = true;
             }
         }
-        self.resume_deletions(moment, effects);
+        self.resume_deletions(cx);
     }
 
-    fn asked(
-        &mut self,
-        moment: Moment,
-        (id, asked_at): (AskId, Timestamp),
-        ask: &VolumesAsk,
-        effects: &mut Effects<Self>,
-    ) {
+    fn asked(&mut self, (id, asked_at): (AskId, Timestamp), ask: &VolumesAsk, cx: &mut StepContext<Self>) {
         match ask {
             VolumesAsk::RegisterVolume(asked) => {
-                let registered = self.register(&asked.volume, effects);
-                effects.reply(id, VolumesAnswer::RegisterVolume(registered));
+                let registered = self.register(&asked.volume, cx);
+                cx.reply(id, VolumesAnswer::RegisterVolume(registered));
             }
             VolumesAsk::ForgetVolume(asked) => {
-                let forgotten = self.forget(&asked.volume, effects);
-                effects.reply(id, VolumesAnswer::ForgetVolume(forgotten));
+                let forgotten = self.forget(&asked.volume, cx);
+                cx.reply(id, VolumesAnswer::ForgetVolume(forgotten));
             }
-            VolumesAsk::CreateVolume(asked) => self.create(moment, (id, asked_at), asked, effects),
-            VolumesAsk::DeleteVolume(asked) => self.delete(moment, (id, asked_at), asked, effects),
-            VolumesAsk::ExpandVolume(asked) => self.expand(moment, (id, asked_at), asked, effects),
+            VolumesAsk::CreateVolume(asked) => self.create((id, asked_at), asked, cx),
+            VolumesAsk::DeleteVolume(asked) => self.delete((id, asked_at), asked, cx),
+            VolumesAsk::ExpandVolume(asked) => self.expand((id, asked_at), asked, cx),
             VolumesAsk::CreateSnapshot(_) | VolumesAsk::DeleteSnapshot(_) | VolumesAsk::ModifyVolume(_) => {
-                self.order(moment, (id, asked_at), ask, effects);
+                self.order((id, asked_at), ask, cx);
             }
             VolumesAsk::CreateGroupSnapshot(asked) => {
-                self.take_group(moment, (id, asked_at), asked, effects);
+                self.take_group((id, asked_at), asked, cx);
             }
             VolumesAsk::DeleteGroupSnapshot(asked) => {
-                self.delete_group(moment, (id, asked_at), asked, effects);
+                self.delete_group((id, asked_at), asked, cx);
             }
             VolumesAsk::VolumeStats(_)
             | VolumesAsk::ListSnapshots(_)
             | VolumesAsk::DescribeGroupSnapshot(_)
             | VolumesAsk::ListVolumesOfPlugin(_)
             | VolumesAsk::GetCapacity(_)
-            | VolumesAsk::ValidateVolume(_) => self.question(id, ask, effects),
-            VolumesAsk::Claim(asked) => self.claim(moment, (id, asked_at), asked, effects),
-            VolumesAsk::Release(asked) => self.release(moment, (id, asked_at), asked, effects),
+            | VolumesAsk::ValidateVolume(_) => self.question(id, ask, cx),
+            VolumesAsk::Claim(asked) => self.claim((id, asked_at), asked, cx),
+            VolumesAsk::Release(asked) => self.release((id, asked_at), asked, cx),
             VolumesAsk::AllocationEnded(asked) => {
-                self.allocation_ended(moment, (id, asked_at), asked, effects);
+                self.allocation_ended((id, asked_at), asked, cx);
             }
-            VolumesAsk::ConfirmClaims(asked) => self.confirm(moment, id, asked, effects),
-            VolumesAsk::ForceRelease(asked) => self.force(moment, id, asked, effects),
+            VolumesAsk::ConfirmClaims(asked) => self.confirm(id, asked, cx),
+            VolumesAsk::ForceRelease(asked) => self.force(id, asked, cx),
             VolumesAsk::DescribeVolume(asked) => {
-                effects.reply(id, VolumesAnswer::DescribeVolume(self.describe(&asked.volume)));
+                cx.reply(id, VolumesAnswer::DescribeVolume(self.describe(&asked.volume)));
             }
             VolumesAsk::ListVolumes(_) => {
-                effects.reply(id, VolumesAnswer::ListVolumes(self.reports()));
+                cx.reply(id, VolumesAnswer::ListVolumes(self.reports()));
             }
-            VolumesAsk::AwaitUnused(asked) => self.await_unused(moment, (id, asked_at), asked, effects),
+            VolumesAsk::AwaitUnused(asked) => self.await_unused((id, asked_at), asked, cx),
             VolumesAsk::VolumeReported(VolumeReported { volume, life, news }) => {
-                self.reported(moment, volume, *life, news, effects);
-                effects.reply(id, VolumesAnswer::VolumeReported(()));
+                self.reported(volume, *life, news, cx);
+                cx.reply(id, VolumesAnswer::VolumeReported(()));
             }
         }
     }
 
-    fn elapsed(&mut self, moment: Moment, timer: &VolumesTimer, effects: &mut Effects<Self>) {
+    fn elapsed(&mut self, timer: &VolumesTimer, cx: &mut StepContext<Self>) {
         match timer {
-            VolumesTimer::Refollow => self.follow(true, effects),
-            VolumesTimer::Stop(volume) => self.stopped_too_slowly(moment, volume, effects),
-            VolumesTimer::Restart(volume) => self.restart_due(moment, volume, effects),
-            VolumesTimer::Unused(id) => self.unused_overdue(moment, *id, effects),
-            VolumesTimer::Leaving(plugin) => self.stays(plugin, effects),
-            VolumesTimer::Delete(volume) => self.delete_again(moment, volume, effects),
+            VolumesTimer::Refollow => self.follow(true, cx),
+            VolumesTimer::Stop(volume) => self.stopped_too_slowly(volume, cx),
+            VolumesTimer::Restart(volume) => self.restart_due(volume, cx),
+            VolumesTimer::Unused(id) => self.unused_overdue(*id, cx),
+            VolumesTimer::Leaving(plugin) => self.stays(plugin, cx),
+            VolumesTimer::Delete(volume) => self.delete_again(volume, cx),
         }
     }
 
     // === Calls ===
 
-    pub(super) fn call(&self, call: VolumesCall, effects: &mut Effects<Self>) {
-        effects.call(CallKey::default(), HAND_OVER_DEADLINE, call);
+    pub(super) fn call(&self, call: VolumesCall, cx: &mut StepContext<Self>) {
+        cx.call(CallKey::default(), HAND_OVER_DEADLINE, call);
     }
 
-    pub(super) fn follow(&mut self, afresh: bool, effects: &mut Effects<Self>) {
+    pub(super) fn follow(&mut self, afresh: bool, cx: &mut StepContext<Self>) {
         self.following = self.following.next();
         let key = CallKey { attempt: self.following, ..CallKey::default() };
-        effects.call(key, FOLLOW_DEADLINE, VolumesCall::Follow { afresh });
+        cx.call(key, FOLLOW_DEADLINE, VolumesCall::Follow { afresh });
     }
 
     fn returned(
         &mut self,
-        moment: Moment,
         key: CallKey,
         call: &VolumesCall,
         outcome: &Result<VolumesOutcome, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         match (call, outcome) {
             (VolumesCall::Follow { .. }, outcome) if key.attempt == self.following => {
-                self.followed(moment, outcome, effects);
+                self.followed(outcome, cx);
             }
             // A newer attempt to follow is pending.
             (VolumesCall::Follow { .. }, _) => {}
             (VolumesCall::AwaitEndings, outcome) => {
-                effects.call(CallKey::default(), FOLLOW_DEADLINE, VolumesCall::AwaitEndings);
+                cx.call(CallKey::default(), FOLLOW_DEADLINE, VolumesCall::AwaitEndings);
                 if let Ok(VolumesOutcome::Ended(endings)) = outcome {
-                    endings.iter().for_each(|ended| self.ended(moment, ended, effects));
+                    endings.iter().for_each(|ended| self.ended(ended, cx));
                 }
             }
-            (VolumesCall::Ask { .. }, outcome) => self.answered(moment, key.attempt, outcome, effects),
-            (VolumesCall::Read(_), outcome) => self.found(key, outcome, effects),
+            (VolumesCall::Ask { .. }, outcome) => self.answered(key.attempt, outcome, cx),
+            (VolumesCall::Read(_), outcome) => self.found(key, outcome, cx),
             (VolumesCall::Start { life, config }, Err(lost)) => {
-                self.not_started(moment, &config.spec.key, *life, lost, effects);
+                self.not_started(&config.spec.key, *life, lost, cx);
             }
-            (VolumesCall::SetRoute { plugin, .. }, Err(_)) => self.send_route(plugin, effects),
+            (VolumesCall::SetRoute { plugin, .. }, Err(_)) => self.send_route(plugin, cx),
             // Their effect is reported as an ending. A timer kills a child that does not stop, repeatedly.
             (VolumesCall::Start { .. } | VolumesCall::SetRoute { .. }, Ok(_))
             | (VolumesCall::Sweep | VolumesCall::Stop { .. } | VolumesCall::Kill { .. }, _) => {}

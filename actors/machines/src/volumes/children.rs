@@ -7,22 +7,22 @@ use super::claimants::Claimants;
 use super::news::VolumesNews;
 use super::purposes::{Purpose, Request};
 use super::state::{ChildEnded, Deletion, Entry, LeftVolume, Vacancy, Volumes, VolumesCall, VolumesTimer};
-use crate::kernel::{CallLost, Effects, Ending, StopMode, StopStep};
+use crate::kernel::{CallLost, Ending, StepContext, StopMode, StopStep};
 use crate::supervisor::{ChildState, DynamicChild, Ended};
-use crate::vocabulary::{AllocationId, Attempt, BackoffState, Moment};
+use crate::vocabulary::{AllocationId, Attempt, BackoffState};
 use crate::volume::{
     self, VolumeAsk, VolumeConfig, VolumeKey, VolumeLayout, VolumeNews, VolumeSpec, VolumeStatus,
 };
 
 impl Volumes {
     /// A volume is in use from here on, or may be: its actor starts.
-    pub(super) fn open(&mut self, moment: Moment, spec: &Arc<VolumeSpec>, effects: &mut Effects<Self>) {
+    pub(super) fn open(&mut self, spec: &Arc<VolumeSpec>, cx: &mut StepContext<Self>) {
         self.entries.insert(spec.key.clone(), Entry::new(spec.clone()));
-        self.start_child(moment, &spec.key, effects);
+        self.start_child(&spec.key, cx);
     }
 
     /// Starts the actor of a volume, and sends what has waited for it.
-    pub(super) fn start_child(&mut self, moment: Moment, key: &VolumeKey, effects: &mut Effects<Self>) {
+    pub(super) fn start_child(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         self.life = self.life.next();
         entry.child.start(self.life);
@@ -36,20 +36,20 @@ impl Volumes {
             run: self.config.run,
             options: self.config.options.volume,
         };
-        effects.cancel_timer(VolumesTimer::Restart(key.clone()));
-        self.call(VolumesCall::Start { life: self.life, config: Box::new(config) }, effects);
+        cx.cancel_timer(VolumesTimer::Restart(key.clone()));
+        self.call(VolumesCall::Start { life: self.life, config: Box::new(config) }, cx);
         if !queue.iter().any(Request::deletes) {
-            self.delete_again(moment, key, effects);
+            self.delete_again(key, cx);
         }
         for request in queue {
-            self.send(moment, key, request, effects);
+            self.send(key, request, cx);
         }
         // What the host has confirmed holds for claims that are read only now (V14).
         if let Some(confirmation) = &self.confirmation {
             let ask = VolumeAsk::ConfirmClaims(confirmation.clone());
-            self.send(moment, key, Request { purpose: Purpose::Note, until: moment.now, ask }, effects);
+            self.send(key, Request { purpose: Purpose::Note, until: cx.now(), ask }, cx);
         }
-        self.publish(key, effects);
+        self.publish(key, cx);
     }
 
     // === Reports ===
@@ -57,11 +57,10 @@ impl Volumes {
     /// Handles the news of a volume. The status of an earlier life is ignored (REG-08); an audit never is.
     pub(super) fn reported(
         &mut self,
-        moment: Moment,
         key: &VolumeKey,
         life: Attempt,
         news: &VolumeNews,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         match news {
             VolumeNews::Changed(status) => {
@@ -72,28 +71,28 @@ impl Volumes {
                 }
                 entry.status = Some(status.clone());
                 entry.vacancy.is_reported();
-                self.has_expanded(key, status.expanded_bytes, effects);
-                self.publish(key, effects);
-                self.check_vacancy(moment, key, effects);
+                self.has_expanded(key, status.expanded_bytes, cx);
+                self.publish(key, cx);
+                self.check_vacancy(key, cx);
             }
             VolumeNews::ClaimFailed { allocation, reason } => {
                 let (volume, allocation, reason) = (key.clone(), allocation.clone(), reason.clone());
-                effects.publish(VolumesNews::ClaimFailed { volume, allocation, reason });
+                cx.publish(VolumesNews::ClaimFailed { volume, allocation, reason });
             }
             // Its actor logs it.
             VolumeNews::MountLost { .. } => {}
             VolumeNews::OrderFailed { what, reason } => {
                 let (volume, what, reason) = (key.clone(), what.clone(), reason.clone());
-                effects.publish(VolumesNews::OrderFailed { volume, what, reason });
+                cx.publish(VolumesNews::OrderFailed { volume, what, reason });
             }
-            VolumeNews::Forced(forced) => effects.publish(VolumesNews::Forced(forced.clone())),
+            VolumeNews::Forced(forced) => cx.publish(VolumesNews::Forced(forced.clone())),
         }
     }
 
     // === Retirement ===
 
     /// Asks the actor of a volume that seems to be vacant, or to exist unknown. Its reports may be older than the last claim; its answer is not.
-    pub(super) fn check_vacancy(&mut self, moment: Moment, key: &VolumeKey, effects: &mut Effects<Self>) {
+    pub(super) fn check_vacancy(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         let status = self.entries.get(key).and_then(|entry| entry.status.as_ref());
         let is_asked_for = status.is_some_and(|status| status.is_vacant() || self.is_news(status));
         let Some(entry) = self.entries.get_mut(key) else { return };
@@ -101,50 +100,45 @@ impl Volumes {
             return;
         }
         entry.vacancy = Vacancy::Asked;
-        let until = moment.now;
+        let until = cx.now();
         let ask = VolumeAsk::DescribeVolume(volume::DescribeVolume);
-        self.send(moment, key, Request { purpose: Purpose::Check, until, ask }, effects);
+        self.send(key, Request { purpose: Purpose::Check, until, ask }, cx);
     }
 
     /// The volume is proven vacant: its actor is not needed any more.
-    pub(super) fn retire(&mut self, moment: Moment, key: &VolumeKey, effects: &mut Effects<Self>) {
-        self.stop_child(moment, key, StopMode::Stop, effects);
+    pub(super) fn retire(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
+        self.stop_child(key, StopMode::Stop, cx);
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.vacancy = Vacancy::Proven;
         let plugin = entry.spec.plugin.clone();
-        self.answer_unused(moment, &plugin, effects);
+        self.answer_unused(&plugin, cx);
     }
 
-    fn stop_child(&mut self, moment: Moment, key: &VolumeKey, mode: StopMode, effects: &mut Effects<Self>) {
-        let due = moment.now + self.config.options.child_bound();
+    fn stop_child(&mut self, key: &VolumeKey, mode: StopMode, cx: &mut StepContext<Self>) {
+        let due = cx.now() + self.config.options.child_bound();
         let Some(entry) = self.entries.get_mut(key) else { return };
-        if let Some(life) = entry.child.stop(VolumesTimer::Stop(key.clone()), due, effects) {
-            self.call(VolumesCall::Stop { life, mode }, effects);
+        if let Some(life) = entry.child.stop(VolumesTimer::Stop(key.clone()), due, cx) {
+            self.call(VolumesCall::Stop { life, mode }, cx);
         }
     }
 
-    pub(super) fn stopped_too_slowly(
-        &mut self,
-        moment: Moment,
-        key: &VolumeKey,
-        effects: &mut Effects<Self>,
-    ) {
-        let again = moment.now + self.config.options.child_bound();
+    pub(super) fn stopped_too_slowly(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
+        let again = cx.now() + self.config.options.child_bound();
         let Some(entry) = self.entries.get(key) else { return };
-        if let Some(life) = entry.child.overdue(VolumesTimer::Stop(key.clone()), again, effects) {
-            self.call(VolumesCall::Kill { life }, effects);
+        if let Some(life) = entry.child.overdue(VolumesTimer::Stop(key.clone()), again, cx) {
+            self.call(VolumesCall::Kill { life }, cx);
         }
     }
 
     // === The end of an actor ===
 
-    pub(super) fn ended(&mut self, moment: Moment, ended: &ChildEnded, effects: &mut Effects<Self>) {
+    pub(super) fn ended(&mut self, ended: &ChildEnded, cx: &mut StepContext<Self>) {
         let ChildEnded { volume, life, ending } = ended;
         let end = self.entries.get(volume).and_then(|entry| entry.child.ended(*life));
         match end {
-            Some(_) if self.stop.is_some() => self.left(moment, volume, unexpected(ending), effects),
-            Some(Ended::OnRequest) => self.retired(moment, volume, effects),
-            Some(Ended::ByItself) => self.fell(moment, volume, ending, effects),
+            Some(_) if self.stop.is_some() => self.left(volume, unexpected(ending), cx),
+            Some(Ended::OnRequest) => self.retired(volume, cx),
+            Some(Ended::ByItself) => self.fell(volume, ending, cx),
             // An earlier life (REG-08).
             None => {}
         }
@@ -152,33 +146,32 @@ impl Volumes {
 
     pub(super) fn not_started(
         &mut self,
-        moment: Moment,
         volume: &VolumeKey,
         life: Attempt,
         lost: &CallLost,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let ending = Ending::Failed(format!("it could not be started: {lost}"));
-        self.ended(moment, &ChildEnded { volume: volume.clone(), life, ending }, effects);
+        self.ended(&ChildEnded { volume: volume.clone(), life, ending }, cx);
     }
 
     /// The actor of a vacant volume has ended. What came meanwhile starts the next one.
-    fn retired(&mut self, moment: Moment, key: &VolumeKey, effects: &mut Effects<Self>) {
-        effects.cancel_timer(VolumesTimer::Stop(key.clone()));
+    fn retired(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
+        cx.cancel_timer(VolumesTimer::Stop(key.clone()));
         if self.entries.get(key).is_some_and(|entry| !entry.queue.is_empty()) {
-            return self.start_child(moment, key, effects);
+            return self.start_child(key, cx);
         }
-        effects.cancel_timer(VolumesTimer::Delete(key.clone()));
+        cx.cancel_timer(VolumesTimer::Delete(key.clone()));
         self.entries.remove(key);
-        self.publish(key, effects);
+        self.publish(key, cx);
     }
 
     /// The actor of a volume has ended without a request. Its successor goes on from the ledger.
-    fn fell(&mut self, moment: Moment, key: &VolumeKey, ending: &Ending, effects: &mut Effects<Self>) {
+    fn fell(&mut self, key: &VolumeKey, ending: &Ending, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let options = &self.config.options;
         let policy = (&options.restart_budget, &options.restart_backoff);
-        let is_restarted = entry.child.fell(VolumesTimer::Restart(key.clone()), policy, moment, effects);
+        let is_restarted = entry.child.fell(VolumesTimer::Restart(key.clone()), policy, cx);
         let next = if is_restarted {
             "it is started again"
         } else {
@@ -186,47 +179,47 @@ impl Volumes {
         };
         entry.fallen = Some(format!("{ending}; {next}").into());
         entry.is_unread = true;
-        self.publish(key, effects);
+        self.publish(key, cx);
     }
 
-    pub(super) fn restart_due(&mut self, moment: Moment, key: &VolumeKey, effects: &mut Effects<Self>) {
+    pub(super) fn restart_due(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         let is_pausing = |entry: &Entry| entry.child.state() == ChildState::Pausing;
         if self.entries.get(key).is_some_and(is_pausing) {
-            self.start_child(moment, key, effects);
+            self.start_child(key, cx);
         }
     }
 
     // === The end of all ===
 
     /// Stops all actors at once. What remains set up is in the ledger, and the next start resumes it.
-    pub(super) fn stop_all(&mut self, moment: Moment, mode: StopMode, effects: &mut Effects<Self>) {
+    pub(super) fn stop_all(&mut self, mode: StopMode, cx: &mut StepContext<Self>) {
         if self.stop.is_none() {
-            self.stop_began = moment.now;
+            self.stop_began = cx.now();
         }
         self.stop = Some(mode);
-        self.refuse_all_unused(moment, effects);
-        self.refuse_reads(effects);
+        self.refuse_all_unused(cx);
+        self.refuse_reads(cx);
         let entries: Vec<_> =
             self.entries.iter().map(|(key, entry)| (key.clone(), entry.child.state())).collect();
         for (key, child) in entries {
-            self.refuse_queue(&key, "the host stops", effects);
+            self.refuse_queue(&key, "the host stops", cx);
             match child {
-                ChildState::Running(_) => self.stop_child(moment, &key, mode, effects),
+                ChildState::Running(_) => self.stop_child(&key, mode, cx),
                 ChildState::Stopping(_) => {}
                 ChildState::Pausing | ChildState::GivenUp => {
-                    effects.cancel_timer(VolumesTimer::Restart(key.clone()));
+                    cx.cancel_timer(VolumesTimer::Restart(key.clone()));
                     let fallen = Some("its actor had fallen before".to_owned());
-                    self.left(moment, &key, fallen, effects);
+                    self.left(&key, fallen, cx);
                 }
             }
         }
-        self.end_if_done(effects);
+        self.end_if_done(cx);
     }
 
     /// Notes for the report of a stop what is left of a volume (S3).
-    fn left(&mut self, moment: Moment, key: &VolumeKey, fallen: Option<String>, effects: &mut Effects<Self>) {
-        effects.cancel_timer(VolumesTimer::Stop(key.clone()));
-        effects.cancel_timer(VolumesTimer::Delete(key.clone()));
+    fn left(&mut self, key: &VolumeKey, fallen: Option<String>, cx: &mut StepContext<Self>) {
+        cx.cancel_timer(VolumesTimer::Stop(key.clone()));
+        cx.cancel_timer(VolumesTimer::Delete(key.clone()));
         let Some(entry) = self.entries.remove(key) else { return };
         let status = entry.status.as_ref();
         let goes_on = match entry.changes() {
@@ -241,18 +234,18 @@ impl Volumes {
             let (ending, is_left) = left_as(status, fallen);
             let ending = format!("{goes_on}{ending}");
             let is_left = is_left && self.stop == Some(StopMode::Stop);
-            let took = moment.now.since(self.stop_began);
+            let took = cx.now().since(self.stop_began);
             self.steps.push(StopStep { what: format!("volume/{key}"), ending, took, is_left });
             let (plugin, in_use) = (entry.spec.plugin.clone(), entry.in_use());
             self.left.push(LeftVolume { plugin, in_use, is_unread: entry.status.is_none() });
         }
-        self.end_if_done(effects);
+        self.end_if_done(cx);
     }
 
     /// Ends when no actor is left and every caller has its answer.
-    pub(super) fn end_if_done(&self, effects: &mut Effects<Self>) {
+    pub(super) fn end_if_done(&self, cx: &mut StepContext<Self>) {
         if self.stop.is_some() && self.entries.is_empty() && self.asks.is_empty() {
-            effects.stop();
+            cx.stop();
         }
     }
 }

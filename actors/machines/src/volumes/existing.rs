@@ -9,20 +9,19 @@ use super::purposes::{Purpose, Request};
 use super::reasons::NoAnswer;
 use super::state::{Deletion, KnownVolume, Volumes, VolumesChange, VolumesTimer};
 use crate::csi::{self, Context};
-use crate::kernel::{AskId, Effects};
-use crate::vocabulary::{Attempt, Moment, Timestamp};
+use crate::kernel::{AskId, StepContext};
+use crate::vocabulary::{Attempt, Timestamp};
 use crate::volume::{self, Deleted, Exists, VolumeAnswer, VolumeAsk, VolumeKey, VolumeSpec, VolumeStatus};
 
 impl Volumes {
     pub(super) fn create(
         &mut self,
-        moment: Moment,
         (id, asked_at): (AskId, Timestamp),
         asked: &CreateVolume,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         if let Err(error) = self.admit_creation(asked) {
-            effects.reply(id, VolumesAnswer::CreateVolume(Err(error)));
+            cx.reply(id, VolumesAnswer::CreateVolume(Err(error)));
             return;
         }
         let CreateVolume { volume: key, plugin, new: volume, within } = asked.clone();
@@ -32,11 +31,11 @@ impl Volumes {
                 Arc::new(VolumeSpec { key, plugin, volume_id: String::new(), volume_context: Context::new() })
             };
             let spec = self.known.get(&key).map_or_else(unknown, |known| known.spec.clone());
-            self.open(moment, &spec, effects);
+            self.open(&spec, cx);
         }
         let ask = VolumeAsk::CreateVolume(volume::CreateVolume { volume, within });
         let request = Request { purpose: Purpose::Create(id), until: asked_at + within, ask };
-        self.submit(moment, &key, request, effects);
+        self.submit(&key, request, cx);
     }
 
     /// Whether a creation may be asked for at all. Whether it is one of this volume is up to the volume.
@@ -69,10 +68,9 @@ impl Volumes {
 
     pub(super) fn delete(
         &mut self,
-        moment: Moment,
         (id, asked_at): (AskId, Timestamp),
         asked: &DeleteVolume,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let DeleteVolume { volume: key, within } = asked.clone();
         let answer = match self.spec_of(&key) {
@@ -81,17 +79,17 @@ impl Volumes {
             Some(spec) => self.admit_deletion(spec).err().map(Err),
         };
         if let Some(answer) = answer {
-            effects.reply(id, VolumesAnswer::DeleteVolume(answer));
+            cx.reply(id, VolumesAnswer::DeleteVolume(answer));
             return;
         }
         // Written first: whether it is deleted may be learned by the volume alone, and lost with this host (C059).
         let is_first = self.is_first_deletion(&key);
         if is_first {
-            effects.persist(VolumesChange::Delete(key.clone()));
+            cx.persist(VolumesChange::Delete(key.clone()));
         }
         let ask = VolumeAsk::DeleteVolume(volume::DeleteVolume { within });
         let request = Request { purpose: Purpose::Delete(id), until: asked_at + within, ask };
-        self.submit(moment, &key, request, effects);
+        self.submit(&key, request, cx);
         if is_first {
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.deletion = Deletion { is_refused_only: true, is_due: false };
@@ -124,40 +122,39 @@ impl Volumes {
     }
 
     /// Forgets the deletions of what is not known any more, since its row was damaged: the name may mean another volume by now (RES-08).
-    pub(super) fn drop_stale_deletions(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn drop_stale_deletions(&mut self, cx: &mut StepContext<Self>) {
         let stale: Vec<_> =
             self.deleting.iter().filter(|key| !self.known.contains_key(*key)).cloned().collect();
-        stale.iter().for_each(|key| self.still_exists(key, effects));
+        stale.iter().for_each(|key| self.still_exists(key, cx));
     }
 
     /// Starts the actors of the volumes that are being deleted, also if nothing of them is left in the ledger.
-    pub(super) fn resume_deletions(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn resume_deletions(&mut self, cx: &mut StepContext<Self>) {
         let known = self.deleting.iter().filter(|key| !self.entries.contains_key(*key));
         let specs: Vec<_> = known.filter_map(|key| Some(self.known.get(key)?.spec.clone())).collect();
-        specs.iter().for_each(|spec| self.open(moment, spec, effects));
+        specs.iter().for_each(|spec| self.open(spec, cx));
     }
 
     /// Repeats a deletion that was asked for, of which it is not known what became: an earlier life of the actor may have learned that and not
     /// told, or the disk did not take it. While another one is not answered, that answer decides: it may say that nothing was begun.
-    pub(super) fn delete_again(&mut self, moment: Moment, key: &VolumeKey, effects: &mut Effects<Self>) {
+    pub(super) fn delete_again(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         let is_outstanding = self.is_deletion_outstanding(key);
         let Some(entry) = self.entries.get_mut(key).filter(|_| self.deleting.contains(key)) else { return };
         entry.deletion.is_due = true;
-        effects.cancel_timer(VolumesTimer::Delete(key.clone()));
+        cx.cancel_timer(VolumesTimer::Delete(key.clone()));
         if is_outstanding {
             return;
         }
         let ask = VolumeAsk::DeleteVolume(volume::DeleteVolume { within: Duration::ZERO });
-        self.send(moment, key, Request { purpose: Purpose::Note, until: moment.now, ask }, effects);
+        self.send(key, Request { purpose: Purpose::Note, until: cx.now(), ask }, cx);
     }
 
     /// A volume has answered a deletion, or not, as on a sick disk.
     pub(super) fn deletion_returned(
         &mut self,
-        moment: Moment,
         (key, number, purpose): (&VolumeKey, Attempt, Purpose),
         answer: &Result<VolumeAnswer, NoAnswer>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let is_outstanding = self.is_deletion_outstanding(key);
         let Some(entry) = self.entries.get_mut(key) else { return };
@@ -168,19 +165,19 @@ impl Volumes {
                 deletion.is_due = false;
                 // The present life may not know of it.
                 if number <= entry.before_life && deletion_goes_on(answer) {
-                    self.delete_again(moment, key, effects);
+                    self.delete_again(key, cx);
                 }
             }
             Err(no_answer) => {
                 deletion.is_refused_only &= !no_answer.may_go_on();
                 match (deletion.is_refused_only, is_outstanding) {
                     // All its callers get the answer that nothing was begun, so it is never done later.
-                    (true, false) => self.still_exists(key, effects),
+                    (true, false) => self.still_exists(key, cx),
                     // The last of them decides.
                     (true, true) => {}
                     // Its caller was told that it may go on. No other message repeats it.
                     (false, _) if deletion.is_due || purpose == Purpose::Note || !no_answer.may_go_on() => {
-                        self.delete_later(moment, key, effects);
+                        self.delete_later(key, cx);
                     }
                     // What its actor says of its existence next decides.
                     (false, _) => {}
@@ -195,12 +192,12 @@ impl Volumes {
     }
 
     /// Repeats a deletion after a pause that grows.
-    fn delete_later(&mut self, moment: Moment, key: &VolumeKey, effects: &mut Effects<Self>) {
+    fn delete_later(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         let backoff = self.config.options.volume.backoff;
         let Some(entry) = self.entries.get_mut(key).filter(|_| self.deleting.contains(key)) else { return };
         entry.deletion.is_due = true;
-        let due = moment.now + entry.delete_tries.failed(&backoff, moment);
-        effects.start_timer(VolumesTimer::Delete(key.clone()), due);
+        let due = cx.now() + entry.delete_tries.failed(&backoff, cx.moment());
+        cx.start_timer(VolumesTimer::Delete(key.clone()), due);
     }
 
     /// The volume of this key, if it is known or in use.
@@ -218,7 +215,7 @@ impl Volumes {
         key: &VolumeKey,
         number: Attempt,
         answer: &VolumeAnswer,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         // Nothing is created while a deletion has no answer, so that it is gone whatever was sent since.
@@ -229,15 +226,15 @@ impl Volumes {
         match answer {
             VolumeAnswer::CreateVolume(Ok(created)) => {
                 entry.is_settled = true;
-                self.is_not_deleted(key, effects);
-                self.is_created(key, &created.volume, effects);
+                self.is_not_deleted(key, cx);
+                self.is_created(key, &created.volume, cx);
             }
             VolumeAnswer::DeleteVolume(Ok(_)) => {
                 entry.is_settled = true;
-                self.is_deleted(key, effects);
+                self.is_deleted(key, cx);
             }
-            VolumeAnswer::DeleteVolume(Err(error)) if !error.goes_on() => self.is_not_deleted(key, effects),
-            VolumeAnswer::PlaceOrder(Ok(done)) => self.learn_size(key, done, effects),
+            VolumeAnswer::DeleteVolume(Err(error)) if !error.goes_on() => self.is_not_deleted(key, cx),
+            VolumeAnswer::PlaceOrder(Ok(done)) => self.learn_size(key, done, cx),
             VolumeAnswer::DescribeVolume(status) if entry.in_flight == 0 => {
                 let is_there = status.exists.is_there();
                 // As long as it has not taken a deletion that goes on, it is there, and is deleted nevertheless.
@@ -245,11 +242,11 @@ impl Volumes {
                 entry.is_settled = !status.exists.is_changing() && !is_due;
                 // Each life of the actor that may not know of a deletion was asked for it before this.
                 if is_there && !is_due {
-                    self.is_not_deleted(key, effects);
+                    self.is_not_deleted(key, cx);
                 }
                 match (&status.created, status.exists) {
-                    (Some(created), _) if self.is_lasting(status) => self.is_created(key, created, effects),
-                    (None, Exists::Absent) => self.is_deleted(key, effects),
+                    (Some(created), _) if self.is_lasting(status) => self.is_created(key, created, cx),
+                    (None, Exists::Absent) => self.is_deleted(key, cx),
                     (Some(_), _)
                     | (
                         None,
@@ -286,7 +283,7 @@ impl Volumes {
     }
 
     /// It exists, as its plugin answered (C059, C060).
-    fn is_created(&mut self, key: &VolumeKey, volume: &csi::Volume, effects: &mut Effects<Self>) {
+    fn is_created(&mut self, key: &VolumeKey, volume: &csi::Volume, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let spec = Arc::new(VolumeSpec {
             volume_id: volume.volume_id.clone(),
@@ -303,27 +300,27 @@ impl Volumes {
         self.created.insert(key.clone());
         if self.known.get(key) != Some(&known) && self.admit_id(&known.spec).is_ok() {
             self.know(known.clone());
-            effects.persist(VolumesChange::Keep(known));
-            self.publish(key, effects);
+            cx.persist(VolumesChange::Keep(known));
+            self.publish(key, cx);
         }
     }
 
     /// It was not deleted so far. A deletion that is yet to be answered, or to be sent, decides itself, and has to be on disk until then.
-    fn is_not_deleted(&mut self, key: &VolumeKey, effects: &mut Effects<Self>) {
+    fn is_not_deleted(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         if !self.is_deletion_outstanding(key) {
-            self.still_exists(key, effects);
+            self.still_exists(key, cx);
         }
     }
 
     /// It is not deleted: its deletion was refused.
-    fn still_exists(&mut self, key: &VolumeKey, effects: &mut Effects<Self>) {
+    fn still_exists(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         if self.deleting.remove(key) {
-            effects.persist(VolumesChange::Stay(key.clone()));
+            cx.persist(VolumesChange::Stay(key.clone()));
         }
     }
 
     /// It does not exist. What its id was means nothing any more.
-    fn is_deleted(&mut self, key: &VolumeKey, effects: &mut Effects<Self>) {
+    fn is_deleted(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         self.created.remove(key);
         self.deleting.remove(key);
         if let Some(entry) = self.entries.get_mut(key) {
@@ -334,8 +331,8 @@ impl Volumes {
             });
         }
         if self.know_no_more(key) {
-            effects.persist(VolumesChange::Forget(key.clone()));
-            self.publish(key, effects);
+            cx.persist(VolumesChange::Forget(key.clone()));
+            self.publish(key, cx);
         }
     }
 }

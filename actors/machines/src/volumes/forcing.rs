@@ -5,18 +5,11 @@ use super::messages::{ForceRelease, VolumesAnswer};
 use super::purposes::{Purpose, Request};
 use super::reasons::UnknownVolume;
 use super::state::Volumes;
-use crate::kernel::{AskId, Effects};
-use crate::vocabulary::Moment;
+use crate::kernel::{AskId, StepContext};
 use crate::volume::{self, VolumeAsk, VolumeKey};
 
 impl Volumes {
-    pub(super) fn force(
-        &mut self,
-        moment: Moment,
-        id: AskId,
-        asked: &ForceRelease,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn force(&mut self, id: AskId, asked: &ForceRelease, cx: &mut StepContext<Self>) {
         let ForceRelease { volume, scope, reason } = asked.clone();
         let refused = match (self.used(&volume), self.known.contains_key(&volume)) {
             _ if self.stop.is_some() => Some(ForceError::Stopping { volume: volume.clone() }),
@@ -28,31 +21,30 @@ impl Volumes {
             (None, false) => Some(UnknownVolume { volume: volume.clone() }.into()),
         };
         if let Some(error) = refused {
-            effects.reply(id, VolumesAnswer::ForceRelease(Err(error)));
+            cx.reply(id, VolumesAnswer::ForceRelease(Err(error)));
             return;
         }
         let force = volume::ForceRelease { scope, reason };
         let ask = VolumeAsk::PrepareForce(volume::PrepareForce { force });
-        let request = Request { purpose: Purpose::Prepare(id), until: moment.now, ask };
-        self.submit(moment, &volume, request, effects);
+        let request = Request { purpose: Purpose::Prepare(id), until: cx.now(), ask };
+        self.submit(&volume, request, cx);
     }
 
     /// The ledger of a volume takes writes: what was prepared is forced.
     pub(super) fn is_prepared(
         &mut self,
-        moment: Moment,
         volume: &VolumeKey,
         (purpose, force): (Purpose, volume::ForceRelease),
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Purpose::Prepare(id) = purpose else { return };
         if self.stop.is_some() {
             let error = ForceError::Stopping { volume: volume.clone() };
-            effects.reply(id, VolumesAnswer::ForceRelease(Err(error)));
+            cx.reply(id, VolumesAnswer::ForceRelease(Err(error)));
             return;
         }
         let ask = VolumeAsk::ForceRelease(force);
-        let request = Request { purpose: Purpose::Force(id), until: moment.now, ask };
-        self.submit(moment, volume, request, effects);
+        let request = Request { purpose: Purpose::Force(id), until: cx.now(), ask };
+        self.submit(volume, request, cx);
     }
 }

@@ -11,9 +11,9 @@ use super::order_errors::OrderError;
 use super::purposes::OrderKind;
 use super::reasons::UnknownVolume;
 use super::state::{Entry, Volumes};
-use crate::kernel::{AskId, Effects};
+use crate::kernel::{AskId, StepContext};
 use crate::supervisor::ChildState;
-use crate::vocabulary::{Moment, PluginName, Timestamp};
+use crate::vocabulary::{PluginName, Timestamp};
 use crate::volume::{GroupMember, GroupOrder, Order, PlaceOrder, VolumeAsk, VolumeKey};
 
 /// How many volumes one group has at most: each of them waits while it is taken.
@@ -31,36 +31,34 @@ struct Open<'v> {
 impl Volumes {
     pub(super) fn take_group(
         &mut self,
-        moment: Moment,
         (id, asked_at): (AskId, Timestamp),
         asked: &CreateGroupSnapshot,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let kind = OrderKind::TakeGroup;
         match self.admit_group(asked) {
-            Err(error) => effects.reply(id, kind.answer(Err(error))),
+            Err(error) => cx.reply(id, kind.answer(Err(error))),
             Ok((keeper, order)) => {
                 let placed = PlaceOrder { order: Order::TakeGroup(Arc::new(order)), within: asked.within };
-                self.place_order(moment, (id, asked_at), (&keeper, kind), placed, effects);
+                self.place_order((id, asked_at), (&keeper, kind), placed, cx);
             }
         }
     }
 
     pub(super) fn delete_group(
         &mut self,
-        moment: Moment,
         (id, asked_at): (AskId, Timestamp),
         asked: &DeleteGroupSnapshot,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let kind = OrderKind::DeleteGroup;
         let DeleteGroupSnapshot { volume, group_snapshot_id, snapshot_ids, within } = asked.clone();
         if let Err(error) = self.admit_group_deletion(asked) {
-            effects.reply(id, kind.answer(Err(error)));
+            cx.reply(id, kind.answer(Err(error)));
             return;
         }
         let placed = PlaceOrder { order: Order::DeleteGroup { group_snapshot_id, snapshot_ids }, within };
-        self.place_order(moment, (id, asked_at), (&volume, kind), placed, effects);
+        self.place_order((id, asked_at), (&volume, kind), placed, cx);
     }
 
     /// The order of a group, and the volume that keeps it.

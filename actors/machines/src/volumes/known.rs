@@ -8,7 +8,7 @@ use super::news::{VolumeActor, VolumeReport, VolumesNews};
 use super::purposes::Request;
 use super::reasons::{InUse, SameVolume, UnknownVolume};
 use super::state::{Entry, KnownVolume, Vacancy, Volumes, VolumesChange};
-use crate::kernel::Effects;
+use crate::kernel::StepContext;
 use crate::supervisor::ChildState;
 use crate::vocabulary::Attempt;
 use crate::volume::{Exists, VolumeAsk, VolumeKey, VolumeSpec};
@@ -17,7 +17,7 @@ impl Volumes {
     pub(super) fn register(
         &mut self,
         volume: &KnownVolume,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) -> Result<VolumeRegistered, RegisterVolumeError> {
         let key = &volume.spec.key;
         if self.stop.is_some() {
@@ -47,15 +47,15 @@ impl Volumes {
             entry.spec = volume.spec.clone();
         }
         self.know(volume.clone());
-        effects.persist(VolumesChange::Keep(volume.clone()));
-        self.publish(key, effects);
+        cx.persist(VolumesChange::Keep(volume.clone()));
+        self.publish(key, cx);
         Ok(registered)
     }
 
     pub(super) fn forget(
         &mut self,
         key: &VolumeKey,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) -> Result<bool, ForgetVolumeError> {
         if !self.known.contains_key(key) {
             return Ok(false);
@@ -71,8 +71,8 @@ impl Volumes {
         }
         self.know_no_more(key);
         self.deleting.remove(key);
-        effects.persist(VolumesChange::Forget(key.clone()));
-        self.publish(key, effects);
+        cx.persist(VolumesChange::Forget(key.clone()));
+        self.publish(key, cx);
         Ok(true)
     }
 
@@ -148,8 +148,8 @@ impl Volumes {
     }
 
     /// Publishes what has become of a volume.
-    pub(super) fn publish(&self, key: &VolumeKey, effects: &mut Effects<Self>) {
-        effects.publish(match self.report(key) {
+    pub(super) fn publish(&self, key: &VolumeKey, cx: &mut StepContext<Self>) {
+        cx.publish(match self.report(key) {
             Some(report) => VolumesNews::Changed(report),
             None => VolumesNews::Forgotten(key.clone()),
         });

@@ -9,17 +9,16 @@ use super::order_errors::OrderError;
 use super::purposes::{OrderKind, Purpose, Request};
 use super::reasons::{NoAnswer, UnknownVolume};
 use super::state::{KnownVolume, Volumes, VolumesChange};
-use crate::kernel::{AskId, Effects};
-use crate::vocabulary::{Moment, Timestamp};
+use crate::kernel::{AskId, StepContext};
+use crate::vocabulary::Timestamp;
 use crate::volume::{self, Done, Expanded, Order, PlaceOrder, VolumeAsk, VolumeKey};
 
 impl Volumes {
     pub(super) fn expand(
         &mut self,
-        moment: Moment,
         (id, asked_at): (AskId, Timestamp),
         asked: &ExpandVolume,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let ExpandVolume { volume, capacity: range, within } = asked.clone();
         let bytes = self.known.get(&volume).and_then(|known| known.capacity_bytes).unwrap_or_default();
@@ -30,22 +29,16 @@ impl Volumes {
             false => Ok(()),
         });
         if let Err(error) = admitted {
-            effects.reply(id, OrderKind::Expand.answer(Err(error)));
+            cx.reply(id, OrderKind::Expand.answer(Err(error)));
             return;
         }
         let ask = VolumeAsk::PlaceOrder(PlaceOrder { order: Order::Expand { range }, within });
         let purpose = Purpose::Order(id, OrderKind::Expand);
-        self.submit(moment, &volume, Request { purpose, until: asked_at + within, ask }, effects);
+        self.submit(&volume, Request { purpose, until: asked_at + within, ask }, cx);
     }
 
     /// Orders that have nothing to do with the size of their volume.
-    pub(super) fn order(
-        &mut self,
-        moment: Moment,
-        who: (AskId, Timestamp),
-        ask: &VolumesAsk,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn order(&mut self, who: (AskId, Timestamp), ask: &VolumesAsk, cx: &mut StepContext<Self>) {
         let (volume, kind, order, within) = match ask.clone() {
             VolumesAsk::CreateSnapshot(CreateSnapshot { volume, name, parameters, within }) => {
                 (volume, OrderKind::TakeSnapshot, Order::TakeSnapshot { name, parameters }, within)
@@ -59,25 +52,24 @@ impl Volumes {
             // The others are no orders of this kind.
             _ => return,
         };
-        self.place_order(moment, who, (&volume, kind), PlaceOrder { order, within }, effects);
+        self.place_order(who, (&volume, kind), PlaceOrder { order, within }, cx);
     }
 
     /// Sends such an order to its volume.
     pub(super) fn place_order(
         &mut self,
-        moment: Moment,
         (id, asked_at): (AskId, Timestamp),
         (volume, kind): (&VolumeKey, OrderKind),
         placed: PlaceOrder,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         if let Err(error) = self.admit_order(volume) {
-            effects.reply(id, kind.answer(Err(error)));
+            cx.reply(id, kind.answer(Err(error)));
             return;
         }
         let until = asked_at + placed.within;
         let ask = VolumeAsk::PlaceOrder(placed);
-        self.submit(moment, volume, Request { purpose: Purpose::Order(id, kind), until, ask }, effects);
+        self.submit(volume, Request { purpose: Purpose::Order(id, kind), until, ask }, cx);
     }
 
     /// Whether anything may be ordered of a volume. Whether this can be is up to the volume.
@@ -97,10 +89,10 @@ impl Volumes {
         &self,
         (id, kind): (AskId, OrderKind),
         answer: Result<Result<Done, volume::OrderError>, NoAnswer>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let result = answer.map_err(OrderError::from).and_then(|done| done.map_err(OrderError::from));
-        effects.reply(id, kind.answer(result));
+        cx.reply(id, kind.answer(result));
     }
 
     /// A volume is known to be this large, as its plugin has answered. It never becomes smaller.
@@ -109,22 +101,22 @@ impl Volumes {
         &mut self,
         key: &VolumeKey,
         bytes: Option<u64>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) -> bool {
         let Some(known) = self.known.get(key).filter(|known| known.capacity_bytes < bytes) else {
             return false;
         };
         let known = Arc::new(KnownVolume { capacity_bytes: bytes, ..KnownVolume::clone(known) });
         self.known.insert(key.clone(), known.clone());
-        effects.persist(VolumesChange::Keep(known));
+        cx.persist(VolumesChange::Keep(known));
         true
     }
 
     /// The same, from the answer to its order.
-    pub(super) fn learn_size(&mut self, key: &VolumeKey, done: &Done, effects: &mut Effects<Self>) {
+    pub(super) fn learn_size(&mut self, key: &VolumeKey, done: &Done, cx: &mut StepContext<Self>) {
         let Done::Expanded(Expanded { capacity_bytes, .. }) = done else { return };
-        if self.has_expanded(key, *capacity_bytes, effects) {
-            self.publish(key, effects);
+        if self.has_expanded(key, *capacity_bytes, cx) {
+            self.publish(key, cx);
         }
     }
 }

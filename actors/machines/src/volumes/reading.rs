@@ -12,7 +12,7 @@ use super::reads::{
 use super::reasons::{TooManyCallers, UnknownVolume};
 use super::state::{Volumes, VolumesCall, VolumesOutcome};
 use crate::instances::InstanceReport;
-use crate::kernel::{AskId, CallKey, CallLost, Effects};
+use crate::kernel::{AskId, CallKey, CallLost, StepContext};
 use crate::vocabulary::{
     ControllerCapability, CsiFingerprint, Generation, Health, NodeCapability, PluginName,
 };
@@ -31,7 +31,7 @@ const NOT_OFFERED: &str =
     "its plugin offers neither GET_VOLUME_STATS nor GET_VOLUME here; look for a healthy instance of it";
 
 impl Volumes {
-    pub(super) fn question(&mut self, id: AskId, ask: &VolumesAsk, effects: &mut Effects<Self>) {
+    pub(super) fn question(&mut self, id: AskId, ask: &VolumesAsk, cx: &mut StepContext<Self>) {
         let (kind, read, within_max) = match ask {
             VolumesAsk::VolumeStats(asked) => (ReadKind::Stats, self.stats_read(asked), READ_WITHIN_MAX),
             VolumesAsk::ValidateVolume(asked) => {
@@ -54,8 +54,8 @@ impl Volumes {
         };
         let admitted = read.and_then(|(read, within)| Ok((self.admit_read(read)?, within)));
         match admitted {
-            Ok((read, within)) => self.read((id, kind), read, within.min(within_max), effects),
-            Err(error) => effects.reply(id, kind.refusal(error)),
+            Ok((read, within)) => self.read((id, kind), read, within.min(within_max), cx),
+            Err(error) => cx.reply(id, kind.refusal(error)),
         }
     }
 
@@ -151,19 +151,19 @@ impl Volumes {
         (id, kind): (AskId, ReadKind),
         read: Read,
         within: Duration,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         self.asked = self.asked.next();
         self.reads.insert(self.asked, Reading { id, kind, plugin: read.plugin().clone() });
         let key = CallKey { attempt: self.asked, ..CallKey::default() };
-        effects.call(key, within, VolumesCall::Read(Box::new(read)));
+        cx.call(key, within, VolumesCall::Read(Box::new(read)));
     }
 
     pub(super) fn found(
         &mut self,
         key: CallKey,
         outcome: &Result<VolumesOutcome, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         // One that the stop of the host has answered is not there any more.
         let Some(Reading { id, kind, plugin }) = self.reads.remove(&key.attempt) else { return };
@@ -179,13 +179,13 @@ impl Volumes {
             Err(lost) => Some(kind.refusal(failed(lost.to_string()))),
         };
         let another = || kind.refusal(failed("another question was answered".to_owned()));
-        effects.reply(id, answer.unwrap_or_else(another));
+        cx.reply(id, answer.unwrap_or_else(another));
     }
 
     /// The host stops: no caller waits for a plugin any more.
-    pub(super) fn refuse_reads(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn refuse_reads(&mut self, cx: &mut StepContext<Self>) {
         for Reading { id, kind, plugin } in std::mem::take(&mut self.reads).into_values() {
-            effects.reply(id, kind.refusal(ReadError::Stopping { plugin }));
+            cx.reply(id, kind.refusal(ReadError::Stopping { plugin }));
         }
     }
 }

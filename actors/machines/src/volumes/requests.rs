@@ -8,9 +8,9 @@ use super::purposes::{InFlight, Purpose, Request};
 use super::reasons::{NoAnswer, UnknownVolume};
 use super::state::{Entry, Vacancy, Volumes, VolumesCall, VolumesOutcome};
 use crate::Message;
-use crate::kernel::{AskId, CallKey, CallLost, Effects};
+use crate::kernel::{AskId, CallKey, CallLost, StepContext};
 use crate::supervisor::ChildState;
-use crate::vocabulary::{Attempt, Moment, Timestamp};
+use crate::vocabulary::{Attempt, Timestamp};
 use crate::volume::{self, Released, Volume, VolumeAnswer, VolumeAsk, VolumeKey};
 
 /// How much longer a volume may take to answer than its caller waits: its answers wait for the disk.
@@ -19,27 +19,25 @@ const ANSWER_MARGIN: Duration = Duration::from_secs(30);
 impl Volumes {
     pub(super) fn claim(
         &mut self,
-        moment: Moment,
         (id, asked_at): (AskId, Timestamp),
         asked: &Claim,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         if let Err(error) = self.admit(asked) {
-            effects.reply(id, VolumesAnswer::Claim(Err(error)));
+            cx.reply(id, VolumesAnswer::Claim(Err(error)));
             return;
         }
         let Claim { volume, allocation, usage, within } = asked.clone();
         let ask = VolumeAsk::Claim(volume::Claim { allocation, usage, within });
         let request = Request { purpose: Purpose::Claim(id), until: asked_at + within, ask };
-        self.submit(moment, &volume, request, effects);
+        self.submit(&volume, request, cx);
     }
 
     pub(super) fn release(
         &mut self,
-        moment: Moment,
         (id, asked_at): (AskId, Timestamp),
         asked: &Release,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         if let Some(result) = self.release_answer(&asked.volume) {
             let of = (asked.volume.clone(), Some(asked.allocation.clone()));
@@ -49,13 +47,13 @@ impl Volumes {
                 }
                 other => other,
             };
-            effects.reply(id, VolumesAnswer::Release(result));
+            cx.reply(id, VolumesAnswer::Release(result));
             return;
         }
         let Release { volume, allocation, observed, within } = asked.clone();
         let ask = VolumeAsk::Release(volume::Release { allocation, observed, within });
         let request = Request { purpose: Purpose::Release(id), until: asked_at + within, ask };
-        self.submit(moment, &volume, request, effects);
+        self.submit(&volume, request, cx);
     }
 
     /// The answer to a release that needs no actor of the volume.
@@ -76,17 +74,11 @@ impl Volumes {
     // === The way to the volume ===
 
     /// Sends a message to a volume; one without an actor gets one, and one whose actor stops or pauses gets it in its next life.
-    pub(super) fn submit(
-        &mut self,
-        moment: Moment,
-        key: &VolumeKey,
-        request: Request,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn submit(&mut self, key: &VolumeKey, request: Request, cx: &mut StepContext<Self>) {
         if !self.entries.contains_key(key) {
             let Some(known) = self.known.get(key) else { return };
             let spec = known.spec.clone();
-            self.open(moment, &spec, effects);
+            self.open(&spec, cx);
             if let Some(entry) = self.entries.get_mut(key) {
                 entry.is_settled = true;
             }
@@ -96,27 +88,21 @@ impl Volumes {
             *self.waiting.entry(entry.spec.plugin.clone()).or_default() += 1;
         }
         match entry.child.state() {
-            ChildState::Running(_) => self.send(moment, key, request, effects),
+            ChildState::Running(_) => self.send(key, request, cx),
             ChildState::Stopping(_) | ChildState::Pausing => entry.queue.push_back(request),
             ChildState::GivenUp => {
                 entry.queue.push_back(request);
-                self.start_child(moment, key, effects);
+                self.start_child(key, cx);
             }
         }
     }
 
     /// Sends a message to the actor of a volume, which runs.
-    pub(super) fn send(
-        &mut self,
-        moment: Moment,
-        key: &VolumeKey,
-        request: Request,
-        effects: &mut Effects<Self>,
-    ) {
+    pub(super) fn send(&mut self, key: &VolumeKey, request: Request, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let ChildState::Running(life) = entry.child.state() else { return };
         self.asked = self.asked.next();
-        let within = request.until.since(moment.now);
+        let within = request.until.since(cx.now());
         let ask = hurried(&request.ask, within);
         if matches!(ask, VolumeAsk::CreateVolume(_) | VolumeAsk::DeleteVolume(_)) {
             (entry.last_change, entry.is_settled) = (self.asked, false);
@@ -136,7 +122,7 @@ impl Volumes {
         self.sent.entry(key.clone()).or_default().insert(self.asked);
         self.asks.insert(self.asked, InFlight { volume: key.clone(), request, is_first_claim });
         let call_key = CallKey { attempt: self.asked, ..CallKey::default() };
-        effects.call(call_key, within.saturating_add(ANSWER_MARGIN), VolumesCall::Ask { life, ask });
+        cx.call(call_key, within.saturating_add(ANSWER_MARGIN), VolumesCall::Ask { life, ask });
     }
 
     /// Whether a volume has not answered such a request yet, or not even received it.
@@ -163,10 +149,9 @@ impl Volumes {
     /// A volume has answered, or not.
     pub(super) fn answered(
         &mut self,
-        moment: Moment,
         number: Attempt,
         outcome: &Result<VolumesOutcome, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let Some(InFlight { volume, request, is_first_claim }) = self.come_back(number) else { return };
         let answer = match outcome {
@@ -187,25 +172,25 @@ impl Volumes {
             }
         }
         if let Ok(answer) = &answer {
-            self.settle(&volume, number, answer, effects);
+            self.settle(&volume, number, answer, cx);
         }
         let answer = answer.cloned().map(|answer| self.confirmed_late(&volume, &request, answer));
         let is_proof = answer.as_ref().is_ok_and(says_vacant);
         let is_check = request.purpose == Purpose::Check;
         match refuses_creation(&answer) {
-            true => self.delete_again(moment, &volume, effects),
+            true => self.delete_again(&volume, cx),
             false if !request.deletes() => {}
-            false => self.deletion_returned(moment, (&volume, number, request.purpose), &answer, effects),
+            false => self.deletion_returned((&volume, number, request.purpose), &answer, cx),
         }
-        self.deliver(&volume, request.purpose, answer.clone(), effects);
+        self.deliver(&volume, request.purpose, answer.clone(), cx);
         if let (VolumeAsk::PrepareForce(asked), Ok(VolumeAnswer::PrepareForce(Ok(())))) =
             (&request.ask, answer)
         {
-            self.is_prepared(moment, &volume, (request.purpose, asked.force.clone()), effects);
+            self.is_prepared(&volume, (request.purpose, asked.force.clone()), cx);
         }
         match self.entries.get_mut(&volume) {
             Some(entry) if is_proof && entry.is_idle() && entry.is_settled && number > entry.last_begun => {
-                self.retire(moment, &volume, effects);
+                self.retire(&volume, cx);
             }
             // What the actor reports next decides.
             Some(entry) if is_check && outcome.is_ok() && entry.vacancy != Vacancy::ReportedSince => {
@@ -215,11 +200,11 @@ impl Volumes {
                 if is_check {
                     entry.vacancy.is_answered();
                 }
-                self.check_vacancy(moment, &volume, effects);
+                self.check_vacancy(&volume, cx);
             }
             None => {}
         }
-        self.end_if_done(effects);
+        self.end_if_done(cx);
     }
 
     /// Gives an answer to whom it is for.
@@ -228,7 +213,7 @@ impl Volumes {
         volume: &VolumeKey,
         purpose: Purpose,
         answer: Result<VolumeAnswer, NoAnswer>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         if purpose.is_awaited() {
             self.waits_no_more(volume);
@@ -240,23 +225,23 @@ impl Volumes {
                 // What a plugin answers with the id of another volume is not that volume's second name.
                 let is_other = || self.entries.get(volume).map_or(Ok(()), |entry| self.admit_id(&entry.spec));
                 let result = result.and_then(|created| Ok(is_other().map(|()| created)?));
-                effects.reply(id, VolumesAnswer::CreateVolume(result));
+                cx.reply(id, VolumesAnswer::CreateVolume(result));
             }
             Purpose::Delete(id) => {
                 let result = reply::<volume::DeleteVolume>(volume, answer).map_err(DeleteError::from);
                 let result = result.and_then(|deleted| deleted.map_err(DeleteError::from));
-                effects.reply(id, VolumesAnswer::DeleteVolume(result));
+                cx.reply(id, VolumesAnswer::DeleteVolume(result));
             }
             Purpose::Order(id, kind) => {
-                self.ordered((id, kind), reply::<volume::PlaceOrder>(volume, answer), effects);
+                self.ordered((id, kind), reply::<volume::PlaceOrder>(volume, answer), cx);
             }
             Purpose::Claim(id) => {
                 let result = reply::<volume::Claim>(volume, answer).map_err(ClaimError::NoAnswer);
                 let result = result.and_then(|claimed| claimed.map_err(ClaimError::from));
-                effects.reply(id, VolumesAnswer::Claim(result));
+                cx.reply(id, VolumesAnswer::Claim(result));
             }
             Purpose::Release(id) => {
-                effects.reply(id, VolumesAnswer::Release(released(volume, answer)));
+                cx.reply(id, VolumesAnswer::Release(released(volume, answer)));
             }
             Purpose::Prepare(id) => {
                 let not_prepared = |no_answer: NoAnswer| {
@@ -265,28 +250,28 @@ impl Volumes {
                 };
                 let result = reply::<volume::PrepareForce>(volume, answer).map_err(not_prepared);
                 if let Err(error) = result.and_then(|prepared| prepared.map_err(ForceError::from)) {
-                    effects.reply(id, VolumesAnswer::ForceRelease(Err(error)));
+                    cx.reply(id, VolumesAnswer::ForceRelease(Err(error)));
                 }
             }
             Purpose::Force(id) => {
                 let result = reply::<volume::ForceRelease>(volume, answer).map_err(ForceError::from);
                 let result = result.and_then(|forced| forced.map_err(ForceError::from));
-                effects.reply(id, VolumesAnswer::ForceRelease(result));
+                cx.reply(id, VolumesAnswer::ForceRelease(result));
             }
-            Purpose::Ended(id) => self.part_released(id, volume, released(volume, answer), effects),
+            Purpose::Ended(id) => self.part_released(id, volume, released(volume, answer), cx),
             Purpose::Confirmed(id) => {
                 let result = reply::<volume::ConfirmClaims>(volume, answer).map_err(ConfirmError::from);
-                self.part_confirmed(id, volume, result, effects);
+                self.part_confirmed(id, volume, result, cx);
             }
             Purpose::Check | Purpose::Note => {}
         }
     }
 
     /// Answers everything that waits for the next life of an actor, which does not come.
-    pub(super) fn refuse_queue(&mut self, key: &VolumeKey, reason: &str, effects: &mut Effects<Self>) {
+    pub(super) fn refuse_queue(&mut self, key: &VolumeKey, reason: &str, cx: &mut StepContext<Self>) {
         let queue = self.entries.get_mut(key).map(|entry| std::mem::take(&mut entry.queue));
         for request in queue.into_iter().flatten() {
-            self.deliver(key, request.purpose, Err(NoAnswer::silent(key, reason)), effects);
+            self.deliver(key, request.purpose, Err(NoAnswer::silent(key, reason)), cx);
         }
     }
 

@@ -7,8 +7,8 @@ use super::state::{InstancesItem, Plugin, Volumes, VolumesCall, VolumesOutcome, 
 use super::unused::ServedBy;
 use crate::FeedItem;
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
-use crate::kernel::{CallLost, Effects};
-use crate::vocabulary::{Health, Moment, PluginKey, PluginName, PluginType};
+use crate::kernel::{CallLost, StepContext};
+use crate::vocabulary::{Health, PluginKey, PluginName, PluginType};
 use crate::volume::{ControllerRoute, NodeRoute, Route};
 
 /// The pause before instances that were not running are followed again.
@@ -17,17 +17,16 @@ const REFOLLOW_PAUSE: Duration = Duration::from_millis(100);
 impl Volumes {
     pub(super) fn followed(
         &mut self,
-        moment: Moment,
         outcome: &Result<VolumesOutcome, CallLost>,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         match outcome {
             Ok(VolumesOutcome::Followed(Ok(items))) => {
-                self.heard(items, effects);
-                self.follow(false, effects);
+                self.heard(items, cx);
+                self.follow(false, cx);
             }
             // There was no news before the deadline.
-            Err(CallLost::DeadlineExceeded(_)) => self.follow(false, effects),
+            Err(CallLost::DeadlineExceeded(_)) => self.follow(false, cx),
             Ok(
                 VolumesOutcome::Followed(Err(_))
                 | VolumesOutcome::Ended(_)
@@ -36,13 +35,13 @@ impl Volumes {
                 | VolumesOutcome::Done,
             )
             | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
-                effects.start_timer(VolumesTimer::Refollow, moment.now + REFOLLOW_PAUSE);
+                cx.start_timer(VolumesTimer::Refollow, cx.now() + REFOLLOW_PAUSE);
             }
         }
     }
 
     /// Applies all items of the instances, and sends each route that is another one then.
-    fn heard(&mut self, items: &[InstancesItem], effects: &mut Effects<Self>) {
+    fn heard(&mut self, items: &[InstancesItem], cx: &mut StepContext<Self>) {
         let mut touched = BTreeSet::new();
         for item in items {
             match item {
@@ -63,7 +62,7 @@ impl Volumes {
             }
         }
         for plugin in touched {
-            self.update_route(&plugin, effects);
+            self.update_route(&plugin, cx);
         }
     }
 
@@ -90,7 +89,7 @@ impl Volumes {
     }
 
     /// Sends the route of a plugin if it is another one.
-    fn update_route(&mut self, name: &PluginName, effects: &mut Effects<Self>) {
+    fn update_route(&mut self, name: &PluginName, cx: &mut StepContext<Self>) {
         let Some(plugin) = self.plugins.get_mut(name) else { return };
         let route = plugin.present_route();
         let is_new = route != plugin.route;
@@ -100,19 +99,19 @@ impl Volumes {
         let former = self.leaving.get(name);
         let has_left = is_gone || former.is_some_and(|former| plugin.is_taken_over_from(*former));
         if has_left {
-            self.stays(name, effects);
+            self.stays(name, cx);
         }
         if is_new {
-            self.send_route(name, effects);
+            self.send_route(name, cx);
         }
         if is_gone {
             self.plugins.remove(name);
         }
     }
 
-    pub(super) fn send_route(&self, plugin: &PluginName, effects: &mut Effects<Self>) {
+    pub(super) fn send_route(&self, plugin: &PluginName, cx: &mut StepContext<Self>) {
         let route = self.plugins.get(plugin).map(|plugin| plugin.route.clone()).unwrap_or_default();
-        self.call(VolumesCall::SetRoute { plugin: plugin.clone(), route }, effects);
+        self.call(VolumesCall::SetRoute { plugin: plugin.clone(), route }, cx);
     }
 }
 

@@ -6,8 +6,8 @@ use super::errors::AwaitUnusedError;
 use super::messages::{AwaitUnused, VolumesAnswer};
 use super::reasons::{InUse, PluginLeaving, TooManyCallers};
 use super::state::{Entry, Plugin, Volumes, VolumesTimer};
-use crate::kernel::{AskId, Effects};
-use crate::vocabulary::{Generation, Moment, PluginName, Timestamp};
+use crate::kernel::{AskId, StepContext};
+use crate::vocabulary::{Generation, PluginName, Timestamp};
 use crate::volume::VolumeKey;
 
 /// The limit of callers that wait until plugins are unused.
@@ -30,38 +30,37 @@ pub(super) struct UnusedWaiter {
 impl Volumes {
     pub(super) fn await_unused(
         &mut self,
-        moment: Moment,
         (id, since): (AskId, Timestamp),
         asked: &AwaitUnused,
-        effects: &mut Effects<Self>,
+        cx: &mut StepContext<Self>,
     ) {
         let AwaitUnused { plugin, within } = asked.clone();
         let until = since + within;
         if !self.uses(&plugin) {
-            effects.reply(id, VolumesAnswer::AwaitUnused(Ok(())));
+            cx.reply(id, VolumesAnswer::AwaitUnused(Ok(())));
             if !within.is_zero() {
-                self.leaves(moment, plugin, effects);
+                self.leaves(plugin, cx);
             }
-        } else if until <= moment.now || self.stop.is_some() {
-            self.refuse_unused(id, plugin, moment.now.since(since), effects);
+        } else if until <= cx.now() || self.stop.is_some() {
+            self.refuse_unused(id, plugin, cx.now().since(since), cx);
         } else if self.unused.len() >= UNUSED_WAITING_MAX {
             let error = TooManyCallers { plugin, waiting: self.unused.len() };
-            effects.reply(id, VolumesAnswer::AwaitUnused(Err(error.into())));
+            cx.reply(id, VolumesAnswer::AwaitUnused(Err(error.into())));
         } else {
             let served_by = self.plugins.get(&plugin).map(Plugin::served_by).unwrap_or_default();
             self.unused.insert(id, UnusedWaiter { plugin, since, served_by });
-            effects.start_timer(VolumesTimer::Unused(id), until);
+            cx.start_timer(VolumesTimer::Unused(id), until);
         }
     }
 
-    pub(super) fn unused_overdue(&mut self, moment: Moment, id: AskId, effects: &mut Effects<Self>) {
+    pub(super) fn unused_overdue(&mut self, id: AskId, cx: &mut StepContext<Self>) {
         if let Some(UnusedWaiter { plugin, since, .. }) = self.unused.remove(&id) {
-            self.refuse_unused(id, plugin, moment.now.since(since), effects);
+            self.refuse_unused(id, plugin, cx.now().since(since), cx);
         }
     }
 
     /// Answers the callers that wait until a plugin is unused, if it is.
-    pub(super) fn answer_unused(&mut self, moment: Moment, plugin: &PluginName, effects: &mut Effects<Self>) {
+    pub(super) fn answer_unused(&mut self, plugin: &PluginName, cx: &mut StepContext<Self>) {
         let is_meant = |waiter: &UnusedWaiter| waiter.plugin == *plugin;
         if !self.unused.values().any(is_meant) || self.uses(plugin) {
             return;
@@ -70,25 +69,25 @@ impl Volumes {
             self.unused.iter().filter(|(_, waiter)| is_meant(waiter)).map(|(id, _)| *id).collect();
         for id in ids {
             self.unused.remove(&id);
-            effects.cancel_timer(VolumesTimer::Unused(id));
-            effects.reply(id, VolumesAnswer::AwaitUnused(Ok(())));
+            cx.cancel_timer(VolumesTimer::Unused(id));
+            cx.reply(id, VolumesAnswer::AwaitUnused(Ok(())));
         }
-        self.leaves(moment, plugin.clone(), effects);
+        self.leaves(plugin.clone(), cx);
     }
 
     // === What takes no new claims ===
 
     /// A plugin is reported as unused, and is about to leave if it is there.
-    fn leaves(&mut self, moment: Moment, plugin: PluginName, effects: &mut Effects<Self>) {
+    fn leaves(&mut self, plugin: PluginName, cx: &mut StepContext<Self>) {
         let Some(served_by) = self.plugins.get(&plugin).map(Plugin::served_by) else { return };
-        effects.start_timer(VolumesTimer::Leaving(plugin.clone()), moment.now + LEAVING_WITHIN);
+        cx.start_timer(VolumesTimer::Leaving(plugin.clone()), cx.now() + LEAVING_WITHIN);
         self.leaving.insert(plugin, served_by);
     }
 
     /// A plugin has left, or does not leave.
-    pub(super) fn stays(&mut self, plugin: &PluginName, effects: &mut Effects<Self>) {
+    pub(super) fn stays(&mut self, plugin: &PluginName, cx: &mut StepContext<Self>) {
         if self.leaving.remove(plugin).is_some() {
-            effects.cancel_timer(VolumesTimer::Leaving(plugin.clone()));
+            cx.cancel_timer(VolumesTimer::Leaving(plugin.clone()));
         }
     }
 
@@ -109,18 +108,18 @@ impl Volumes {
     // === Refusals ===
 
     /// The host stops: answers every caller that waits until a plugin is unused.
-    pub(super) fn refuse_all_unused(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn refuse_all_unused(&mut self, cx: &mut StepContext<Self>) {
         for (id, UnusedWaiter { plugin, since, .. }) in std::mem::take(&mut self.unused) {
-            effects.cancel_timer(VolumesTimer::Unused(id));
-            self.refuse_unused(id, plugin, moment.now.since(since), effects);
+            cx.cancel_timer(VolumesTimer::Unused(id));
+            self.refuse_unused(id, plugin, cx.now().since(since), cx);
         }
     }
 
-    fn refuse_unused(&self, id: AskId, plugin: PluginName, waited: Duration, effects: &mut Effects<Self>) {
+    fn refuse_unused(&self, id: AskId, plugin: PluginName, waited: Duration, cx: &mut StepContext<Self>) {
         let left = self.left.iter().filter(|left| left.plugin == plugin).map(|left| left.in_use.clone());
         let volumes: Vec<InUse> = self.users_of(&plugin).map(Entry::in_use).chain(left).collect();
         let error = AwaitUnusedError::InUse { plugin, volumes, waited };
-        effects.reply(id, VolumesAnswer::AwaitUnused(Err(error)));
+        cx.reply(id, VolumesAnswer::AwaitUnused(Err(error)));
     }
 
     fn uses(&self, plugin: &PluginName) -> bool {

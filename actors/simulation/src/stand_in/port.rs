@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use callboard_actors::kernel::{
-    self, CallLost, Effects, Ending, Input, JournalEntry, Machine, Outgoing, Port, Terms, Ticket, Written,
+    self, CallLost, Ending, Input, JournalEntry, Machine, Outgoing, Port, StepContext, Terms, Ticket, Written,
 };
 use callboard_actors::shell::Recorded;
 use callboard_actors::vocabulary::{Moment, Timestamp};
@@ -137,13 +137,7 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> Port<M, StandInTerms> for StandInPor
         }
     }
 
-    fn step(
-        &mut self,
-        machine: &mut M,
-        moment: Moment,
-        input: &Input<M>,
-        effects: &mut Effects<M>,
-    ) -> Result<(), String> {
+    fn step(&mut self, machine: &mut M, input: &Input<M>, cx: &mut StepContext<M>) -> Result<(), String> {
         self.around.steps.0 += 1;
         if std::mem::take(&mut self.around.is_fuse_lit) {
             self.witness.crashed(input);
@@ -152,10 +146,10 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> Port<M, StandInTerms> for StandInPor
         }
         let tamper = &self.around.tamper;
         let stepped = catch_unwind(AssertUnwindSafe(|| {
-            machine.step(moment, input, effects);
+            machine.step(input, cx);
             if let Some(tamper) = tamper {
-                let tampered = tamper.effects(machine, input, effects.drain().collect());
-                effects.extend(tampered);
+                let tampered = tamper.effects(machine, input, cx.drain().collect());
+                cx.extend(tampered);
             }
         }));
         if stepped.is_err() {
@@ -163,7 +157,7 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> Port<M, StandInTerms> for StandInPor
             self.around.has_crashed = true;
             return Err("a step crashed".to_owned());
         }
-        self.witness.stepped(moment, input, effects.as_slice(), machine);
+        self.witness.stepped(cx.moment(), input, cx.as_slice(), machine);
         Ok(())
     }
 

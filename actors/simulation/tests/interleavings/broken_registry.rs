@@ -6,7 +6,7 @@ use callboard_actors::registry::{
     Active, ActiveReason, Describe, Description, Entry, Image, Lack, Merit, Register, Registered, Registry,
     RegistryAnswer, RegistryAsk, RegistryNews, RegistryTimer, Standby, Standing, StoredChange,
 };
-use callboard_actors::shell::{AskId, Effect, Effects, Gate, Input, Machine};
+use callboard_actors::shell::{AskId, Effect, Gate, Input, Machine, StepContext};
 use callboard_actors::vocabulary::{Generation, Moment, PluginKey, RegistrationNumber, RunNumber, Timestamp};
 use callboard_simulation::{
     Gates, Law, Left, Misreads, RegistryBounds, RegistryWorld, Spoil, Spoils, Tamper,
@@ -163,10 +163,9 @@ impl Tamper<Registry> for Forgetful {
 /// What a registry says of a plugin.
 fn described(machine: &Registry, id: AskId, now: Timestamp, plugin: &PluginKey) -> Option<Description> {
     let ask = RegistryAsk::Describe(Describe { plugin: plugin.clone() });
-    let mut effects = Effects::default();
-    let input = Input::Asked { id, asked_at: now, ask };
-    machine.clone().step(Moment { now, random: 0 }, &input, &mut effects);
-    effects.drain().find_map(|effect| match effect {
+    let mut cx = StepContext::new(Moment { now, random: 0 });
+    machine.clone().step(&Input::Asked { id, asked_at: now, ask }, &mut cx);
+    cx.drain().find_map(|effect| match effect {
         Effect::Reply(_, RegistryAnswer::Describe(description)) => Some(*description),
         _ => None,
     })
