@@ -90,8 +90,8 @@ impl Fitnesses {
         self.known.remove(&number);
     }
 
-    /// An allocation lost its place by failing: its next calm time begins when it is fit again. From the second failure on it is twice
-    /// as long as the allocation was fit before it failed, within the limit: one that fails at the same pace does not see its end.
+    /// An allocation lost its place by failing: its next calm time begins when it is fit again. It is at least twice as long as the
+    /// allocation was fit before it failed, within the limit: one that fails at the same pace does not see its end.
     pub(super) fn lost(
         &mut self,
         allocation: &AllocationId,
@@ -108,10 +108,8 @@ impl Fitnesses {
             last: now,
             calm: Duration::ZERO,
         });
-        losses.calm = losses.backoff.failed(policy, Moment { now, random: 0 });
-        if losses.backoff.failures() > 1 {
-            losses.calm = losses.calm.max(was_fit_for.saturating_mul(2).min(policy.longest));
-        }
+        let doubled = losses.backoff.failed(policy, Moment { now, random: 0 });
+        losses.calm = doubled.max(was_fit_for.saturating_mul(2).min(policy.longest));
         losses.last = now;
         if self.losses.len() > LOSSES_MAX {
             let oldest = self.losses.iter().min_by_key(|(_, losses)| losses.last);
@@ -156,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn from_the_second_failure_on_it_must_be_fit_for_twice_as_long_as_before_it_failed_r1c() {
+    fn it_must_be_fit_for_twice_as_long_as_before_it_failed_r1c() {
         let policy = Backoff {
             first: Duration::from_secs(10),
             longest: Duration::from_secs(600),
@@ -180,11 +178,13 @@ mod tests {
             fitnesses.report(number, generation, &Fitness::Fit, at(now));
             fitnesses.calm_until(number, &allocation).unwrap().since(at(now)).as_secs()
         };
-        assert_eq!(fails_after(60, true), 10, "one failure is no loop");
+        assert_eq!(fails_after(2, true), 10, "no shorter than the first pause");
         assert_eq!(fails_after(60, true), 120);
         assert_eq!(fails_after(60, false), 120);
         assert_eq!(fails_after(1, true), 80, "the fourth in a row");
         assert_eq!(fails_after(500, true), 600, "no longer than the limit");
-        assert_eq!(fails_after(1_300, true), 10, "so long without a failure begins anew");
+        assert_eq!(fails_after(1_300, true), 600, "however long it was fit");
+        fails_after(1_300, true);
+        assert_eq!(fails_after(1, true), 20, "so long without a failure begins anew");
     }
 }

@@ -38,8 +38,8 @@ pub struct RegistryOptions {
     /// How the active registration of these plugins is chosen, whatever their registrations say.
     pub policies: BTreeMap<PluginName, FailoverPolicy>,
     /// How long a registration that failed while it was active must be fit before it is active again (R1c). 10 s by default. With each
-    /// further failure it doubles, and is at least twice as long as the registration was fit before that failure, up to 10 minutes. It
-    /// begins anew after 20 minutes without a failure.
+    /// further failure it doubles, and it is at least twice as long as the registration was fit before the failure, up to 10 minutes. The
+    /// doubling begins anew after 20 minutes without a failure.
     pub calm: Backoff,
 }
 

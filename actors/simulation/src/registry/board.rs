@@ -165,8 +165,7 @@ impl Board {
         };
         let calm = &scene.options.calm;
         let doubled = calm.first.saturating_mul(1 << (count - 1).min(20));
-        let as_long_as_before = if *count > 1 { *was_fit_for * 2 } else { Duration::ZERO };
-        scene.now >= held.fit_since + doubled.max(as_long_as_before).min(calm.longest)
+        scene.now >= held.fit_since + doubled.max(*was_fit_for * 2).min(calm.longest)
     }
 
     /// The active one gives its place to another one: it keeps its generation for the next time if it was not given out (R1d). Returns
