@@ -227,7 +227,8 @@ impl Inventory {
             let has_no_report = |plugin: &&PluginKey| !reports.contains_key(plugin);
             let due: BTreeSet<_> = expected.iter().map(|(plugin, _)| plugin).chain(awaited).collect();
             for plugin in due.into_iter().filter(has_no_report) {
-                let may_come = !is_settled || missing.iter().any(|(expected, _)| expected == plugin);
+                let is_expected = missing.iter().any(|(expected, _)| expected == plugin);
+                let may_come = is_expected || !is_settled && !self.stopped.contains(plugin);
                 let group = if may_come { &mut summary.no_answer } else { &mut summary.undetected };
                 group.push(plugin.clone());
             }
@@ -243,6 +244,7 @@ impl Inventory {
             let offers = reports.iter().map(|(key, offer)| (key.clone(), Standing::Current(offer.clone())));
             standings.extend(offers);
         }
+        self.stopped.retain(|plugin| standings.contains_key(plugin));
         let offers = standings.values().map(|standing| standing.offer().clone()).collect();
         cx.cancel_timer(InventoryTimer::FirstWait);
         cx.cancel_timer(InventoryTimer::AskDrivers);

@@ -96,7 +96,10 @@ impl Inventory {
             if self.allocations.values().flatten().any(|other| *other == plugin) {
                 continue;
             }
-            let Phase::Published { standings, .. } = &self.phase else { continue };
+            let Phase::Published { standings, .. } = &self.phase else {
+                self.stopped.insert(plugin);
+                continue;
+            };
             match standings.get(&plugin) {
                 Some(Standing::Restarting { successor: None, .. }) => self.remove_now(&plugin, cx),
                 // It leaves in a moment.

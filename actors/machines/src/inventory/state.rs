@@ -318,7 +318,8 @@ pub struct Inventory {
     pub(super) first_until: Timestamp,
     /// The allocations that there are, and the plugins that each serves.
     pub(super) allocations: BTreeMap<AllocationId, Vec<PluginKey>>,
-    /// The offered plugins whose last allocation was stopped for good, and which have not left yet.
+    /// The plugins whose last allocation was stopped for good: those that are offered and have not left yet, and until the first fingerprints
+    /// are published all others too.
     pub(super) stopped: BTreeSet<PluginKey>,
     /// The volumes that are in use; `None` before the owner of the volumes has told.
     pub(super) volumes: Option<VolumesInUse>,
