@@ -157,21 +157,29 @@ impl Known<'_> {
         if let Some(active) = self.active.filter(|active| !self.out.contains(&active.registration.allocation))
         {
             let (health, since) = match self.report {
-                Some(report) => (&report.health, report.since),
+                // A standby had its health before it became active.
+                Some(report) => (&report.health, report.since.max(active.since)),
                 // Its instance is about to begin.
                 None => (&Health::Starting, active.since),
             };
             let reason = health.reason().unwrap_or_default().to_owned();
             return Condition { health: health.as_str(), reason, since };
         }
-        let names = self.names(Standing::Provisional).join(", ");
-        if let Some(entry) = self.entries.last().filter(|_| self.active.is_none() && !names.is_empty()) {
-            let reason = format!("restored; waits for {names} to register again");
+        let awaited = self.awaited();
+        if let Some(entry) = self.entries.last().filter(|_| self.active.is_none() && !awaited.is_empty()) {
+            let reason = format!("restored; waits for {} to register again", awaited.join(", "));
             // What an earlier run of the host wrote down is awaited since this one began.
             let since = entry.since.max(self.started_at);
             return Condition { health: Health::Starting.as_str(), reason, since };
         }
         self.absent()
+    }
+
+    /// The allocations of its restored registrations, without those that are not going to run.
+    fn awaited(&self) -> Vec<String> {
+        let task = |name: &String| self.tasks.iter().find(|(task, _)| *task.allocation.as_str() == **name);
+        let may_come = |name: &String| task(name).is_none_or(|(task, _)| self.is_expected(task));
+        self.names(Standing::Provisional).into_iter().filter(may_come).collect()
     }
 
     /// Whether an allocation of it serves it or is about to: it is meant to run, and is not said goodbye to.
@@ -203,10 +211,12 @@ impl Known<'_> {
         Condition { health, reason: reasons.join("; "), since }
     }
 
-    /// When it left, as far as that is known: not before its last process ended, nor before it was last offered.
+    /// When it left, as far as that is known: not before its last process ended or its stop began, nor before it was last offered.
     fn left_at(&self) -> Option<Timestamp> {
         let exits = self.tasks.iter().filter_map(|(task, _)| task.exit.as_ref().map(|exit| exit.at));
-        exits.chain(self.offer.map(|offer| offer.since)).max()
+        let stopping = self.tasks.iter().filter(|(task, _)| task.phase == TaskPhase::Stopping);
+        let stops = stopping.map(|(task, _)| task.since);
+        exits.chain(stops).chain(self.offer.map(|offer| offer.since)).max()
     }
 
     /// The leases and calls in flight of the generation whose instance is shown.
@@ -525,6 +535,40 @@ mod tests {
             ..Views::default()
         });
         assert_eq!((&*shown.health, shown.since_unix_ms), ("restarting", 90_000));
+    }
+
+    #[test]
+    fn what_is_stopped_is_gone_since_its_stop_and_not_since_its_last_exit() {
+        let exit = Some(LastExit { exit: None, how: "killed".to_owned(), at: at(10) });
+        let stops =
+            TaskReport { exit, is_wanted: false, ..task("a", TaskPhase::Stopping, "ending process 7") };
+        let shown = row(&Views { tasks: vec![stops], ..Views::default() });
+        assert_eq!((&*shown.health, shown.since_unix_ms), ("gone", 70_000));
+    }
+
+    #[test]
+    fn a_plugin_has_its_health_since_its_takeover_and_not_since_its_standby_had_it_r1d() {
+        let entry = entry("zfs", "a", 1, Standing::Confirmed);
+        let takes_over = Active { since: at(65), ..active(&entry, 9) };
+        let views = Views {
+            registry: RegistryView { active: vec![takes_over], entries: vec![entry.clone()] },
+            instances: InstancesView {
+                reports: vec![report(&entry, 9, Health::Healthy)],
+                ..InstancesView::default()
+            },
+            ..Views::default()
+        };
+        let shown = row(&views);
+        assert_eq!((&*shown.health, shown.since_unix_ms), ("healthy", 65_000));
+    }
+
+    #[test]
+    fn a_restored_registration_of_what_is_not_going_to_run_is_not_awaited_r8() {
+        let entries = vec![entry("zfs", "a", 1, Standing::Provisional)];
+        let registry = RegistryView { entries, active: vec![] };
+        let off = task("a", TaskPhase::Stopped, "not started");
+        let shown = row(&Views { registry, tasks: vec![off], ..Views::default() });
+        assert_eq!((&*shown.health, &*shown.reason), ("gone", "a: not started"));
     }
 
     #[test]

@@ -16,6 +16,14 @@ pub(super) fn ago(unix_ms: u64) -> String {
     span(since_epoch().saturating_sub(Duration::from_millis(unix_ms)))
 }
 
+/// How long ago something was, or in which time it will be.
+pub(super) fn when(unix_ms: u64) -> String {
+    match left_until(unix_ms) {
+        Duration::ZERO => format!("{} ago", ago(unix_ms)),
+        left => format!("in {}", span(left)),
+    }
+}
+
 /// What happened last to something, and in which time it is started again if it waits for that.
 pub(super) fn with_due(event: &str, due_unix_ms: u64) -> String {
     match due_unix_ms {
@@ -56,6 +64,10 @@ mod tests {
     fn spans_and_times_are_short() {
         let spans = [5, 65, 3_700, 90_000].map(|seconds| span(Duration::from_secs(seconds)));
         assert_eq!(spans, ["5s", "1m 5s", "1h 1m", "1d 1h"]);
+        let now = u64::try_from(since_epoch().as_millis()).unwrap();
+        let (a_day_and_an_hour, slack) = (90_000_000, 1_800_000);
+        let (past, future) = (now - a_day_and_an_hour - slack, now + a_day_and_an_hour + slack);
+        assert_eq!([when(past), when(future)], ["1d 1h ago", "in 1d 1h"]);
         assert_eq!(time_of_day(86_400_000 + 3_661_007), "01:01:01.007Z");
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::logs::{LogName, last_lines};
-use super::times::ago;
+use super::times::{ago, when};
 use crate::output::{Palette, Tone, harmless};
 
 /// The lists of a status, and what one of each is called.
@@ -138,8 +138,7 @@ fn line(key: &str, value: &Value, indent: &str, palette: Palette, text: &mut Str
             text.push_str(&format!("{indent}{label}  no limit\n"));
         }
         Value::Number(at) if key.ends_with("_unix_ms") => {
-            let since = ago(at.as_u64().unwrap_or_default());
-            text.push_str(&format!("{indent}{label}  {since} ago\n"));
+            text.push_str(&format!("{indent}{label}  {}\n", when(at.as_u64().unwrap_or_default())));
         }
         Value::Number(span) if key.ends_with("_ms") => {
             let span = Duration::from_millis(span.as_u64().unwrap_or_default());
@@ -176,6 +175,8 @@ fn plain(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
     use serde_json::json;
 
     use super::*;
@@ -192,9 +193,11 @@ mod tests {
 
     #[test]
     fn all_that_is_known_of_a_thing_is_shown_and_nothing_that_is_not() {
-        let plugin = json!({ "name": "zfs", "since_unix_ms": u64::MAX, "probe_interval_ms": 1_500, "max_volumes": 0, "node_id": "n1\u{1b}[2J", "reason": null, "standby": ["a", "b"], "remarks": ["is odd", "and new"], "capabilities": { "node": ["STAGE_UNSTAGE_VOLUME"] } });
+        let now = u64::try_from(UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
+        let (since, calm_until) = (now - 91_800_000, now + 91_800_000);
+        let plugin = json!({ "name": "zfs", "since_unix_ms": since, "calm_until_unix_ms": calm_until, "probe_interval_ms": 1_500, "max_volumes": 0, "node_id": "n1\u{1b}[2J", "reason": null, "standby": ["a", "b"], "remarks": ["is odd", "and new"], "capabilities": { "node": ["STAGE_UNSTAGE_VOLUME"] } });
         let shown = text(&json!({ "plugins": [plugin] }), Palette::plain());
-        let expected = "plugin zfs\n  capabilities\n    node  STAGE_UNSTAGE_VOLUME\n  max volumes  no limit\n  name  zfs\n  node id  n1\\u{1b}[2J\n  probe interval  1.5s\n  remarks  is odd | and new\n  since  0s ago\n  standby  a b\n";
+        let expected = "plugin zfs\n  calm until  in 1d 1h\n  capabilities\n    node  STAGE_UNSTAGE_VOLUME\n  max volumes  no limit\n  name  zfs\n  node id  n1\\u{1b}[2J\n  probe interval  1.5s\n  remarks  is odd | and new\n  since  1d 1h ago\n  standby  a b\n";
         assert_eq!(shown, expected);
         assert_eq!(text(&json!({ "plugins": [{ "remarks": [] }] }), Palette::plain()), "plugin \n");
         let events =
