@@ -32,12 +32,14 @@ pub(super) struct Held {
 
 impl Held {
     /// Creates the pipes of a task, or reuses existing ones that are ours, and records that they are held. `others` is the
-    /// number of tasks that have pipes already.
+    /// number of tasks that have pipes already. Where that cannot be recorded, as on a full disk, what was created is removed.
     pub(super) fn make(directory: &Path, spec: &LogSpec, others: usize) -> Result<Self, LogsError> {
         spec.check()?;
         let failed = |source| LogsError::Record { directory: directory.to_owned(), source };
         datadir::enter_or_make(directory, 0o700).map_err(failed)?;
-        let known = record::read(directory, &spec.key).map(|record| record.logs.pipes);
+        let before = record::read(directory, &spec.key);
+        let was_open = before.as_ref().is_some_and(|record| record.is_open);
+        let known = before.map(|record| record.logs.pipes);
         let size = match others {
             0..LARGE_TASKS => Some(PIPE_BYTES_MAX),
             LARGE_TASKS..MIDDLE_TASKS => Some(PIPE_BYTES_MAX / 4),
@@ -61,14 +63,27 @@ impl Held {
         let stage_size = size.map(|size| (size / 4).min(STAGE_BYTES));
         let stage = |stream| make(&ours, &spec.stage_name(stream), None, stage_size);
         let stages = [stage(stdout)?.0, stage(stderr)?.0];
-        Record::new(logs.clone(), true).write(directory).map_err(failed)?;
-        Ok(Self { logs, pipes: [out, err], _stages: stages })
+        let held = Self { logs, pipes: [out, err], _stages: stages };
+        if let Err(error) = Record::new(held.logs.clone(), true).write(directory) {
+            if !was_open {
+                // The error of the record says more.
+                let _ = held.remove_pipes(directory);
+            }
+            return Err(failed(error));
+        }
+        Ok(held)
     }
 
-    /// Reopens the pipes that an earlier run of the host has recorded.
-    pub(super) fn take_up(directory: &Path, logs: &OpenLogs) -> Result<Self, LogsError> {
+    /// Reopens the pipes that an earlier run of the host has recorded. `None` if they were removed, and only the record of that could
+    /// not be written.
+    pub(super) fn take_up(directory: &Path, logs: &OpenLogs) -> Result<Option<Self>, LogsError> {
         let spec = &logs.spec;
         let place = with_descriptors(|| HeldDirectory::open(&spec.root, &spec.directory))?;
+        if LogStream::ALL.into_iter().all(|stream| place.is_missing(&spec.pipe_name(stream))) {
+            let failed = |source| LogsError::Record { directory: directory.to_owned(), source };
+            Record::new(logs.clone(), false).write(directory).map_err(failed)?;
+            return Ok(None);
+        }
         let ours = HeldDirectory::open(directory, Path::new(""))?;
         let pipe = |stream, id: PipeId| {
             with_descriptors(|| place.open_pipe(&spec.pipe_name(stream), Some(id))).map(|(pipe, _)| pipe)
@@ -78,7 +93,7 @@ impl Held {
         };
         let [stdout, stderr] = LogStream::ALL;
         let pipes = [pipe(stdout, logs.pipes[0])?, pipe(stderr, logs.pipes[1])?];
-        Ok(Self { logs: logs.clone(), pipes, _stages: [stage(stdout)?, stage(stderr)?] })
+        Ok(Some(Self { logs: logs.clone(), pipes, _stages: [stage(stdout)?, stage(stderr)?] }))
     }
 
     pub(super) fn drain_full(&self) -> io::Result<u64> {
@@ -93,11 +108,18 @@ impl Held {
         self.pipes.iter().map(|pipe| pipes::waiting(pipe).unwrap_or_default()).sum()
     }
 
-    /// Closes and removes the pipes; a file that has replaced one stays. The record still says where the logs are.
+    /// Closes and removes the pipes; a file that has replaced one stays. The record still says where the logs are. The pipes come first:
+    /// a full disk takes no record, and pipes that a later run finds would be read for ever.
     pub(super) fn let_go(self, directory: &Path) -> Result<(), LogsError> {
+        let removed = self.remove_pipes(directory);
+        let failed = |source| LogsError::Record { directory: directory.to_owned(), source };
+        let recorded = Record::new(self.logs, false).write(directory).map_err(failed);
+        removed.and(recorded)
+    }
+
+    fn remove_pipes(&self, directory: &Path) -> Result<(), LogsError> {
         let spec = &self.logs.spec;
         let failed = |source| LogsError::Record { directory: directory.to_owned(), source };
-        Record::new(self.logs.clone(), false).write(directory).map_err(failed)?;
         for stream in LogStream::ALL {
             match datadir::remove_file(&directory.join(spec.stage_name(stream))) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
@@ -146,5 +168,69 @@ fn with_descriptors<T>(open: impl Fn() -> Result<T, PipeError>) -> Result<T, Pip
             open()
         }
         opened => opened,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::logmon::{Collection, Retention};
+
+    fn place() -> (tempfile::TempDir, PathBuf, LogSpec) {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        fs::create_dir(place.path().join("logs")).expect("a directory");
+        let spec = LogSpec {
+            key: "web".to_owned(),
+            name: "web".to_owned(),
+            root: place.path().to_owned(),
+            directory: PathBuf::from("logs"),
+            collection: Collection::Keep(Retention::default()),
+        };
+        let ours = place.path().join("logmon");
+        (place, ours, spec)
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).expect("a directory");
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// As on a full disk: no record can be written from now on.
+    fn no_record(ours: &Path) -> PathBuf {
+        let in_the_way = ours.join("web.new");
+        fs::create_dir_all(&in_the_way).expect("a directory");
+        in_the_way
+    }
+
+    #[test]
+    fn pipes_that_cannot_be_recorded_are_not_left_behind_s4() {
+        let (place, ours, spec) = place();
+        no_record(&ours);
+        let refused = Held::make(&ours, &spec, 0).expect_err("no record can be written");
+        assert!(matches!(refused, LogsError::Record { .. }), "{refused}");
+        assert_eq!(names(&place.path().join("logs")), [""; 0]);
+        assert_eq!(names(&ours), ["web.new"], "what is in the way is not ours");
+    }
+
+    #[test]
+    fn pipes_are_removed_also_if_that_cannot_be_recorded_and_the_next_run_holds_none_s4() {
+        let (place, ours, spec) = place();
+        let held = Held::make(&ours, &spec, 0).expect("they are made");
+        let logs = held.logs.clone();
+        let in_the_way = no_record(&ours);
+        held.let_go(&ours).expect_err("no record can be written");
+        assert_eq!(names(&place.path().join("logs")), [""; 0]);
+        assert_eq!(names(&ours), ["web.json", "web.new"]);
+        fs::remove_dir(in_the_way).expect("it is removed");
+        assert!(record::read(&ours, "web").expect("a record").is_open);
+        assert!(Held::take_up(&ours, &logs).expect("nothing fails").is_none(), "there is nothing to hold");
+        assert!(!record::read(&ours, "web").expect("a record").is_open, "it is corrected");
+        assert_eq!(names(&ours), ["web.json"]);
     }
 }

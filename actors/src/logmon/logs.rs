@@ -126,7 +126,7 @@ impl Logs {
             let (key, place) = (record.logs.spec.key.clone(), Arc::clone(&directory));
             let taking = blocking(move || Held::take_up(&place, &record.logs));
             match timeout(TAKE_UP_TIMEOUT, taking).await {
-                Ok(Ok(Ok(taken))) => held.push(taken),
+                Ok(Ok(Ok(taken))) => held.extend(taken),
                 Ok(Ok(Err(error))) => {
                     tracing::warn!(task = key, %error, "the pipes of a task's logs cannot be held")
                 }

@@ -131,6 +131,11 @@ impl HeldDirectory {
         Ok((pipe, id(&seen)))
     }
 
+    /// Whether no file has this name.
+    pub(super) fn is_missing(&self, name: &str) -> bool {
+        matches!(statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW), Err(Errno::NOENT))
+    }
+
     /// Removes a pipe if it is this one. A file that has replaced it stays.
     pub(super) fn remove_pipe(&self, name: &str, known: PipeId) -> Result<(), PipeError> {
         match statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW) {

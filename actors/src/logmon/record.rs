@@ -31,15 +31,19 @@ impl Record {
         Self { version: VERSION, is_open, logs }
     }
 
-    /// Replaces the record atomically.
+    /// Replaces the record atomically. If that fails, the former one stays and nothing else is left.
     pub(super) fn write(&self, directory: &Path) -> io::Result<()> {
         datadir::enter_or_make(directory, 0o700)?;
         let path = path(directory, &self.logs.spec.key);
         let next = directory.join(format!("{}.new", self.logs.spec.key));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
         let mut file = datadir::open_file(&next, flags, 0o600)?;
-        file.write_all(&serde_json::to_vec(self)?)?;
-        datadir::rename(&next, &path)
+        let written = file.write_all(&serde_json::to_vec(self)?).and_then(|()| datadir::rename(&next, &path));
+        if written.is_err() {
+            // The error of the write says more.
+            let _ = datadir::remove_file(&next);
+        }
+        written
     }
 }
 
