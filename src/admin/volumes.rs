@@ -164,6 +164,7 @@ mod tests {
             accessible_topology: vec![zone],
             ..KnownVolume::new(Arc::new(spec))
         };
+        let status = status.map(Arc::new);
         VolumeReport { volume: Arc::new(volume), is_known: true, actor, restarts: 1, status }
     }
 

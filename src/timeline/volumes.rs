@@ -74,7 +74,7 @@ fn changed(report: &VolumeReport, before: Option<&VolumeReport>) -> Vec<Line> {
         lines.extend(fall(&report.actor).map(|message| to_everyone(format!("{key}: {message}"))));
     }
     if let Some(status) = &report.status {
-        lines.extend(steps(status, before.and_then(|before| before.status.as_ref())));
+        lines.extend(steps(status, before.and_then(|before| before.status.as_deref())));
     }
     lines
 }
@@ -447,7 +447,7 @@ mod tests {
             is_known: true,
             actor,
             restarts: 0,
-            status,
+            status: status.map(Arc::new),
         }
     }
 

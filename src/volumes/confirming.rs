@@ -144,7 +144,7 @@ mod tests {
 
     fn report(name: &str, actor: VolumeActor, claimants: Option<&[&str]>) -> VolumeReport {
         let spec = spec(name);
-        let status = claimants.map(|names| status(&spec, users(names).into_iter().collect()));
+        let status = claimants.map(|names| status(&spec, users(names).into_iter().collect()).into());
         let volume = Arc::new(KnownVolume::new(spec));
         VolumeReport { volume, is_known: true, actor, restarts: 0, status }
     }

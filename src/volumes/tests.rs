@@ -110,7 +110,7 @@ impl EffectHandler<Volumes> for Fake {
                 let claimants = self.0.borrow().claimants.clone();
                 let report = claimants.map(|(owner, names)| {
                     let (volume, news) =
-                        (config.spec.key.clone(), VolumeNews::Changed(status(&config.spec, names)));
+                        (config.spec.key.clone(), VolumeNews::Changed(status(&config.spec, names).into()));
                     owner.ask(VolumeReported { volume, life, news })
                 });
                 let reported = async {

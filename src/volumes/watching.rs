@@ -51,7 +51,7 @@ impl Pending {
         let (mut overdue, mut now) = (Vec::new(), BTreeMap::new());
         for VolumeReport { volume, actor, status, .. } in reports {
             let is_settled =
-                status.as_ref().map_or(*actor == VolumeActor::Unneeded, VolumeStatus::is_settled);
+                status.as_deref().map_or(*actor == VolumeActor::Unneeded, VolumeStatus::is_settled);
             let is_in_use = status.as_ref().is_some_and(|status| !status.is_vacant());
             if is_settled && (!is_in_use || served.contains(&volume.spec.plugin)) {
                 continue;
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn what_is_pending_at_two_looks_is_told_once_until_it_has_settled() {
         let report = |status: Option<VolumeStatus>, actor| {
-            let volume = Arc::new(KnownVolume::new(spec("data")));
+            let (volume, status) = (Arc::new(KnownVolume::new(spec("data"))), status.map(Arc::new));
             [VolumeReport { volume, is_known: true, actor, restarts: 0, status }]
         };
         // Its claim is not proven.
@@ -110,7 +110,7 @@ mod tests {
             is_known: true,
             actor: VolumeActor::Running,
             restarts: 0,
-            status: Some(used),
+            status: Some(used.into()),
         }];
         let served = BTreeSet::from([spec("data").plugin.clone()]);
         let (mut of_served, mut of_unserved) = (Pending::default(), Pending::default());

@@ -3,6 +3,8 @@
 //! Their keys begin with that of the volume, in which each name has its length in front. So the rows below one volume are never those
 //! of a neighbour.
 
+use std::sync::Arc;
+
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -29,11 +31,11 @@ pub const AUDIT_TABLE: Table = Table("volume_audits");
 
 /// A row of [`VOLUME_TABLE`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VolumeRow(pub(crate) VolumeRecord);
+pub struct VolumeRow(pub(crate) Arc<VolumeRecord>);
 
 /// A row of [`CLAIM_TABLE`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClaimRow(pub(crate) ClaimRecord);
+pub struct ClaimRow(pub(crate) Arc<ClaimRecord>);
 
 /// A row of [`LOST_CLAIM_TABLE`]. All that is known of such a claim is in its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -144,18 +146,18 @@ macro_rules! row {
 }
 pub(crate) use row;
 
-row!(VolumeRow, VolumePart, VOLUME_TABLE, {
+row!(VolumeRow, Box<VolumePart>, VOLUME_TABLE, {
     const SCHEMA: u16 = 2;
 
     fn migrate(schema: u16, payload: &[u8]) -> Result<Self, DecodeError> {
-        without_unique::<VolumePart>(schema, payload).map(Self)
+        without_unique::<Box<VolumePart>>(schema, payload).map(Self)
     }
 });
-row!(ClaimRow, ClaimPart, CLAIM_TABLE, {
+row!(ClaimRow, Box<ClaimPart>, CLAIM_TABLE, {
     const SCHEMA: u16 = 2;
 
     fn migrate(schema: u16, payload: &[u8]) -> Result<Self, DecodeError> {
-        without_unique::<ClaimPart>(schema, payload).map(Self)
+        without_unique::<Box<ClaimPart>>(schema, payload).map(Self)
     }
 
     fn instead_of_damaged(key: &[u8]) -> Option<Operation> {
@@ -310,7 +312,7 @@ mod tests {
     /// Holds C133.
     #[test]
     fn what_a_ledger_holds_comes_back_from_its_rows_as_it_was_v5_v10() {
-        comes_back(VolumeRow(volume(data())));
+        comes_back(VolumeRow(volume(data()).into()));
         comes_back(AuditRow(audit(data(), 1)));
         let Step::Up(intent, _) = claim(data(), "a1").publish else { panic!("it is published") };
         let block =
@@ -328,23 +330,20 @@ mod tests {
             Step::Unknown(Towards::Up, intent.clone()),
             Step::Unknown(Towards::Down, intent),
         ] {
-            comes_back(ClaimRow(ClaimRecord {
-                publish,
-                wish: Wish::Held,
-                attach: None,
-                ..claim(data(), "a1")
-            }));
+            let record = ClaimRecord { publish, wish: Wish::Held, attach: None, ..claim(data(), "a1") };
+            comes_back(ClaimRow(record.into()));
         }
         let registered =
             VolumeRecord { existence: None, attach: Step::Down, stage: Step::Down, ..volume(data()) };
-        comes_back(VolumeRow(registered));
+        comes_back(VolumeRow(registered.into()));
     }
 
     #[test]
     fn a_path_comes_back_byte_by_byte() {
         use std::os::unix::ffi::OsStringExt;
         let odd = PathBuf::from(std::ffi::OsString::from_vec(b"/t/\xff".to_vec()));
-        comes_back(ClaimRow(ClaimRecord { target_path: odd, ..claim(data(), "a1") }));
+        let record = ClaimRecord { target_path: odd, ..claim(data(), "a1") };
+        comes_back(ClaimRow(record.into()));
     }
 
     /// The encoding of this version. It must stay readable: a change of these bytes, in our code or in a library, needs a
@@ -352,7 +351,7 @@ mod tests {
     #[test]
     fn p2_rows_of_volumes_have_these_bytes_whatever_library_writes_them() {
         has_bytes(
-            VolumeRow(volume(data())),
+            VolumeRow(volume(data()).into()),
             b"\x02\x00\x01d\x01v\x03zfs\x02id\x01\x04pool\x01t\x01\x01\x05d-v-1\x01\x05\x06\x01\x16MUL\
                 TI_NODE_READER_ONLY\x00\x01\x01p\x011\x01\x00\x01s\x01\x01\x01\x04zone\x01a\x00\x01\x01m\
                 \x012\x00\x02\x04\x01\x05\x02id\x01\x04pool\x01t\x01\x01\x01o\x01\x01\x04zone\x01a\x02\
@@ -360,7 +359,7 @@ mod tests {
                 \x02/s\x01\x03dev\x03sda\x12SINGLE_NODE_WRITER\x01\x03xfs\x01\tpw=sesame\x01g\x04",
         );
         has_bytes(
-            ClaimRow(claim(data(), "a1")),
+            ClaimRow(claim(data(), "a1").into()),
             b"\x02\x00\x01d\x01v\x03zfs\x02id\x01\x04pool\x01t\x02a1\x12SINGLE_NODE_WRITER\x01\x03xfs\
                 \x01\tpw=sesame\x01g\x01\x00\x02/t\x01\x03\x02\x01\x01n\x12SINGLE_NODE_WRITER\x01\x03xfs\
                 \x01\tpw=sesame\x01g\x04\x02\x00\x02/t\x01\x00\x02/s\x01\x03dev\x03sda\x12SINGLE_NODE_WR\
@@ -377,7 +376,7 @@ mod tests {
     #[test]
     fn p2_rows_of_schema_1_are_read_as_they_were() {
         let first = |row: Vec<u8>| [&1_u16.to_le_bytes()[..], &row[2..]].concat();
-        let (volume, claim) = (VolumeRow(volume(data())), ClaimRow(claim(data(), "a1")));
+        let (volume, claim) = (VolumeRow(volume(data()).into()), ClaimRow(claim(data(), "a1").into()));
         assert_eq!(decode::<VolumeRow>(&first(encode(&volume))).unwrap(), volume);
         assert_eq!(decode::<ClaimRow>(&first(encode(&claim))).unwrap(), claim);
     }
@@ -387,7 +386,7 @@ mod tests {
         let mut unique = claim(data(), "a1");
         let Step::Up(_, proof) = &mut unique.publish else { panic!("it is published") };
         proof.mark = Some(Mark::Mount(MountIdentity::Unique(UniqueMountId(9))));
-        let bytes = encode(&ClaimRow(unique));
+        let bytes = encode(&ClaimRow(unique.into()));
         assert!(bytes.ends_with(b"\x04boot\x01\x02\t"), "{}", bytes.escape_ascii());
     }
 
@@ -411,12 +410,13 @@ mod tests {
     #[test]
     fn a_row_that_says_what_no_message_may_say_is_refused_v6() {
         for path in ["t", "/a/../t", "", "/t\0"] {
-            let told = refusal(&ClaimRow(ClaimRecord { target_path: path.into(), ..claim(data(), "a1") }));
+            let record = ClaimRecord { target_path: path.into(), ..claim(data(), "a1") };
+            let told = refusal(&ClaimRow(record.into()));
             assert!(told.contains("not absolute"), "{told}");
         }
         let mut everywhere = claim(data(), "a1");
         everywhere.attach.as_mut().expect("it is attached").args.node_id.clear();
-        let told = refusal(&ClaimRow(everywhere));
+        let told = refusal(&ClaimRow(everywhere.into()));
         assert!(told.contains("names no node"), "{told}");
         let mut nameless = volume(data());
         nameless.existence = nameless.existence.map(|mut existence| {
@@ -424,7 +424,7 @@ mod tests {
             existence.origin = Origin::Created(args.into());
             existence
         });
-        let told = refusal(&VolumeRow(nameless));
+        let told = refusal(&VolumeRow(nameless.into()));
         assert!(told.contains("no name"), "{told}");
     }
 
@@ -441,7 +441,7 @@ mod tests {
     /// Holds C025.
     #[test]
     fn secrets_are_in_no_row_and_mount_flags_are_in_no_dump_of_one_v11() {
-        let row = VolumeRow(volume(data()));
+        let row = VolumeRow(volume(data()).into());
         let holds = |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
         let Some(Origin::Created(args)) = row.0.existence.clone().map(|existence| existence.origin) else {
             panic!("it was created")
@@ -452,6 +452,6 @@ mod tests {
         assert!(holds(&encode(&row), &request.name), "a retry repeats its name (C050)");
         assert!(!holds(&encode(&row), "canary"));
         assert!(holds(&encode(&row), "pw=sesame"), "a retry repeats the flags (C013)");
-        assert!(!format!("{row:?} {:?}", ClaimRow(claim(data(), "a1"))).contains("sesame"));
+        assert!(!format!("{row:?} {:?}", ClaimRow(claim(data(), "a1").into())).contains("sesame"));
     }
 }

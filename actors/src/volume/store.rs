@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use actix::Recipient;
 use futures_util::future::LocalBoxFuture;
@@ -69,9 +70,9 @@ impl Store<Volume> for DurableStore {
             let orders = ledger.rows_below::<OrderRow>(below.clone()).await?;
             let audits = ledger.rows_below::<AuditRow>(below).await?;
             Ok(VolumeImage {
-                volume: volumes.into_iter().next().map(|(_, row)| row.0),
+                volume: volumes.into_iter().next().map(|(_, row)| Arc::unwrap_or_clone(row.0)),
                 lost: lost_claims(&claims, &lost).into_iter().map(|(_, id)| id).collect(),
-                claims: claims.rows.into_iter().map(|(_, row)| row.0).collect(),
+                claims: claims.rows.into_iter().map(|(_, row)| Arc::unwrap_or_clone(row.0)).collect(),
                 orders: orders.into_iter().map(|(_, row)| row.0).collect(),
                 audits: audits.into_iter().map(|(_, row)| row.0).collect(),
             })

@@ -141,10 +141,11 @@ impl Ledgers {
         }
         for (_, VolumeRow(record)) in volumes.rows {
             let key = record.spec.key.clone();
-            images.entry(key).or_default().volume = Some(record);
+            images.entry(key).or_default().volume = Some(Arc::unwrap_or_clone(record));
         }
         for (_, ClaimRow(record)) in claims.rows {
-            images.entry(record.spec.key.clone()).or_default().claims.push(record);
+            let claims = &mut images.entry(record.spec.key.clone()).or_default().claims;
+            claims.push(Arc::unwrap_or_clone(record));
         }
         for (key, OrderRow(record)) in orders.rows {
             let Some(volume) = volume_of_order(&key) else { continue };

@@ -63,7 +63,7 @@ fn looks_at_the_hanging_mount_of_one_volume_delay_no_other_volume_of_its_plugin_
         node.claim(&sound, "a").await.expect("it is set up");
         node.release(&sound, "a").await.expect("it is undone");
         assert!(began.elapsed() < SECOND, "{:?}", began.elapsed());
-        let doing = node.describe(&hung).await.status.expect("it is in use").doing;
+        let doing = node.describe(&hung).await.status.expect("it is in use").doing.clone();
         assert!(doing.contains("NodeStageVolume"), "its staging is looked at still: {doing}");
         node.stop().await;
     });
@@ -84,8 +84,9 @@ fn a_call_that_waits_for_one_of_another_volume_holds_up_no_claim_of_its_own_c002
         let first = tokio::task::spawn_local(delete(&hung));
         plugin.is_called().await;
         let second = tokio::task::spawn_local(delete(&sound));
-        let doing =
-            async || node.describe(&sound).await.status.map(|status| status.doing).unwrap_or_default();
+        let doing = async || {
+            node.describe(&sound).await.status.map(|status| status.doing.clone()).unwrap_or_default()
+        };
         while !doing().await.contains("DeleteSnapshot") {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

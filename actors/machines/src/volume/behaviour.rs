@@ -1,5 +1,6 @@
 //! The decisions of a volume.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::existence::Existence;
@@ -28,7 +29,7 @@ impl Machine for Volume {
     type Timer = VolumeTimer;
     type Change = VolumeChange;
     type News = VolumeNews;
-    type View = VolumeStatus;
+    type View = Arc<VolumeStatus>;
 
     fn restore(config: &VolumeConfig, image: VolumeImage, _: Moment) -> Self {
         let is_kept = image.volume.is_some();
@@ -110,7 +111,7 @@ impl Machine for Volume {
                     cx.reply(*id, VolumeAnswer::RouteChanged(()));
                 }
                 VolumeAsk::DescribeVolume(_) => {
-                    cx.reply(*id, VolumeAnswer::DescribeVolume(self.status()));
+                    cx.reply(*id, VolumeAnswer::DescribeVolume(self.status().into()));
                 }
             },
             Input::Returned { call: VolumeCall::AwaitAudits(through), .. } => {
@@ -125,8 +126,8 @@ impl Machine for Volume {
         self.advance(cx);
     }
 
-    fn view(&self) -> VolumeStatus {
-        self.status()
+    fn view(&self) -> Arc<VolumeStatus> {
+        self.status().into()
     }
 
     fn is_promise(ask: &VolumeAsk) -> bool {

@@ -14,7 +14,7 @@ impl Volume {
     /// Writes the row of the volume.
     pub(super) fn keep_volume(&mut self, cx: &mut StepContext<Self>) {
         (self.is_kept, self.is_behind) = (true, false);
-        cx.persist(VolumeChange::KeepVolume(self.record.clone()));
+        cx.persist(VolumeChange::KeepVolume(self.record.clone().into()));
     }
 
     /// Writes the row of a claim as it is, with what the volume has below it.
@@ -23,7 +23,7 @@ impl Volume {
             claim.announced = None;
             claim.record.spec = self.record.spec.clone();
             claim.record.attach = self.record.attach.intent().cloned();
-            cx.persist(VolumeChange::KeepClaim(claim.record.clone()));
+            cx.persist(VolumeChange::KeepClaim(claim.record.clone().into()));
         }
     }
 

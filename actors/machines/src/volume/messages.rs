@@ -275,6 +275,6 @@ conversation! {
         PrepareForce => Result<(), ForceError>,
         ForceRelease => Result<Forced, ForceError>,
         RouteChanged => (),
-        DescribeVolume => VolumeStatus,
+        DescribeVolume => Arc<VolumeStatus>,
     }
 }

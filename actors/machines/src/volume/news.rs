@@ -141,8 +141,8 @@ impl fmt::Display for VolumeStatus {
 /// The news of a volume.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum VolumeNews {
-    /// It has changed.
-    Changed(VolumeStatus),
+    /// It has changed. Shared, since a copy goes to each subscriber.
+    Changed(Arc<VolumeStatus>),
     /// A claim that was held could not be set up again, or for the first time; it is undone.
     ClaimFailed {
         /// The allocation.

@@ -288,13 +288,13 @@ pub struct Audit {
     pub forced: Forced,
 }
 
-/// One write to the ledger.
+/// One write to the ledger. Rows are shared, since a change is kept until it is on disk.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum VolumeChange {
     /// Insert or replace the row of the volume.
-    KeepVolume(VolumeRecord),
+    KeepVolume(Arc<VolumeRecord>),
     /// Insert or replace the row of a claim.
-    KeepClaim(ClaimRecord),
+    KeepClaim(Arc<ClaimRecord>),
     /// Remove the row of a claim.
     ForgetClaim(AllocationId),
     /// Remove the row of the volume.
@@ -308,7 +308,7 @@ pub enum VolumeChange {
         /// The claims.
         claims: Vec<AllocationId>,
         /// The row of the volume without them; `None` when only claims are forgotten.
-        volume: Option<VolumeRecord>,
+        volume: Option<Arc<VolumeRecord>>,
         /// The numbers of the orders.
         orders: Vec<u64>,
         /// What was left, for the audit.
@@ -330,11 +330,11 @@ impl VolumeImage {
     /// Applies a write.
     pub fn apply(&mut self, change: &VolumeChange) {
         match change {
-            VolumeChange::KeepVolume(row) => self.volume = Some(row.clone()),
+            VolumeChange::KeepVolume(row) => self.volume = Some(VolumeRecord::clone(row)),
             VolumeChange::ForgetVolume => self.volume = None,
             VolumeChange::KeepClaim(row) => {
                 self.claims.retain(|claim| claim.allocation != row.allocation);
-                self.claims.push(row.clone());
+                self.claims.push(ClaimRecord::clone(row));
             }
             VolumeChange::ForgetClaim(id) => self.claims.retain(|claim| claim.allocation != *id),
             VolumeChange::KeepOrder(row) => {
@@ -348,7 +348,7 @@ impl VolumeImage {
                 self.lost.retain(|lost| !claims.contains(lost));
                 self.orders.retain(|order| !orders.contains(&order.number));
                 if let Some(row) = volume {
-                    self.volume = Some(row.clone());
+                    self.volume = Some(VolumeRecord::clone(row));
                 }
                 self.audits.retain(|other| other.number != audit.number);
                 self.audits.push(audit.clone());

@@ -213,7 +213,7 @@ impl Volume {
         let number = self.audits.last().map_or(1, |audit| audit.number + 1);
         let audit = Audit { number, spec: self.record.spec.clone(), forced: forced.clone() };
         self.audits.push(audit.clone());
-        let volume = is_shared.then(|| self.record.clone());
+        let volume = is_shared.then(|| self.record.clone().into());
         // One write: a part of it would have the rest undone under what was not confirmed down, or forget without an audit.
         cx.persist(VolumeChange::Force { claims, volume, orders: orders.clone(), audit });
         self.answer_forced_deletion(&forced.left, cx);

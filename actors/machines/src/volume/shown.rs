@@ -1,6 +1,7 @@
 //! What a volume tells of itself.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::moves::Move;
 use super::news::{ClaimStatus, VolumeNews, VolumeStatus};
@@ -99,7 +100,8 @@ impl Volume {
     /// Publishes the status if it differs from the last one.
     pub(super) fn tell(&mut self, cx: &mut StepContext<Self>) {
         let status = self.status();
-        if self.told.as_ref() != Some(&status) {
+        if self.told.as_deref() != Some(&status) {
+            let status = Arc::new(status);
             cx.publish(VolumeNews::Changed(status.clone()));
             self.told = Some(status);
         }

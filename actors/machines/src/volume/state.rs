@@ -321,7 +321,7 @@ pub struct Volume {
     /// Whether the time for undoing is over.
     pub(super) is_out_of_time: bool,
     pub(super) has_ended: bool,
-    pub(super) told: Option<VolumeStatus>,
+    pub(super) told: Option<Arc<VolumeStatus>>,
 }
 
 impl Volume {

@@ -221,7 +221,7 @@ impl Volumes {
         cx.cancel_timer(VolumesTimer::Stop(key.clone()));
         cx.cancel_timer(VolumesTimer::Delete(key.clone()));
         let Some(entry) = self.entries.remove(key) else { return };
-        let status = entry.status.as_ref();
+        let status = entry.status.as_deref();
         let goes_on = match entry.changes() {
             _ if self.deleting.contains(key) => "its deletion is not done; ",
             Some(_) => "its creation is not done; ",

@@ -53,7 +53,7 @@ pub struct VolumeReport {
     /// How often its actor was restarted after a fall.
     pub restarts: u64,
     /// The last status that its actor reported; `None` if there is no actor, or it has not reported yet.
-    pub status: Option<VolumeStatus>,
+    pub status: Option<Arc<VolumeStatus>>,
 }
 
 impl VolumeReport {
@@ -62,7 +62,7 @@ impl VolumeReport {
     #[must_use]
     pub fn is_on_node(&self) -> bool {
         let is_down = |status: &VolumeStatus| status.claims.is_empty() && status.is_down();
-        self.actor != VolumeActor::Unneeded && !self.status.as_ref().is_some_and(is_down)
+        self.actor != VolumeActor::Unneeded && !self.status.as_deref().is_some_and(is_down)
     }
 }
 

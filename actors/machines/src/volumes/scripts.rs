@@ -352,7 +352,7 @@ fn read_ask(verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<VolumesAsk, F
         }
         "reports" => {
             let (volume, life) = (key(args)?, life(args)?);
-            let news = VolumeNews::Changed(read_status(&volume, args)?);
+            let news = VolumeNews::Changed(read_status(&volume, args)?.into());
             VolumesAsk::VolumeReported(VolumeReported { volume, life, news })
         }
         "reports-failed" | "reports-forced" | "reports-order-failed" => {
@@ -541,7 +541,7 @@ fn read_answer(args: &mut ArgumentConsumer<'_>) -> Result<VolumeAnswer, Fault> {
         "prepared" => VolumeAnswer::PrepareForce(Ok(())),
         "unprepared" => VolumeAnswer::PrepareForce(Err(volume::ForceError::Nothing { volume: volume()? })),
         "forced" => VolumeAnswer::ForceRelease(Ok(forced(volume()?))),
-        "status" => VolumeAnswer::DescribeVolume(read_status(&volume()?, args)?),
+        "status" => VolumeAnswer::DescribeVolume(read_status(&volume()?, args)?.into()),
         other => return Err(format!("no such answer: {other}").into()),
     })
 }

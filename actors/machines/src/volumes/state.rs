@@ -292,7 +292,7 @@ pub(super) struct Entry {
     pub(super) child: DynamicChild,
     pub(super) spec: Arc<VolumeSpec>,
     /// The last status that was reported, of whichever life.
-    pub(super) status: Option<VolumeStatus>,
+    pub(super) status: Option<Arc<VolumeStatus>>,
     /// All allocations that may have a claim.
     pub(super) claimants: Claimants,
     /// What waits for the next life of the actor.

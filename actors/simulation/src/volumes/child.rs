@@ -1,5 +1,7 @@
 //! The stand-in of a volume's actor: it does what the contract of a volume says, in steps that succeed or fail.
 
+use std::sync::Arc;
+
 use callboard_actors::shell::CallLost;
 use callboard_actors::vocabulary::{Attempt, Generation, Timestamp};
 use callboard_machines::volume::{
@@ -33,7 +35,7 @@ pub(super) struct Child {
     /// Whether it falls over its next message.
     pub(super) is_fuse_lit: bool,
     pub(super) waiting: Vec<(u64, Waits)>,
-    pub(super) told: Option<VolumeStatus>,
+    pub(super) told: Option<Arc<VolumeStatus>>,
 }
 
 impl Child {
@@ -78,7 +80,7 @@ impl VolumeModel {
             }
             VolumeAsk::PlaceOrder(_) => self.order(call, &child, &status, Waits::Order),
             VolumeAsk::RouteChanged(_) => Some(VolumeAnswer::RouteChanged(())),
-            VolumeAsk::DescribeVolume(_) => Some(VolumeAnswer::DescribeVolume(status)),
+            VolumeAsk::DescribeVolume(_) => Some(VolumeAnswer::DescribeVolume(status.into())),
         };
         self.answers.extend(answer.map(|answer| (call, Ok(answer))));
         self.keep_id(child.id);

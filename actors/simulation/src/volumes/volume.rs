@@ -240,7 +240,7 @@ impl VolumeModel {
     /// Reports the status if it has changed.
     pub(super) fn tell(&mut self) {
         let Some(child) = &self.child else { return };
-        let (life, status) = (child.life, status(self.place, self, child.id));
+        let (life, status) = (child.life, Arc::new(status(self.place, self, child.id)));
         if child.told.as_ref() == Some(&status) {
             return;
         }
@@ -248,7 +248,7 @@ impl VolumeModel {
         if self.has_two_of(life) {
             self.news.pop_back();
         }
-        self.news.push_back((life, VolumeNews::Changed(status.clone())));
+        self.news.push_back((life, VolumeNews::Changed(Arc::clone(&status))));
         if let Some(child) = &mut self.child {
             child.told = Some(status);
         }

@@ -243,7 +243,7 @@ fn a_volume_that_is_created_by_another_name_after_an_unclear_try_breaks_v4() {
         for effect in &mut effects {
             match effect {
                 Effect::Persist(_, VolumeChange::KeepVolume(row)) => {
-                    let Some(existence) = &mut row.existence else { continue };
+                    let Some(existence) = &mut Arc::make_mut(row).existence else { continue };
                     if let Origin::Created(args) = &mut existence.origin {
                         *args = renamed(args);
                     }
@@ -298,7 +298,7 @@ fn a_volume_that_is_told_to_be_larger_before_its_plugin_has_answered_breaks_v4()
             if let Effect::Publish(VolumeNews::Changed(status)) = effect
                 && !status.orders.is_empty()
             {
-                status.expanded_bytes = Some(10);
+                Arc::make_mut(status).expanded_bytes = Some(10);
             }
         }
         effects
