@@ -50,6 +50,8 @@ enum Outside {
     Quick,
     Hanging,
     Crashing,
+    AtOnce,
+    CrashingAtOnce,
 }
 
 conversation! {
@@ -153,6 +155,15 @@ impl EffectHandler<WordList> for Handler {
             Outside::Quick => Box::pin(async { "done" }),
             Outside::Hanging => Box::pin(std::future::pending()),
             Outside::Crashing => Box::pin(async { panic!("the call fell over") }),
+            Outside::AtOnce | Outside::CrashingAtOnce => unreachable!("it was made at once"),
+        }
+    }
+
+    fn call_at_once(&mut self, call: Outside) -> Result<&'static str, Outside> {
+        match call {
+            Outside::AtOnce => Ok("done at once"),
+            Outside::CrashingAtOnce => panic!("the call fell over at once"),
+            Outside::Quick | Outside::Hanging | Outside::Crashing => Err(call),
         }
     }
 }
@@ -377,6 +388,29 @@ fn a_call_that_panics_comes_back_as_lost_and_harms_no_other() {
         let crashed = words.ask(CallOut(Outside::Crashing)).await.expect("an answer");
         assert!(crashed.contains("the call fell over"), "{crashed}");
         assert_eq!(words.ask(CallOut(Outside::Quick)).await, Ok("done".to_owned()));
+        assert_eq!(words.vitals().crashes, 0);
+    });
+}
+
+#[test]
+fn a_call_whose_outcome_is_there_at_once_comes_back_behind_what_was_asked_before() {
+    story(|| async {
+        let disk = SharedDisk::default();
+        let (words, _running, _) = word_list(&disk);
+        let (called, added) = (words.ask(CallOut(Outside::AtOnce)), words.ask(Add("meanwhile")));
+        assert_eq!(called.await, Ok("done at once".to_owned()));
+        assert_eq!(added.now_or_never(), Some(Ok(1)), "its message was first in the mailbox");
+    });
+}
+
+#[test]
+fn a_call_that_panics_at_once_comes_back_as_lost_and_is_no_crash_of_its_actor() {
+    story(|| async {
+        let disk = SharedDisk::default();
+        let (words, _running, _) = word_list(&disk);
+        let crashed = words.ask(CallOut(Outside::CrashingAtOnce)).await.expect("an answer");
+        assert!(crashed.contains("the call fell over at once"), "{crashed}");
+        assert_eq!(words.ask(CallOut(Outside::AtOnce)).await, Ok("done at once".to_owned()));
         assert_eq!(words.vitals().crashes, 0);
     });
 }

@@ -10,6 +10,14 @@ pub trait EffectHandler<M: Machine>: 'static {
     /// when the actor ends or is rebuilt.
     fn call(&mut self, call: M::Call) -> LocalBoxFuture<'static, M::Outcome>;
 
+    /// Makes a call whose outcome is there at once, without a future and a task for it. By default no call is one.
+    ///
+    /// # Errors
+    /// The call, which is then started by [`call`](Self::call).
+    fn call_at_once(&mut self, call: M::Call) -> Result<M::Outcome, M::Call> {
+        Err(call)
+    }
+
     /// Callback for the machine's news, one by one and in order, at the moment they leave. Used to forward them without loss
     /// to the recipient that a parent gave. By default only subscribers receive them.
     fn published(&mut self, news: &M::News) {

@@ -10,6 +10,7 @@ use actix::fut::wrap_future;
 use actix::{ActorContext, ActorFutureExt, AsyncContext, Context, SpawnHandle};
 use callboard_machines::AskError;
 use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
 use tokio::task::AbortHandle;
 
 use super::actor::{Returned, Shell, ShellTerms};
@@ -35,6 +36,14 @@ const OUTCOME_BYTES_MAX: usize = 512;
 /// The journal, if it has a reader.
 fn read_journal(settings: &Settings) -> Option<&Journal> {
     settings.journal.as_ref().filter(|journal| journal.is_read())
+}
+
+/// A call that was made.
+enum Started<O> {
+    /// Its outcome is there.
+    Done(O),
+    /// It goes on concurrently.
+    Running(LocalBoxFuture<'static, O>),
 }
 
 type Readers<M> = Vec<(u64, FeedSender<<M as Machine>::News, <M as Machine>::View>)>;
@@ -278,9 +287,19 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
     /// Runs a call concurrently, under its deadline; its outcome comes back as a message.
     fn call(&mut self, number: u64, deadline: Duration, call: M::Call) {
         let handler = &mut self.environment.handler;
-        let future = catch_unwind(AssertUnwindSafe(|| handler.call(call)));
-        let future = future.unwrap_or_else(|panic| Box::pin(async move { std::panic::resume_unwind(panic) }));
+        let started = catch_unwind(AssertUnwindSafe(|| match handler.call_at_once(call) {
+            Ok(outcome) => Started::Done(outcome),
+            Err(call) => Started::Running(handler.call(call)),
+        }));
         let to = self.context.address();
+        let future = match started {
+            Ok(Started::Running(future)) => future,
+            Ok(Started::Done(outcome)) => return to.do_send(Returned { number, outcome: Ok(outcome) }),
+            Err(panic) => {
+                let lost = CallLost::Crashed(panic_message(&*panic));
+                return to.do_send(Returned { number, outcome: Err(lost) });
+            }
+        };
         let task = actix_rt::spawn(async move {
             // Dropping a call at its deadline may panic, as well as running it.
             let bounded = pauses::within(deadline, future);

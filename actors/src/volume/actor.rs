@@ -41,13 +41,17 @@ struct Handler {
 impl EffectHandler<Volume> for Handler {
     fn call(&mut self, call: VolumeCall) -> LocalBoxFuture<'static, VolumeOutcome> {
         match call {
-            VolumeCall::ReadRoute => {
-                let route = self.shared.routes.of(&self.plugin);
-                Box::pin(std::future::ready(VolumeOutcome::Route(route)))
-            }
             VolumeCall::Look { path } => self.look(path),
-            VolumeCall::AwaitAudits(_) => Box::pin(std::future::ready(VolumeOutcome::AuditsLeft)),
-            VolumeCall::Create(..)
+            call => Box::pin(calls::make(self.shared.clone(), self.options, call)),
+        }
+    }
+
+    fn call_at_once(&mut self, call: VolumeCall) -> Result<VolumeOutcome, VolumeCall> {
+        match call {
+            VolumeCall::ReadRoute => Ok(VolumeOutcome::Route(self.shared.routes.of(&self.plugin))),
+            VolumeCall::AwaitAudits(_) => Ok(VolumeOutcome::AuditsLeft),
+            VolumeCall::Look { .. }
+            | VolumeCall::Create(..)
             | VolumeCall::Delete(..)
             | VolumeCall::Attach(..)
             | VolumeCall::Detach(..)
@@ -55,7 +59,7 @@ impl EffectHandler<Volume> for Handler {
             | VolumeCall::Unstage(..)
             | VolumeCall::Publish(..)
             | VolumeCall::Unpublish(..)
-            | VolumeCall::Order(..) => Box::pin(calls::make(self.shared.clone(), self.options, call)),
+            | VolumeCall::Order(..) => Err(call),
         }
     }
 

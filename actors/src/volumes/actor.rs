@@ -58,16 +58,27 @@ impl<S: Store<Volume>, L: Fn(&VolumeKey, Attempt) -> S + 'static> EffectHandler<
     fn call(&mut self, call: VolumesCall) -> LocalBoxFuture<'static, VolumesOutcome> {
         match call {
             VolumesCall::Follow { afresh } => {
-                return self.instances.follow(afresh).map(VolumesOutcome::Followed).boxed_local();
+                self.instances.follow(afresh).map(VolumesOutcome::Followed).boxed_local()
             }
-            VolumesCall::AwaitEndings => {
-                return self.children.endings().map(VolumesOutcome::Ended).boxed_local();
-            }
-            VolumesCall::Ask { life, ask } => return self.ask(life, ask),
+            VolumesCall::AwaitEndings => self.children.endings().map(VolumesOutcome::Ended).boxed_local(),
+            VolumesCall::Ask { life, ask } => self.ask(life, ask),
             VolumesCall::Read(read) => {
-                let found = reads::read(self.shared.clone(), *read);
-                return found.map(VolumesOutcome::Found).boxed_local();
+                reads::read(self.shared.clone(), *read).map(VolumesOutcome::Found).boxed_local()
             }
+            VolumesCall::Sweep
+            | VolumesCall::Start { .. }
+            | VolumesCall::SetRoute { .. }
+            | VolumesCall::Stop { .. }
+            | VolumesCall::Kill { .. } => unreachable!("it was made at once"),
+        }
+    }
+
+    fn call_at_once(&mut self, call: VolumesCall) -> Result<VolumesOutcome, VolumesCall> {
+        match call {
+            VolumesCall::Follow { .. }
+            | VolumesCall::AwaitEndings
+            | VolumesCall::Ask { .. }
+            | VolumesCall::Read(_) => return Err(call),
             VolumesCall::Sweep => {
                 self.children.kill_all();
                 self.shared.routes().clear();
@@ -81,7 +92,7 @@ impl<S: Store<Volume>, L: Fn(&VolumeKey, Attempt) -> S + 'static> EffectHandler<
                 self.children.with(life, |child| child.running.kill());
             }
         }
-        Box::pin(std::future::ready(VolumesOutcome::Done))
+        Ok(VolumesOutcome::Done)
     }
 
     fn published(&mut self, news: &VolumesNews) {
