@@ -28,7 +28,8 @@ impl<M: Machine> Clone for Planned<M> {
 /// What runs and what waits.
 #[derive(Debug, Hash)]
 pub(super) struct Calls<M: Machine> {
-    running: BTreeMap<u64, (CallKey, M::Call)>,
+    /// In boxes, since a map has place for eleven of them from the first one on.
+    running: BTreeMap<u64, Box<(CallKey, M::Call)>>,
     waiting: VecDeque<Planned<M>>,
     ever: u64,
 }
@@ -58,7 +59,7 @@ impl<M: Machine> Calls<M> {
 
     /// The calls that are waited for, by number.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &M::Call)> + '_ {
-        self.running.iter().map(|(number, (_, call))| (*number, call))
+        self.running.iter().map(|(number, running)| (*number, &running.1))
     }
 
     /// Whether a call is waited for.
@@ -79,13 +80,13 @@ impl<M: Machine> Calls<M> {
     /// Notes that a call runs, and gives its number.
     pub(super) fn start(&mut self, key: CallKey, call: M::Call) -> u64 {
         self.ever += 1;
-        self.running.insert(self.ever, (key, call));
+        self.running.insert(self.ever, Box::new((key, call)));
         self.ever
     }
 
     /// Notes that a call came back. `None` means that it was given up before.
     pub(super) fn finish(&mut self, number: u64) -> Option<(CallKey, M::Call)> {
-        self.running.remove(&number)
+        self.running.remove(&number).map(|running| *running)
     }
 
     /// Gives all calls up.

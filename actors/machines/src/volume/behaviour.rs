@@ -40,7 +40,7 @@ impl Machine for Volume {
         let unfit = record.existence.as_ref().and_then(Existence::unfit);
         let claims = image.claims.into_iter().map(|row| {
             let claim = restored(config, row);
-            (claim.record.allocation.clone(), claim)
+            (claim.record.allocation.clone(), Box::new(claim))
         });
         // An order of another volume is of one that had this name before.
         let orders = image.orders.into_iter().filter(|row| row.volume_id == record.spec.volume_id);

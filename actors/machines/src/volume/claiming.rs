@@ -35,7 +35,7 @@ impl Volume {
         } else {
             let mut claim = Claim::new(self.new_claim(asked), false);
             claim.waiters.push(id);
-            self.claims.insert(asked.allocation.clone(), claim);
+            self.claims.insert(asked.allocation.clone(), Box::new(claim));
             // Before any call is made for it, the claim is on disk (V1).
             if !self.is_kept {
                 self.keep_volume(cx);
@@ -47,7 +47,7 @@ impl Volume {
 
     /// Whether an allocation holds a claim that is confirmed.
     pub(super) fn is_held_by(&self, allocation: &AllocationId) -> bool {
-        self.claims.get(allocation).is_some_and(Claim::is_wanted)
+        self.claims.get(allocation).is_some_and(|claim| claim.is_wanted())
     }
 
     fn new_claim(&self, asked: &ClaimVolume) -> ClaimRecord {
@@ -154,9 +154,9 @@ impl Volume {
 
     /// Forgets the claims that are released and confirmed down.
     pub(super) fn forget_released(&mut self, cx: &mut StepContext<Self>) {
-        let is_over = |claim: &&Claim| claim.is_released() && claim.record.publish.is_down();
-        let over: Vec<_> =
-            self.claims.values().filter(is_over).map(|claim| claim.record.allocation.clone()).collect();
+        let is_over = |claim: &Claim| claim.is_released() && claim.record.publish.is_down();
+        let over = self.claims.iter().filter(|(_, claim)| is_over(claim));
+        let over: Vec<_> = over.map(|(id, _)| id.clone()).collect();
         for id in over {
             self.claims.remove(&id);
             cx.persist(VolumeChange::ForgetClaim(id));

@@ -118,7 +118,9 @@ impl Volume {
     /// Whether this claim may be published, while no claim is for certain.
     fn is_in_the_way(&self, claim: &Claim) -> bool {
         let is_up = |other: &Claim| !matches!(other.record.publish, Step::Down | Step::Unknown(..));
-        !claim.record.publish.is_down() && self.lost.is_empty() && !self.claims.values().any(is_up)
+        !claim.record.publish.is_down()
+            && self.lost.is_empty()
+            && !self.claims.values().any(|other| is_up(other))
     }
 
     /// The arguments with which a claim is published, once everything before that is up.

@@ -297,7 +297,8 @@ pub struct Volume {
     pub(super) is_kept: bool,
     /// Whether that row lacks the outcome of the staging: it is written together with the outcome of the next call.
     pub(super) is_behind: bool,
-    pub(super) claims: BTreeMap<AllocationId, Claim>,
+    /// The claims. In boxes, since a map has place for eleven of them from the first one on.
+    pub(super) claims: BTreeMap<AllocationId, Box<Claim>>,
     /// The allocations whose claims had rows that were damaged (RES-08). They may use the volume until they are released.
     pub(super) lost: BTreeSet<AllocationId>,
     /// The orders that are not done, in the order in which they came.
@@ -336,7 +337,7 @@ impl Volume {
 
     /// The claims in the order in which they were made.
     pub(super) fn in_order(&self) -> Vec<&Claim> {
-        let mut claims: Vec<_> = self.claims.values().collect();
+        let mut claims: Vec<_> = self.claims.values().map(|claim| &**claim).collect();
         claims.sort_by_key(|claim| claim.record.number);
         claims
     }
