@@ -8,6 +8,7 @@ use super::expanding::size_of;
 use super::force::PrepareForce;
 use super::lifecycle::Exists;
 use super::messages::{ClaimError, ReleaseError, VolumeAnswer, VolumeAsk};
+use super::moves::Move;
 use super::news::{VolumeNews, VolumeStatus};
 use super::outcome::{VolumeCall, VolumeOutcome};
 use super::record::{ClaimRecord, Step, Towards, VolumeChange, VolumeImage, VolumeRecord, Wish};
@@ -167,15 +168,17 @@ impl Volume {
         self.settle_orders(cx);
         self.answer_claims(cx);
         self.answer_releases(cx);
-        if let Some(next) = self.next_move(cx.now()) {
+        let mut wanted = self.wanted_moves();
+        if let Some(next) = self.next_move(&wanted, cx.now()) {
             self.begin(next, cx);
+            wanted = self.wanted_moves();
         }
         if !self.is_publishing() {
             self.catch_up(cx);
         }
-        self.schedule(cx);
-        self.tell(cx);
-        self.end_if_done(cx);
+        self.schedule(&wanted, cx);
+        self.tell(&wanted, cx);
+        self.end_if_done(&wanted, cx);
     }
 
     /// Forgets the row of a volume of which nothing is used. One that was created stays until it is deleted for certain.
@@ -188,11 +191,7 @@ impl Volume {
     }
 
     /// Wakes itself for the next try of what has to wait.
-    fn schedule(&mut self, cx: &mut StepContext<Self>) {
-        if self.flight.is_some() {
-            return cx.cancel_timer(VolumeTimer::Retry);
-        }
-        let wanted = self.wanted_moves();
+    fn schedule(&self, wanted: &[Move], cx: &mut StepContext<Self>) {
         let due = wanted.iter().filter_map(|next| {
             let tries = self.tries_of(next)?;
             tries.due(next.towards()).filter(|due| !tries.is_held && *due > cx.now())
@@ -249,11 +248,11 @@ impl Volume {
     }
 
     /// Ends when nothing is in flight and nothing more is to be undone, or when the time for that is over. The ledger has the rest.
-    fn end_if_done(&mut self, cx: &mut StepContext<Self>) {
+    fn end_if_done(&mut self, wanted: &[Move], cx: &mut StepContext<Self>) {
         if self.stopping.is_none() {
             return;
         }
-        let is_done = self.flight.is_none() && self.wanted_moves().is_empty();
+        let is_done = self.flight.is_none() && wanted.is_empty();
         if !is_done && !self.is_out_of_time {
             return;
         }

@@ -29,17 +29,15 @@ pub(super) const IN_FLIGHT: &str = "a call is in flight";
 const OTHERS_HOLD: &str = "it has to be set up anew, and other claims hold it";
 
 impl Volume {
-    /// The operation that can begin now.
-    pub(super) fn next_move(&self, now: Timestamp) -> Option<Move> {
-        if self.flight.is_some() {
-            return None;
-        }
-        self.wanted_moves().into_iter().find(|wanted| self.may_begin(wanted, now))
+    /// The first of these operations that can begin now.
+    pub(super) fn next_move(&self, wanted: &[Move], now: Timestamp) -> Option<Move> {
+        wanted.iter().find(|wanted| self.may_begin(wanted, now)).cloned()
     }
 
-    /// Every operation that is to be done, the most urgent one first. What makes room comes before what takes it.
+    /// Every operation that is to be done, the most urgent one first; none while one is in flight. What makes room comes before what takes
+    /// it.
     pub(super) fn wanted_moves(&self) -> Vec<Move> {
-        if self.stopping == Some(StopMode::Detach) || self.is_out_of_time {
+        if self.flight.is_some() || self.stopping == Some(StopMode::Detach) || self.is_out_of_time {
             return Vec::new();
         }
         let claims = self.in_order();

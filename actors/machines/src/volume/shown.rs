@@ -63,6 +63,11 @@ impl VolumeStatus {
 impl Volume {
     /// The present status.
     pub(super) fn status(&self) -> VolumeStatus {
+        self.status_of(&self.wanted_moves())
+    }
+
+    /// The same, while these operations are to be done.
+    fn status_of(&self, wanted: &[Move]) -> VolumeStatus {
         let claims = self.in_order().into_iter().map(claim_status);
         let lost = self.lost.iter().map(|id| self.lost_status(id));
         let tries = [&self.life.tries, &self.stage_tries, &self.attach_tries];
@@ -77,7 +82,7 @@ impl Volume {
             claims: claims.chain(lost).collect(),
             orders: self.order_statuses(),
             expanded_bytes: self.expanded_bytes,
-            doing: self.doing(),
+            doing: self.doing_of(wanted),
             error: errors.find_map(|tries| tries.error.as_deref()).map(str::to_owned),
         }
     }
@@ -97,9 +102,9 @@ impl Volume {
         }
     }
 
-    /// Publishes the status if it differs from the last one.
-    pub(super) fn tell(&mut self, cx: &mut StepContext<Self>) {
-        let status = self.status();
+    /// Publishes the status, while these operations are to be done, if it differs from the last one.
+    pub(super) fn tell(&mut self, wanted: &[Move], cx: &mut StepContext<Self>) {
+        let status = self.status_of(wanted);
         if self.told.as_deref() != Some(&status) {
             let status = Arc::new(status);
             cx.publish(VolumeNews::Changed(status.clone()));
@@ -109,10 +114,15 @@ impl Volume {
 
     /// What it does or waits for, in words.
     pub(super) fn doing(&self) -> String {
+        self.doing_of(&self.wanted_moves())
+    }
+
+    /// The same, while these operations are to be done.
+    fn doing_of(&self, wanted: &[Move]) -> String {
         if let Some(flight) = &self.flight {
             return format!("{} is in flight", describe(&flight.what));
         }
-        if let Some(next) = self.wanted_moves().first() {
+        if let Some(next) = wanted.first() {
             return self.why_not(next);
         }
         if let Some(id) = self.lost.first() {
