@@ -66,11 +66,15 @@ impl Volumes {
             VolumeNews::Changed(status) => {
                 let entry = self.entries.get_mut(key);
                 let Some(entry) = entry.filter(|entry| entry.child.life() == Some(life)) else { return };
-                if std::mem::take(&mut entry.is_unread) {
+                let is_unread = std::mem::take(&mut entry.is_unread);
+                if is_unread {
                     entry.claimants.read(status);
                 }
                 entry.status = Some(status.clone());
                 entry.vacancy.is_reported();
+                if is_unread {
+                    self.is_read(key, status);
+                }
                 self.has_expanded(key, status.expanded_bytes, cx);
                 self.publish(key, cx);
                 self.check_vacancy(key, cx);

@@ -282,27 +282,50 @@ impl Volumes {
         status.exists != Exists::BeingDeleted || self.known.contains_key(&status.key)
     }
 
+    /// An actor has read its ledger, and reports that the volume was created as it is known. That is as good as an answer of it while nothing
+    /// was sent in this life of the owner, and nothing is to be sent, that could change its existence.
+    pub(super) fn is_read(&mut self, key: &VolumeKey, status: &VolumeStatus) {
+        let (Some(created), Exists::Created) = (&status.created, status.exists) else { return };
+        let Some(entry) = self.entries.get(key) else { return };
+        let is_unchanged = entry.last_change == Attempt::default() && !self.deleting.contains(key);
+        let Some(known) = self.known.get(key).filter(|_| is_unchanged) else { return };
+        if **known == self.known_by(&entry.spec, created) {
+            self.created.insert(key.clone());
+            if let Some(entry) = self.entries.get_mut(key) {
+                entry.is_settled = true;
+            }
+        }
+    }
+
     /// It exists, as its plugin answered (C059, C060).
     fn is_created(&mut self, key: &VolumeKey, volume: &csi::Volume, cx: &mut StepContext<Self>) {
-        let Some(entry) = self.entries.get_mut(key) else { return };
-        let spec = Arc::new(VolumeSpec {
-            volume_id: volume.volume_id.clone(),
-            volume_context: volume.volume_context.clone(),
-            ..VolumeSpec::clone(&entry.spec)
-        });
-        entry.spec = spec.clone();
-        let created_bytes = Some(volume.capacity_bytes).filter(|bytes| *bytes > 0);
-        // What it was expanded to since, its plugin did not answer to its creation.
-        let same = self.known.get(key).filter(|known| known.spec == spec);
-        let capacity_bytes = created_bytes.max(same.and_then(|known| known.capacity_bytes));
-        let accessible_topology = volume.accessible_topology.clone();
-        let known = Arc::new(KnownVolume { spec, capacity_bytes, accessible_topology });
+        let Some(entry) = self.entries.get(key) else { return };
+        let known = Arc::new(self.known_by(&entry.spec, volume));
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.spec = known.spec.clone();
+        }
         self.created.insert(key.clone());
         if self.known.get(key) != Some(&known) && self.admit_id(&known.spec).is_ok() {
             self.know(known.clone());
             cx.persist(VolumesChange::Keep(known));
             self.publish(key, cx);
         }
+    }
+
+    /// What is known of a volume by the answer of its plugin to its creation.
+    fn known_by(&self, spec: &Arc<VolumeSpec>, volume: &csi::Volume) -> KnownVolume {
+        let is_so = spec.volume_id == volume.volume_id && spec.volume_context == volume.volume_context;
+        let answered = || VolumeSpec {
+            volume_id: volume.volume_id.clone(),
+            volume_context: volume.volume_context.clone(),
+            ..VolumeSpec::clone(spec)
+        };
+        let spec = if is_so { spec.clone() } else { Arc::new(answered()) };
+        let created_bytes = Some(volume.capacity_bytes).filter(|bytes| *bytes > 0);
+        // What it was expanded to since, its plugin did not answer to its creation.
+        let same = self.known.get(&spec.key).filter(|known| known.spec == spec);
+        let capacity_bytes = created_bytes.max(same.and_then(|known| known.capacity_bytes));
+        KnownVolume { spec, capacity_bytes, accessible_topology: volume.accessible_topology.clone() }
     }
 
     /// It was not deleted so far. A deletion that is yet to be answered, or to be sent, decides itself, and has to be on disk until then.

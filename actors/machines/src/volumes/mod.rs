@@ -36,7 +36,8 @@
 //! - RES-05: the route of a plugin is that of the last news of the instances. A takeover changes the route, and neither claims nor actors.
 //! - A volume is replaced or forgotten only while it is not in use, and not if it was created here: then it is deleted.
 //! - C059: a volume that was created is known by the answer of its plugin, and one that was deleted is not known any more. Whether it
-//!   exists is learned from its actor's answer to what was asked after the last creation or deletion, and again after a restart. That a
+//!   exists is learned from its actor's answer to what was asked after the last creation or deletion, and again after a restart: there the first
+//!   report of the actor is enough, if it says what is known already, and no creation or deletion was sent or is due. That a
 //!   deletion was asked for is on disk before the actor hears of it, until it is known what became of it. Each new life of the actor is asked
 //!   again meanwhile, since an earlier one may have deleted it, and forgotten it without a word.
 //! - No two known volumes are the same one at their plugin: what is done to one name would be done to the other. Where an earlier version, or a
