@@ -14,7 +14,7 @@ use super::check::Leeway;
 use super::convert;
 use super::{Answer, CallError, Limits, Readiness, Rpc, Step};
 use crate::pauses;
-use crate::rpc::{Cause, Channel, Fault, Listener, SocketFile, asked, cause, connect_to_socket, socket_file};
+use crate::rpc::{Cause, Channel, Fault, Listener, SocketFile, asked, connect_to_socket, socket_file};
 use crate::vocabulary::{
     ControllerCapability, Expansion, GroupControllerCapability, Identity, NodeCapability, NodeInfo,
     PluginCapability, SocketPath,
@@ -273,7 +273,7 @@ impl Connection {
         let mut leeway = Leeway { strict: self.limits.strict, ..Leeway::default() };
         let outcome = match pauses::within(deadline, answer).await {
             Ok(Ok(answer)) => convert(answer.into_inner(), &mut leeway).map_err(Cause::Fault),
-            Ok(Err(status)) => Err(cause(&status, UNREADABLE_RULE)),
+            Ok(Err(status)) => Err(self.channel.cause(&status, UNREADABLE_RULE)),
             Err(_) => Err(Cause::DeadlineExceeded),
         };
         let error = |cause| CallError::new(Step::Call(rpc), self.endpoint.clone(), deadline, cause);

@@ -16,7 +16,7 @@ use super::info::{PluginConfig, PluginInfo};
 use super::stdio::Stdio;
 use crate::pauses;
 use crate::rpc::{
-    self, Cause, Channel, Code, Fault, Listener, asked, cause, connect_to_port, connect_to_proven_port,
+    self, Cause, Channel, Code, Fault, Listener, asked, connect_to_port, connect_to_proven_port,
     connect_to_socket,
 };
 use crate::vocabulary::SocketPath;
@@ -201,7 +201,9 @@ impl Connection {
             return Ok(ShutdownAnswer::Answered);
         };
         match error.cause() {
-            Cause::Disconnected { detail } => Ok(ShutdownAnswer::HungUp { detail: detail.clone() }),
+            Cause::Disconnected { detail } | Cause::CutOff { detail } => {
+                Ok(ShutdownAnswer::HungUp { detail: detail.clone() })
+            }
             Cause::Status { code: code @ (Code::Unavailable | Code::Cancelled), message } => {
                 Ok(ShutdownAnswer::HungUp { detail: format!("{code} \"{message}\"") })
             }
@@ -230,7 +232,7 @@ impl Connection {
     ) -> Result<T, CallError> {
         let outcome = match pauses::within(deadline, answer).await {
             Ok(Ok(answer)) => convert(answer.into_inner()).map_err(Cause::Fault),
-            Ok(Err(status)) => Err(cause(&status, UNREADABLE_RULE)),
+            Ok(Err(status)) => Err(self.channel.cause(&status, UNREADABLE_RULE)),
             Err(_) => Err(Cause::DeadlineExceeded),
         };
         outcome.map_err(|cause| self.error(call, deadline, cause))
@@ -239,7 +241,7 @@ impl Connection {
     /// Converts the status with which a call of a plugin's own service ended, for example of a stream.
     #[must_use]
     pub fn error_of(&self, call: &'static str, deadline: Duration, status: &Status) -> CallError {
-        self.error(call, deadline, cause(status, UNREADABLE_RULE))
+        self.error(call, deadline, self.channel.cause(status, UNREADABLE_RULE))
     }
 
     fn error(&self, call: &'static str, deadline: Duration, cause: Cause) -> CallError {

@@ -14,6 +14,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::AbortHandle;
+use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Service;
 use tonic::codegen::http::header::USER_AGENT;
@@ -22,7 +23,7 @@ use tonic::codegen::http::{HeaderValue, Request, Response, Uri};
 
 use super::metered::{Meter, Metered};
 use super::socket::{HeldSocket, not_connected};
-use super::status::told;
+use super::status::{cause, told};
 use super::{Cause, Listener, SocketFile};
 use crate::vocabulary::SocketPath;
 
@@ -100,8 +101,10 @@ async fn over<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
     let stream = Metered::new(stream, meter.clone());
     let mut http2 = http2::Builder::new(executor.clone());
     let connecting = http2.max_header_list_size(HEADERS_BYTES_MAX).handshake(TokioIo::new(stream));
-    let (requests, connection) =
-        connecting.await.map_err(|error| Cause::Disconnected { detail: told(&error) })?;
+    let (requests, connection) = connecting.await.map_err(|error| {
+        let lost = Cause::Disconnected { detail: told(&error) };
+        meter.cut_off().unwrap_or(lost)
+    })?;
     let cut_off = meter.clone();
     let on_end = OnDrop(Some(move || on_end(cut_off.flood().map(|flood| flood.to_string()))));
     tokio::spawn(async move {
@@ -154,6 +157,16 @@ impl Channel {
     pub(crate) fn close(&self) {
         if let Some(task) = self.stream.get() {
             task.abort();
+        }
+    }
+
+    /// The cause of a call over it that failed with this status. An answer that cannot be decoded breaks the given rule.
+    ///
+    /// A plugin that was cut off is said to be, however its call learned of the end: one that began after it finds a closed connection.
+    pub(crate) fn cause(&self, status: &Status, rule: &'static str) -> Cause {
+        match cause(status, rule) {
+            lost @ Cause::Disconnected { .. } => self.meter.cut_off().unwrap_or(lost),
+            told => told,
         }
     }
 }

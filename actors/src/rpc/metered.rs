@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
+use super::Cause;
 use super::flood::{Budget, Flood};
 
 /// What the stream of a connection and its channel share.
@@ -39,6 +40,11 @@ impl Meter {
     /// Why the plugin was cut off, if it was.
     pub(super) fn flood(&self) -> Option<Flood> {
         self.metering().flood
+    }
+
+    /// The same as the cause of a failed call.
+    pub(super) fn cut_off(&self) -> Option<Cause> {
+        self.flood().map(|flood| Cause::CutOff { detail: flood.to_string() })
     }
 
     fn received(&self, bytes: &[u8]) -> io::Result<()> {

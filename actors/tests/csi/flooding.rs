@@ -57,6 +57,22 @@ async fn a_plugin_that_floods_its_connection_is_cut_off_and_the_reason_names_the
 }
 
 #[tokio::test]
+async fn a_call_that_begins_after_the_cut_gives_the_same_reason_f17() {
+    for (name, kind, payload) in FLOODS {
+        let place = Place::new();
+        let flooding = flood(&place, kind, payload);
+        let connection = place.dial().await;
+        tokio::task::spawn_blocking(|| flooding.join()).await.expect("it ends").expect("no panic");
+        let error = connection.call(Rpc::Probe, LONG).await.expect_err("it was cut off");
+        assert_eq!(error.class(), Class::Disconnected, "{error}");
+        let told = error.to_string();
+        let reason = "the connection was cut off: the plugin floods the connection";
+        assert!(told.contains(reason) && told.contains(&format!("last one {name}")), "{told}");
+        assert!(!told.contains("died"), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn a_plugin_that_answers_thousands_of_calls_is_within_its_budget() {
     let place = Place::new();
     let _witness = place.serve(Plugin::default());

@@ -222,6 +222,7 @@ fn plugin(rpc: Rpc, value: &str, socket: SocketPath) -> Result<Answer, CallError
         "vanished" => (Step::Dial, Cause::Absent),
         "slow" => (Step::Call(rpc), Cause::DeadlineExceeded),
         "died" => (Step::Call(rpc), Cause::Disconnected { detail: "broken pipe".to_owned() }),
+        "flooded" => (Step::Call(rpc), Cause::CutOff { detail: "it floods".to_owned() }),
         "nameless" => (Step::Call(rpc), fault("name", Problem::Empty)),
         "long-winded" => (Step::Call(rpc), fault("name", Problem::TooLong { bytes: 200, limit: 63 })),
         name => {

@@ -34,8 +34,8 @@ mod tests {
     use super::*;
     use crate::rpc::{Cause, Code, Denial, Fault, Problem};
 
-    /// Twelve faults, each with the keyword of its message, and whether a retry can help.
-    fn twelve_faults() -> [(Cause, &'static str, bool); 12] {
+    /// Thirteen faults, each with the keyword of its message, and whether a retry can help.
+    fn thirteen_faults() -> [(Cause, &'static str, bool); 13] {
         let denial = Denial {
             path: "/run/p".to_owned(),
             owner_uid: 1,
@@ -61,15 +61,16 @@ mod tests {
             (Cause::System { detail: "too many open files".to_owned() }, "too many open files", true),
             (Cause::DeadlineExceeded, "own deadline of 1.5s", true),
             (Cause::Disconnected { detail: "broken pipe".to_owned() }, "disconnected", true),
+            (Cause::CutOff { detail: "it floods".to_owned() }, "the connection was cut off: it floods", true),
             (status(Code::Unavailable), "UNAVAILABLE \"no pool\"", true),
             (Cause::Fault(fault), "name is empty", false),
         ]
     }
 
     #[test]
-    fn each_of_twelve_faults_names_itself_and_what_was_tried_on_what_log_05() {
+    fn each_of_thirteen_faults_names_itself_and_what_was_tried_on_what_log_05() {
         let endpoint = SocketPath::new("/run/p/csi.sock").expect("a good path");
-        for (cause, name, transient) in twelve_faults() {
+        for (cause, name, transient) in thirteen_faults() {
             let step = Step::Call(Rpc::NodeInfo);
             let error = CallError::new(step, endpoint.clone(), Duration::from_millis(1500), cause);
             let told = error.to_string();

@@ -9,7 +9,7 @@ use super::reading::{Next, Refusal, remark};
 use super::state::{
     Instance, InstanceCall, InstanceConfig, InstanceTimer, LOOKS_WAITING_MAX, Link, Phase, Reached,
 };
-use crate::csi::{Answer, CallError, Class, Rpc};
+use crate::csi::{Answer, CallError, Cause, Class, Rpc};
 use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, Never, StepContext};
 use crate::vocabulary::{Attempt, BackoffState, CsiFingerprint, Fitness, Health, Moment};
 
@@ -208,11 +208,12 @@ impl Instance {
             self.look(cx);
             return;
         }
-        match &self.link {
-            Link::Up { .. } if is_hung_up(error.class()) => {
+        match (&self.link, error.cause()) {
+            (Link::Up { .. }, Cause::CutOff { .. }) => self.cut_off(error.to_string(), cx),
+            (Link::Up { .. }, _) if is_hung_up(error.class()) => {
                 self.connection_lost(error.to_string(), cx);
             }
-            Link::Up { .. } | Link::Down => self.failed(error.to_string(), cx),
+            (Link::Up { .. } | Link::Down, _) => self.failed(error.to_string(), cx),
         }
     }
 

@@ -69,11 +69,7 @@ impl Instance {
                     let reason = format!("the connection to {socket} has ended");
                     return self.connection_lost(reason, cx);
                 };
-                // Unlike one that died it is at fault: work is routed to another one if there is one.
-                let reason = format!("the connection to {socket} was cut off: {cut_off}");
-                self.report.fitness = Fitness::Unfit { reason: reason.as_str().into() };
-                self.set_health(cx.moment(), Health::Unhealthy { reason: reason.clone() });
-                self.connection_lost(reason, cx);
+                self.cut_off(format!("the connection to {socket} was cut off: {cut_off}"), cx);
             }
             // A former connection, or the end is known.
             (
@@ -81,6 +77,13 @@ impl Instance {
                 Link::Up { .. } | Link::Down,
             ) => {}
         }
+    }
+
+    /// Unlike a plugin that died it is at fault: work is routed to another one if there is one.
+    pub(super) fn cut_off(&mut self, reason: String, cx: &mut StepContext<Self>) {
+        self.report.fitness = Fitness::Unfit { reason: reason.as_str().into() };
+        self.set_health(cx.moment(), Health::Unhealthy { reason: reason.clone() });
+        self.connection_lost(reason, cx);
     }
 
     /// Ends, since another connection is another generation: its supervisor starts the next instance at once. Until that has looked, the

@@ -216,6 +216,7 @@ fn read_outcome(call: InstanceCall, args: &mut ArgumentConsumer<'_>) -> Result<O
         "absent" => failed(Cause::Absent),
         "refused" => failed(Cause::Refused),
         "hung-up" => failed(Cause::Disconnected { detail: "broken pipe".to_owned() }),
+        "flood" => failed(Cause::CutOff { detail: "it floods".to_owned() }),
         "silence" => failed(Cause::DeadlineExceeded),
         "unimplemented" => status(Code::Unimplemented, ""),
         "missing" => status(Code::FailedPrecondition, "no kernel module"),

@@ -68,6 +68,7 @@ impl<Step: Copy, Endpoint> CallError<Step, Endpoint> {
             | Cause::System { .. }
             | Cause::DeadlineExceeded
             | Cause::Disconnected { .. }
+            | Cause::CutOff { .. }
             | Cause::Fault(_) => None,
         }
     }
@@ -111,6 +112,7 @@ where
             | Cause::System { .. }
             | Cause::DeadlineExceeded
             | Cause::Disconnected { .. }
+            | Cause::CutOff { .. }
             | Cause::Status { .. } => None,
         }
     }

@@ -103,6 +103,11 @@ pub enum Cause {
         /// The error of the transport.
         detail: String,
     },
+    /// We closed the connection, since the plugin exceeded a limit of it.
+    CutOff {
+        /// What it did, and the remedy.
+        detail: String,
+    },
     /// The listener is not the plugin, or cannot be proven to be it. Nothing was sent to it.
     Stranger {
         /// The actual listener, and the remedy.
@@ -131,7 +136,7 @@ impl Cause {
             Self::Busy => Class::Busy,
             Self::System { .. } => Class::Unclear,
             Self::DeadlineExceeded => Class::DeadlineExceeded,
-            Self::Disconnected { .. } | Self::SocketLost { .. } => Class::Disconnected,
+            Self::Disconnected { .. } | Self::CutOff { .. } | Self::SocketLost { .. } => Class::Disconnected,
             Self::Status { code, .. } => code.class(),
             Self::Fault(_) => Class::Fault,
         }
@@ -168,6 +173,7 @@ impl fmt::Display for Cause {
             Self::Disconnected { detail } => {
                 write!(f, "disconnected before an answer came ({detail}); the plugin died or hung up, dial again")
             }
+            Self::CutOff { detail } => write!(f, "the connection was cut off: {detail}"),
             Self::Status { code, message } if message.is_empty() => {
                 write!(f, "the plugin answered {code} and no more; {}", code.hint())
             }
