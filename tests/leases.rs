@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use callboard::actors::allocations::StopAllocation;
 use callboard::actors::instances::LeaseRefused;
-use callboard::actors::lease::{Lease, LeaseError};
+use callboard::actors::lease::{Lease, LeaseError, NewLease};
 use callboard::actors::vocabulary::Role;
 use callboard::proto::csi::v1 as wire;
 use tonic::Status;
@@ -60,9 +60,12 @@ async fn a_lease_works_from_any_thread_and_ends_with_its_process_reg_06() {
         .unwrap()
         .unwrap();
     let status = node_id(&next).await.expect_err("it has left");
-    assert!(matches!(LeaseError::of(&status), Some(LeaseError::Ended { .. })), "{status}");
+    let new_lease = |status| LeaseError::of(status).map(LeaseError::new_lease);
+    assert_eq!(new_lease(&status), Some(NewLease::HelpsOnceServed), "{status}");
     let leases = host.leases();
     host.stop().await;
     let refused = leases.lease(&node("zfs"), Duration::ZERO).await.expect_err("the host has ended");
     assert!(matches!(refused, LeaseRefused::NotAnswered(_)), "{refused}");
+    let status = node_id(&next).await.expect_err("the host has ended");
+    assert_eq!(new_lease(&status), Some(NewLease::CannotHelp), "{status}");
 }

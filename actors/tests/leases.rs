@@ -9,7 +9,7 @@ use callboard_actors::instance::InstanceLimits;
 use callboard_actors::instances::{
     AwaitRetired, CheckNow, DescribeInstances, InstancesOptions, LeaseRefused,
 };
-use callboard_actors::lease::{ConnectionEnd, Lease, LeaseError, LeasedCalls};
+use callboard_actors::lease::{ConnectionEnd, Lease, LeaseError, LeasedCalls, NewLease, RetireCause};
 use callboard_actors::registry::MemoryStore;
 use callboard_actors::vocabulary::{PluginKey, SocketPath};
 use callboard_proto::csi::v1 as wire;
@@ -130,9 +130,13 @@ fn a_plugin_that_leaves_answers_the_calls_in_flight_first_and_gets_no_new_ones_a
         tokio::time::sleep(SECOND).await;
         let status = node_id(&other).await.expect_err("it takes no more calls");
         assert!(
-            matches!(lease_error(&status), LeaseError::Ended { end: ConnectionEnd::Retired, .. }),
+            matches!(
+                lease_error(&status),
+                LeaseError::Ended { end: ConnectionEnd::Retired(RetireCause::NotServed), .. }
+            ),
             "{status}"
         );
+        assert_eq!(lease_error(&status).new_lease(), NewLease::HelpsOnceServed, "{status}");
         assert!(!retired.is_finished(), "a call is in flight");
         assert_eq!(call.await.expect("no panic").expect("it is answered"), "node-1");
         retired.await.expect("no panic").expect("it runs").expect("it has retired");
@@ -156,6 +160,7 @@ fn a_call_that_takes_too_long_is_cut_when_its_plugin_leaves_and_its_caller_learn
         let status = call.await.expect("no panic").expect_err("it is cut");
         let error = lease_error(&status);
         assert!(matches!(error, LeaseError::Cut { .. }) && error.may_have_taken_effect(), "{error}");
+        assert_eq!(error.new_lease(), NewLease::HelpsOnceServed, "{error}");
         fixture.stop_instances().await;
     });
 }
@@ -195,11 +200,37 @@ fn no_lease_is_given_over_a_connection_that_has_ended() {
 #[test]
 fn a_host_that_stops_waits_for_the_calls_in_flight_too_s3() {
     story(|| async {
-        let Leased { fixture, plugin, lease, serving: _serving, .. } = Leased::open().await;
+        let Leased { fixture, zfs, plugin, lease, serving: _serving, .. } = Leased::open().await;
         plugin.on("NodeGetInfo", Act::After(SECOND));
+        let other = fixture.leases.lease(&zfs, SECOND).await.expect("it is healthy");
         let call = begin_call(lease).await;
         fixture.stop_instances().await;
         assert_eq!(call.await.expect("no panic").expect("it is answered"), "node-1");
+        let status = node_id(&other).await.expect_err("the host stops");
+        let error = lease_error(&status);
+        assert_eq!(error.new_lease(), NewLease::CannotHelp, "{error}");
+        assert!(!error.needs_new_lease(), "{error}");
+    });
+}
+
+#[test]
+fn a_lease_that_ends_with_a_takeover_says_that_a_new_one_helps_reg_05() {
+    story(|| async {
+        let Leased { fixture, zfs, lease, serving: _serving, .. } = Leased::open().await;
+        let socket = fixture.socket("b.sock");
+        let _newer = Plugin::new("zfs.example").serve(&socket);
+        fixture.register(&zfs, "b", &socket).await;
+        tokio::time::sleep(SECOND).await;
+        let status = node_id(&lease).await.expect_err("another one serves");
+        let error = lease_error(&status);
+        assert!(
+            matches!(error, LeaseError::Ended { end: ConnectionEnd::Retired(RetireCause::Superseded), .. }),
+            "{error}"
+        );
+        assert_eq!(error.new_lease(), NewLease::Helps, "{error}");
+        let next = fixture.leases.lease(&zfs, Duration::ZERO).await.expect("it is healthy");
+        assert_eq!(next.allocation(), &allocation("b"));
+        fixture.stop_instances().await;
     });
 }
 

@@ -295,6 +295,8 @@ impl Host {
     }
 
     async fn shut_down(&self, mode: StopMode) -> ShutdownReport {
+        // Allocations leave first, and no plugin is served then: what fails from now on says why.
+        self.handles.connections.host_stops();
         let reason = loop {
             match self.handles.supervisor.ask(Shutdown { mode }).await {
                 Ok(Ok(report)) => {

@@ -11,7 +11,7 @@ use super::{
     ConnectionEnded, Instance, InstanceCall, InstanceConfig, InstanceLimits, InstanceReport, Reached,
 };
 use crate::csi::{Answer, CallError, Cause, Connection, ListenerCheck, Readiness, Rpc, Step};
-use crate::lease::{ConnectionEnd, Connections, Gate, OpenConnection};
+use crate::lease::{ConnectionEnd, Connections, Gate, OpenConnection, RetireCause};
 use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_machine};
 use crate::vocabulary::{AllocationId, Attempt, Generation, Health, PluginKey, SocketPath};
 
@@ -64,7 +64,7 @@ impl EffectHandler<Instance> for Handler {
         match call {
             InstanceCall::Dial => self.dial(),
             InstanceCall::Ask(rpc) => self.ask(rpc),
-            InstanceCall::Drain => self.drain(),
+            InstanceCall::Drain(cause) => self.drain(cause),
         }
     }
 
@@ -127,10 +127,10 @@ impl Handler {
         })
     }
 
-    fn drain(&self) -> LocalBoxFuture<'static, Result<Reached, CallError>> {
+    fn drain(&self, cause: RetireCause) -> LocalBoxFuture<'static, Result<Reached, CallError>> {
         let gate = self.held.borrow().as_ref().map(|held| Arc::clone(held.open.gate()));
         if let Some(gate) = &gate {
-            gate.close(ConnectionEnd::Retired);
+            gate.close(ConnectionEnd::Retired(cause));
         }
         Box::pin(async move {
             if let Some(gate) = gate {
@@ -145,7 +145,9 @@ impl Handler {
 fn log(report: &InstanceReport, is_ending: bool) {
     let InstanceReport { plugin, allocation, generation, health, remarks, .. } = report;
     match health {
-        Health::Starting => tracing::debug!(%plugin, %allocation, %generation, "plugin is starting"),
+        Health::Starting => {
+            tracing::debug!(%plugin, %allocation, %generation, "plugin is starting")
+        }
         Health::Healthy => {
             let remarks = remarks.join("; ");
             tracing::info!(%plugin, %allocation, %generation, remarks, "plugin is healthy");
@@ -156,6 +158,8 @@ fn log(report: &InstanceReport, is_ending: bool) {
         Health::Unhealthy { reason } => {
             tracing::warn!(%plugin, %allocation, %generation, error = %reason, "plugin is unhealthy");
         }
-        Health::Gone => tracing::info!(%plugin, %allocation, %generation, "plugin's instance is gone"),
+        Health::Gone => {
+            tracing::info!(%plugin, %allocation, %generation, "plugin's instance is gone")
+        }
     }
 }

@@ -84,9 +84,9 @@ impl EffectHandler<Instances> for Handler {
                 return ready(InstancesOutcome::Swept(had_instances));
             }
             InstancesCall::Start { life, config } => self.start(life, *config),
-            InstancesCall::Retire { life } => {
+            InstancesCall::Retire { life, cause } => {
                 // An instance that has ended already is reported by its ending.
-                let _ = self.children.with(life, |child| child.address.1.notify(Retire));
+                let _ = self.children.with(life, |child| child.address.1.notify(Retire { cause }));
             }
             InstancesCall::Kill { life } => {
                 self.children.with(life, |child| child.running.kill());

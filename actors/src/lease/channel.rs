@@ -44,8 +44,8 @@ impl Service<Request<Body>> for LeasedChannel {
             let pass = leased.gate.enter().map_err(|refused| not_admitted(&leased, refused))?;
             let mut sent = leased.channel.clone().call(request);
             let response = poll_fn(|context| {
-                if pass.poll_cut(context).is_ready() {
-                    return Poll::Ready(Err(cut(&leased)));
+                if let Poll::Ready(end) = pass.poll_cut(context) {
+                    return Poll::Ready(Err(cut(&leased, end)));
                 }
                 sent.as_mut().poll(context).map_err(|error| broken(&leased, error))
             });
@@ -71,11 +71,11 @@ impl HttpBody for LeasedBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, LeaseError>>> {
         // First, since a stream may always have more.
-        if self.pass.poll_cut(context).is_ready() {
-            return Poll::Ready(Some(Err(cut(&self.leased))));
+        if let Poll::Ready(end) = self.pass.poll_cut(context) {
+            return Poll::Ready(Some(Err(cut(&self.leased, end))));
         }
-        let failed = |error| LeaseError::Broken(ChannelError::from(error));
         let frame = Pin::new(&mut self.body).poll_frame(context);
+        let failed = |error| broken_off(&self.leased, ChannelError::from(error));
         frame.map(|frame| frame.map(|frame| frame.map_err(failed)))
     }
 
@@ -90,12 +90,20 @@ impl HttpBody for LeasedBody {
 
 fn ended(leased: &Leased, end: ConnectionEnd) -> LeaseError {
     let Leased { plugin, allocation, generation, .. } = leased;
+    let end = leased.end(end);
     LeaseError::Ended { plugin: plugin.clone(), allocation: allocation.clone(), generation: *generation, end }
 }
 
-fn cut(leased: &Leased) -> LeaseError {
+fn cut(leased: &Leased, end: ConnectionEnd) -> LeaseError {
     let Leased { plugin, allocation, generation, .. } = leased;
-    LeaseError::Cut { plugin: plugin.clone(), allocation: allocation.clone(), generation: *generation }
+    let end = leased.end(end);
+    LeaseError::Cut { plugin: plugin.clone(), allocation: allocation.clone(), generation: *generation, end }
+}
+
+fn broken_off(leased: &Leased, error: ChannelError) -> LeaseError {
+    // One that was closed before ended for that reason, and its plugin may have gone meanwhile.
+    let end = leased.end(leased.gate.end().unwrap_or(ConnectionEnd::Lost));
+    LeaseError::Broken { error, end }
 }
 
 fn not_admitted(leased: &Leased, refused: NotAdmitted<ConnectionEnd>) -> LeaseError {
@@ -109,6 +117,6 @@ fn not_admitted(leased: &Leased, refused: NotAdmitted<ConnectionEnd>) -> LeaseEr
 fn broken(leased: &Leased, error: ChannelError) -> LeaseError {
     match error {
         ChannelError::Ended => ended(leased, ConnectionEnd::Lost),
-        broken @ ChannelError::Broken(_) => LeaseError::Broken(broken),
+        broken @ ChannelError::Broken(_) => broken_off(leased, broken),
     }
 }

@@ -1,10 +1,11 @@
 //! The open connections of all instances, as leases find them.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::LeasedCalls;
 use super::clients::Lease;
 use super::gate::{ConnectionEnd, Gate};
+use super::{LeasedCalls, RetireCause};
 use crate::rpc::Channel;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::vocabulary::{AllocationId, CsiFingerprint, Generation, PluginKey};
@@ -18,6 +19,17 @@ pub(super) struct Leased {
     pub(super) channel: Channel,
     pub(super) answer_bytes_max: usize,
     pub(super) gate: Arc<Gate<ConnectionEnd>>,
+    host_stops: Arc<AtomicBool>,
+}
+
+impl Leased {
+    /// Why it takes no more calls, from the end of its connection. When the host is stopping, that matters more.
+    pub(super) fn end(&self, of_connection: ConnectionEnd) -> ConnectionEnd {
+        match self.host_stops.load(Ordering::Relaxed) {
+            true => ConnectionEnd::Retired(RetireCause::HostStops),
+            false => of_connection,
+        }
+    }
 }
 
 /// The leases and calls in flight of a connection.
@@ -32,12 +44,18 @@ type Served = (PluginKey, Generation);
 #[derive(Debug, Clone, Default)]
 pub struct Connections {
     open: Arc<Mutex<HashMap<Served, Arc<Leased>>>>,
+    host_stops: Arc<AtomicBool>,
 }
 
 impl Connections {
     fn open_ones(&self) -> MutexGuard<'_, HashMap<Served, Arc<Leased>>> {
         // Nothing panics while it is locked.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says that the host is stopping: from now on each error of a lease says that a new one cannot help. Nothing else changes.
+    pub fn host_stops(&self) {
+        self.host_stops.store(true, Ordering::Relaxed);
     }
 
     /// Adds the connection of an instance, in the place of a former one.
@@ -48,7 +66,8 @@ impl Connections {
         answer_bytes_max: usize,
         gate: Arc<Gate<ConnectionEnd>>,
     ) -> OpenConnection {
-        let leased = Leased { plugin, allocation, generation, channel, answer_bytes_max, gate };
+        let host_stops = Arc::clone(&self.host_stops);
+        let leased = Leased { plugin, allocation, generation, channel, answer_bytes_max, gate, host_stops };
         let leased = Arc::new(leased);
         self.open_ones().insert((leased.plugin.clone(), generation), Arc::clone(&leased));
         OpenConnection { connections: self.clone(), leased }

@@ -1,9 +1,11 @@
 //! Why a call over a lease has no answer of the plugin.
 
 use std::error::Error;
+use std::fmt;
 
 use tonic::Status;
 
+use super::RetireCause;
 use super::gate::ConnectionEnd;
 use crate::rpc::ChannelError;
 use crate::vocabulary::{AllocationId, Generation, PluginKey};
@@ -14,7 +16,7 @@ use crate::vocabulary::{AllocationId, Generation, PluginKey};
 pub enum LeaseError {
     /// The connection of the lease has ended, or its generation retires. The call was not sent.
     #[error(
-        "{plugin} of allocation {allocation}, generation {generation}, takes no more calls: {end}; ask for a new lease"
+        "{plugin} of allocation {allocation}, generation {generation}, takes no more calls: {end}; {}", end.new_lease()
     )]
     Ended {
         /// The plugin.
@@ -28,8 +30,8 @@ pub enum LeaseError {
     },
     /// The call was in flight when its connection was closed. Whether it took effect is unknown (C015).
     #[error(
-        "the call to {plugin} of allocation {allocation}, generation {generation}, was cut, since its connection was closed; whether it \
-         took effect is unknown; ask for a new lease and repeat it"
+        "the call to {plugin} of allocation {allocation}, generation {generation}, was cut, since its connection was closed ({end}); \
+         whether it took effect is unknown; {}", end.new_lease()
     )]
     Cut {
         /// The plugin.
@@ -38,6 +40,8 @@ pub enum LeaseError {
         allocation: AllocationId,
         /// The generation of the lease.
         generation: Generation,
+        /// Why its connection was closed.
+        end: ConnectionEnd,
     },
     /// Too many calls are in flight to this plugin (F17). The call was not sent.
     #[error("{in_flight} calls to {plugin} are in flight already; try again later")]
@@ -48,8 +52,51 @@ pub enum LeaseError {
         in_flight: usize,
     },
     /// The connection broke off during the call. Whether it took effect is unknown (C015).
-    #[error(transparent)]
-    Broken(#[from] ChannelError),
+    #[error("{error}; whether the call took effect is unknown; {}", end.new_lease())]
+    Broken {
+        /// The error of the connection.
+        #[source]
+        error: ChannelError,
+        /// Why its connection was closed before, if it was; else it was lost.
+        end: ConnectionEnd,
+    },
+}
+
+/// Whether a new lease can help after a failed call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewLease {
+    /// The same lease can be used again.
+    NotNeeded,
+    /// It reaches the generation that serves, or the plugin when it is back.
+    Helps,
+    /// No allocation served the plugin when the lease ended: a new one works once another allocation does.
+    HelpsOnceServed,
+    /// The host is stopping and gives no more leases.
+    CannotHelp,
+}
+
+impl fmt::Display for NewLease {
+    /// What to do.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotNeeded => "try again later",
+            Self::Helps => "ask for a new lease",
+            Self::HelpsOnceServed => "a new lease works once another allocation of the plugin serves",
+            Self::CannotHelp => "a new lease cannot help",
+        })
+    }
+}
+
+impl ConnectionEnd {
+    /// Whether a new lease can help.
+    #[must_use]
+    pub const fn new_lease(self) -> NewLease {
+        match self {
+            Self::Lost | Self::Closed | Self::Retired(RetireCause::Superseded) => NewLease::Helps,
+            Self::Retired(RetireCause::NotServed) => NewLease::HelpsOnceServed,
+            Self::Retired(RetireCause::HostStops) => NewLease::CannotHelp,
+        }
+    }
 }
 
 impl LeaseError {
@@ -67,12 +114,22 @@ impl LeaseError {
         None
     }
 
-    /// Whether another call needs a new lease. If not, the same lease can be used again.
+    /// Whether a new lease can help.
+    #[must_use]
+    pub const fn new_lease(&self) -> NewLease {
+        match self {
+            Self::Ended { end, .. } | Self::Cut { end, .. } | Self::Broken { end, .. } => end.new_lease(),
+            Self::TooMany { .. } => NewLease::NotNeeded,
+        }
+    }
+
+    /// Whether another call needs a new lease, and one can be had now or later: [`Self::new_lease`] says which. If not, the same lease can
+    /// be used again, or the host is stopping.
     #[must_use]
     pub const fn needs_new_lease(&self) -> bool {
-        match self {
-            Self::Ended { .. } | Self::Cut { .. } | Self::Broken(_) => true,
-            Self::TooMany { .. } => false,
+        match self.new_lease() {
+            NewLease::Helps | NewLease::HelpsOnceServed => true,
+            NewLease::NotNeeded | NewLease::CannotHelp => false,
         }
     }
 
@@ -80,7 +137,7 @@ impl LeaseError {
     #[must_use]
     pub const fn may_have_taken_effect(&self) -> bool {
         match self {
-            Self::Cut { .. } | Self::Broken(_) => true,
+            Self::Cut { .. } | Self::Broken { .. } => true,
             Self::Ended { .. } | Self::TooMany { .. } => false,
         }
     }

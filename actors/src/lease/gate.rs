@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::task::{Context, Poll, Waker};
 
+use callboard_machines::lease::RetireCause;
+
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Why a connection admits no more calls.
@@ -11,20 +13,19 @@ use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub enum ConnectionEnd {
     /// The plugin closed it, or its process ended. A new lease reaches the plugin when it is back.
     Lost,
-    /// The registry routes to another generation or to none, or the host is stopping. A new lease reaches the successor, if there is
-    /// one.
-    Retired,
+    /// The registry routes to another generation or to none, or the host is stopping.
+    Retired(RetireCause),
     /// Its instance closed it: it crashed, was killed, or connects anew. A new lease reaches the plugin over the next connection.
     Closed,
 }
 
 impl fmt::Display for ConnectionEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Lost => "its connection has ended",
-            Self::Retired => "it was retired",
-            Self::Closed => "its instance closed the connection",
-        })
+        match self {
+            Self::Lost => f.write_str("its connection has ended"),
+            Self::Retired(cause) => cause.fmt(f),
+            Self::Closed => f.write_str("its instance closed the connection"),
+        }
     }
 }
 
@@ -171,6 +172,14 @@ impl<E: Clone> Gate<E> {
     /// Whether it admits no more calls.
     pub(crate) fn is_closed(&self) -> bool {
         !self.state().is_open()
+    }
+
+    /// Why it admits no more calls. `None` while it does.
+    pub(crate) fn end(&self) -> Option<E> {
+        match &self.state().phase {
+            Phase::Open => None,
+            Phase::Closed(end) | Phase::Cut(end) => Some(end.clone()),
+        }
     }
 
     /// Admits no more calls, and cuts those that only watch. The first reason is kept.

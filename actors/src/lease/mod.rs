@@ -19,6 +19,8 @@
 //! - Once a connection is closed no new call begins (I6). A call that has begun ends by itself, or is cut when its connection ends.
 //! - An instance that retires waits for the calls in flight within its deadline (SHD-04), so an allocation that is reported as
 //!   stopped has no call in flight (A4).
+//! - Each error says what is known of a new lease ([`NewLease`]): whether it helps, helps once another allocation serves, or cannot help
+//!   since the host is stopping.
 //! - A cut call is reported to its caller, with its plugin and generation, and logged. Whether it took effect is unknown (C015).
 //!
 //! Everything here is shared between threads. No lock is held while anything is called or awaited.
@@ -29,11 +31,11 @@ mod connections;
 mod error;
 mod gate;
 
-pub use callboard_machines::lease::LeasedCalls;
+pub use callboard_machines::lease::{LeasedCalls, RetireCause};
 pub use channel::{LeasedBody, LeasedChannel};
 pub use clients::Lease;
 pub use connections::Connections;
 pub(crate) use connections::{OpenConnection, counts};
-pub use error::LeaseError;
+pub use error::{LeaseError, NewLease};
 pub use gate::ConnectionEnd;
 pub(crate) use gate::{Gate, NotAdmitted, Pass};

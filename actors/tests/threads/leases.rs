@@ -4,6 +4,8 @@ use std::future::poll_fn;
 
 use shuttle::{future, thread};
 
+use callboard_actors::lease::RetireCause;
+
 use crate::lease::gate::{ConnectionEnd, Gate, NotAdmitted};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -24,10 +26,12 @@ fn a_call_that_was_admitted_is_waited_for_and_none_begins_after_that_a4() {
                     in_flight.fetch_sub(1, Ordering::SeqCst);
                     drop(pass);
                 }
-                Err(refused) => assert_eq!(refused, NotAdmitted::Closed(ConnectionEnd::Retired)),
+                Err(refused) => {
+                    assert_eq!(refused, NotAdmitted::Closed(ConnectionEnd::Retired(RetireCause::Superseded)))
+                }
             })
         };
-        gate.close(ConnectionEnd::Retired);
+        gate.close(ConnectionEnd::Retired(RetireCause::Superseded));
         // A wake-up that is lost would be waited for without end, which the model checker calls a deadlock.
         future::block_on(poll_fn(|context| gate.poll_drained(context)));
         is_drained.store(true, Ordering::SeqCst);
@@ -57,10 +61,10 @@ fn a_call_in_flight_learns_of_the_cut_whenever_it_comes() {
             })
             .collect();
         gate.close(ConnectionEnd::Lost);
-        let cut = gate.cut(ConnectionEnd::Retired);
+        let cut = gate.cut(ConnectionEnd::Retired(RetireCause::Superseded));
         let admitted = callers.into_iter().map(|caller| caller.join().unwrap());
         assert_eq!(admitted.filter(|was_admitted| *was_admitted).count(), cut);
-        assert_eq!((gate.calls(), gate.cut(ConnectionEnd::Retired)), (0, 0));
+        assert_eq!((gate.calls(), gate.cut(ConnectionEnd::Retired(RetireCause::Superseded))), (0, 0));
     });
 }
 
@@ -93,14 +97,14 @@ fn a_call_that_only_watches_learns_of_the_close_and_delays_no_other_shd_03() {
                 if let Ok(pass) = gate.enter_watching() {
                     assert_eq!(
                         future::block_on(poll_fn(|context| pass.poll_cut(context))),
-                        ConnectionEnd::Retired
+                        ConnectionEnd::Retired(RetireCause::Superseded)
                     );
                 }
             })
         };
         // It has failed, and only waits to see why.
         let failed = gate.enter().map(|pass| thread::spawn(move || pass.watch()));
-        gate.close(ConnectionEnd::Retired);
+        gate.close(ConnectionEnd::Retired(RetireCause::Superseded));
         future::block_on(poll_fn(|context| gate.poll_drained(context)));
         assert_eq!(gate.cut(ConnectionEnd::Closed), 0);
         watcher.join().unwrap();

@@ -11,6 +11,7 @@ use super::state::{
 };
 use crate::csi::{Answer, CallError, Cause, Class, Rpc};
 use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, Never, StepContext};
+use crate::lease::RetireCause;
 use crate::vocabulary::{Attempt, BackoffState, CsiFingerprint, Fitness, Health, Moment};
 
 /// The margin between the call's own timeout and that of the shell, so that the call's own error is reported.
@@ -57,9 +58,9 @@ impl Machine for Instance {
             Input::Asked { id, ask: InstanceAsk::LookNow(LookNow), .. } => {
                 self.look_asked(*id, cx);
             }
-            Input::Asked { id, ask: InstanceAsk::Retire(Retire), .. } => {
+            Input::Asked { id, ask: InstanceAsk::Retire(Retire { cause }), .. } => {
                 self.retiring.push(*id);
-                self.retire(cx);
+                self.retire(*cause, cx);
             }
             Input::Asked { id, ask: InstanceAsk::ConnectionEnded(ended), .. } => {
                 self.connection_ended(ended, cx);
@@ -67,7 +68,7 @@ impl Machine for Instance {
             }
             Input::Returned { key, outcome, .. } => self.returned(*key, outcome, cx),
             Input::Elapsed(InstanceTimer::Look) => self.look_due(cx),
-            Input::StopRequested(_) => self.retire(cx),
+            Input::StopRequested(_) => self.retire(RetireCause::HostStops, cx),
         }
     }
 
@@ -127,7 +128,7 @@ impl Instance {
                 (Phase::Asked(call), limits.connection.dial_deadline.saturating_add(CALL_GRACE))
             }
             InstanceCall::Ask(_) => (Phase::Asked(call), limits.call_deadline.saturating_add(CALL_GRACE)),
-            InstanceCall::Drain => (Phase::Retiring, limits.retire_deadline),
+            InstanceCall::Drain(_) => (Phase::Retiring, limits.retire_deadline),
         };
         self.attempt = self.attempt.next();
         self.phase = phase;
@@ -173,7 +174,7 @@ impl Instance {
                 self.failed(OTHER_ANSWER.to_owned(), cx);
             }
             (InstanceCall::Ask(_), Reached::Answered(..) | Reached::Connected { .. } | Reached::Drained)
-            | (InstanceCall::Drain, _) => self.connection_lost(OTHER_ANSWER.to_owned(), cx),
+            | (InstanceCall::Drain(_), _) => self.connection_lost(OTHER_ANSWER.to_owned(), cx),
         }
     }
 
@@ -222,7 +223,7 @@ impl Instance {
         let what = match call {
             InstanceCall::Dial => "Dial",
             InstanceCall::Ask(rpc) => rpc.as_str(),
-            InstanceCall::Drain => "Drain",
+            InstanceCall::Drain(_) => "Drain",
         };
         self.failed(format!("{what} on {}: {lost}", self.config.socket), cx);
     }
@@ -306,10 +307,10 @@ impl Instance {
     // === The end ===
 
     /// Begins no more calls, and waits for those in flight. The outcome of its own one is stale from here on.
-    fn retire(&mut self, cx: &mut StepContext<Self>) {
+    fn retire(&mut self, cause: RetireCause, cx: &mut StepContext<Self>) {
         match self.phase {
             Phase::Asked(_) | Phase::Resting => {
-                self.call(InstanceCall::Drain, cx);
+                self.call(InstanceCall::Drain(cause), cx);
                 self.answer_looks(cx);
             }
             // It is retiring already.

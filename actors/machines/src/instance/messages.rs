@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::conversation;
+use crate::lease::RetireCause;
 use crate::vocabulary::{
     AllocationId, Attempt, CsiFingerprint, Fitness, Generation, Health, PluginKey, SocketPath, Timestamp,
 };
@@ -41,7 +42,10 @@ pub struct LookNow;
 /// Answered with the last report, with health `Gone`.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Retire;
+pub struct Retire {
+    /// Why.
+    pub cause: RetireCause,
+}
 
 /// Tells an instance that a connection has ended: the plugin closed it, or its process is gone. From anyone but the connection itself
 /// it has no effect.

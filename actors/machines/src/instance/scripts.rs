@@ -8,6 +8,7 @@ use super::messages::{ConnectionEnded, InstanceAnswer, InstanceAsk, InstanceRepo
 use super::state::{Half, Instance, InstanceCall, InstanceConfig, InstanceLimits, InstanceTimer, Reached};
 use crate::csi::{Answer, CallError, Cause, Code, Readiness, Rpc, Step};
 use crate::kernel::{CallKey, CallLost, Effect};
+use crate::lease::RetireCause;
 use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::*;
 
@@ -35,7 +36,7 @@ fn say(
             let times: usize = args.take_key("times").unwrap_or("1").parse()?;
             (0..times).for_each(|_| stage.ask(InstanceAsk::LookNow(LookNow)));
         }
-        "retire" => stage.ask(InstanceAsk::Retire(Retire)),
+        "retire" => stage.ask(InstanceAsk::Retire(Retire { cause: RetireCause::NotServed })),
         // Of the first connection, unless another one is named.
         "connection-ends" => {
             let cut_off = args.take_key("cut-off").map(str::to_owned);
@@ -160,7 +161,7 @@ fn offers_groups() -> Answer {
 fn whole(call: InstanceCall, name: &str, version: &str) -> Reached {
     let rpc = match call {
         InstanceCall::Dial => return Reached::Connected { connection: Attempt::new(1) },
-        InstanceCall::Drain => return Reached::Drained,
+        InstanceCall::Drain(_) => return Reached::Drained,
         InstanceCall::Ask(rpc) => rpc,
     };
     let answer = match rpc {
@@ -182,7 +183,7 @@ fn read_outcome(call: InstanceCall, args: &mut ArgumentConsumer<'_>) -> Result<O
     let remarks = || remark.iter().cloned().collect();
     let answered = |answer| Ok(Ok(Reached::Answered(answer, remarks())));
     let step = match call {
-        InstanceCall::Dial | InstanceCall::Drain => Step::Dial,
+        InstanceCall::Dial | InstanceCall::Drain(_) => Step::Dial,
         InstanceCall::Ask(rpc) => Step::Call(rpc),
     };
     let failed =
@@ -230,8 +231,8 @@ fn tell(effect: &Effect<Instance>, now: Timestamp) -> String {
     match effect {
         Effect::Call { call: InstanceCall::Dial, .. } => "call: Dial".to_owned(),
         Effect::Call { call: InstanceCall::Ask(rpc), .. } => format!("call: {rpc}"),
-        Effect::Call { call: InstanceCall::Drain, deadline, .. } => {
-            format!("call: Drain within {deadline:?}")
+        Effect::Call { call: InstanceCall::Drain(cause), deadline, .. } => {
+            format!("call: Drain within {deadline:?}: {cause}")
         }
         Effect::Publish(report) => format!("news: {}", tell_report(report, now)),
         Effect::Reply(id, InstanceAnswer::LookNow(report)) => {

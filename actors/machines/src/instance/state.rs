@@ -7,6 +7,7 @@ use super::messages::InstanceReport;
 use super::reading::Reading;
 use crate::csi::{Answer, Limits, Rpc};
 use crate::kernel::AskId;
+use crate::lease::RetireCause;
 use crate::vocabulary::{
     AllocationId, Attempt, Backoff, BackoffState, CsiFingerprint, Generation, PluginKey, PluginType,
     SocketPath,
@@ -118,8 +119,8 @@ pub enum InstanceCall {
     Dial,
     /// Make this RPC over the present connection.
     Ask(Rpc),
-    /// Admit no more calls over the present connection, and wait until none is in flight.
-    Drain,
+    /// Admit no more calls over the present connection for this reason, and wait until none is in flight.
+    Drain(RetireCause),
 }
 
 /// The outcome of an [`InstanceCall`].

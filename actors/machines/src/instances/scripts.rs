@@ -335,7 +335,7 @@ fn tell_call(call: &InstancesCall) -> String {
         InstancesCall::Renew(Renew { plugin, allocation, generation }) => {
             format!("tell the registry: {plugin} of {allocation} needs a generation after {generation}")
         }
-        InstancesCall::Retire { life } => format!("retire {life}"),
+        InstancesCall::Retire { life, cause } => format!("retire {life}: {cause}"),
         InstancesCall::Kill { life } => format!("kill {life}"),
         InstancesCall::Look { life, .. } => format!("look {life}"),
         InstancesCall::Sweep => "sweep".to_owned(),

@@ -10,7 +10,7 @@ use super::waiters::Waiters;
 use crate::csi::Limits;
 use crate::instance::{InstanceConfig, InstanceLimits};
 use crate::kernel::{AskId, Ending, Vitals};
-use crate::lease::LeasedCalls;
+use crate::lease::{LeasedCalls, RetireCause};
 use crate::registry::{Active, Entry as Registered, RegistryNews, RegistryView, Renew, ReportFitness};
 use crate::supervisor::DynamicChild;
 use crate::vocabulary::{
@@ -111,6 +111,8 @@ pub enum InstancesCall {
     Retire {
         /// The life of the instance.
         life: Attempt,
+        /// Why.
+        cause: RetireCause,
     },
     /// Kill an instance.
     Kill {

@@ -6,6 +6,7 @@ use super::messages::{DispenseError, InstanceReport, InstancesAnswer};
 use super::state::{ChildEnded, Entry, Instances, InstancesCall, InstancesTimer, Place};
 use crate::instance::{Half, InstanceConfig};
 use crate::kernel::{CallKey, CallLost, Ending, StepContext};
+use crate::lease::RetireCause;
 use crate::registry::Entry as Registered;
 use crate::supervisor::{ChildState, Ended};
 use crate::vocabulary::{Attempt, Fitness, Health, Moment, PluginKey};
@@ -140,15 +141,25 @@ impl Instances {
     /// Asks an instance to retire. From here on it is not dispensed any more, and shown as gone unless its registration goes on.
     fn retire(&mut self, place: &Place, cx: &mut StepContext<Self>) {
         let goes_on = self.goes_on(place);
+        let cause = self.retire_cause(&place.0);
         let Some(entry) = self.entries.get_mut(place) else { return };
         entry.keep_health(goes_on, cx.now());
         let due = cx.now() + self.options.retire_bound();
         let Some(life) = entry.child.stop(InstancesTimer::Retire(place.clone()), due, cx) else {
             return;
         };
-        cx.call(CallKey::default(), HAND_OVER_DEADLINE, InstancesCall::Retire { life });
+        cx.call(CallKey::default(), HAND_OVER_DEADLINE, InstancesCall::Retire { life, cause });
         if entry.say_goodbye(cx.moment()) {
             self.changed(place, cx);
+        }
+    }
+
+    /// What is known at this moment of those that serve the plugin next.
+    fn retire_cause(&self, plugin: &PluginKey) -> RetireCause {
+        match self.active.contains_key(plugin) {
+            _ if self.is_stopping => RetireCause::HostStops,
+            true => RetireCause::Superseded,
+            false => RetireCause::NotServed,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Leases of plugins: what is counted of them.
+//! Leases of plugins: what is counted of them, and why they end.
 
 use std::fmt;
 use std::iter::Sum;
@@ -10,6 +10,27 @@ pub struct LeasedCalls {
     pub leases: usize,
     /// The number of calls in flight, those of the instance itself included.
     pub in_flight: usize,
+}
+
+/// Why the connection of an instance is retired. It says whether a new lease can help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RetireCause {
+    /// Work is routed to another generation of the plugin.
+    Superseded,
+    /// No allocation serves the plugin at this moment. Another one may register later.
+    NotServed,
+    /// The host is stopping.
+    HostStops,
+}
+
+impl fmt::Display for RetireCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Superseded => "it was retired, since another generation serves",
+            Self::NotServed => "it was retired, and no allocation served the plugin then",
+            Self::HostStops => "the host is stopping",
+        })
+    }
 }
 
 impl Sum for LeasedCalls {

@@ -148,7 +148,7 @@ impl InstanceLaws {
                     self.read = None;
                 }
             }
-            (InstanceCall::Ask(_) | InstanceCall::Drain, Err(_)) => {}
+            (InstanceCall::Ask(_) | InstanceCall::Drain(_), Err(_)) => {}
         }
     }
 
@@ -195,7 +195,7 @@ impl InstanceLaws {
     // === What goes out ===
 
     fn calls(&mut self, key: CallKey, deadline: Duration, call: InstanceCall) {
-        if call == InstanceCall::Drain {
+        if matches!(call, InstanceCall::Drain(_)) {
             return self.drains(key, deadline);
         }
         if self.is_retired {

@@ -354,7 +354,7 @@ impl Witness<Instances> for InstancesLaws {
                 Effect::Call { call: InstancesCall::Start { life, config }, .. } => {
                     self.starts(*life, config)
                 }
-                Effect::Call { call: InstancesCall::Retire { life }, .. } => self.retires(*life, &bounds),
+                Effect::Call { call: InstancesCall::Retire { life, .. }, .. } => self.retires(*life, &bounds),
                 Effect::Call { call: InstancesCall::Report(report), .. } => self.tells(report),
                 Effect::Publish(
                     news @ (InstancesNews::Reported(report) | InstancesNews::Standby(report)),

@@ -113,7 +113,7 @@ pub(super) fn answer_of(
             }
         }
         // A plugin that hangs or does not keep to the protocol leaves calls in flight; the others end them somehow.
-        InstanceCall::Drain => match behaviour {
+        InstanceCall::Drain(_) => match behaviour {
             Behaviour::Hangs | Behaviour::Mistakes => {
                 Err(CallLost::DeadlineExceeded(config.limits.retire_deadline))
             }

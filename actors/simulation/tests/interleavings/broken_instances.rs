@@ -10,6 +10,7 @@ use callboard_actors::instance::{
 use callboard_actors::instances::{
     Instances, InstancesAnswer, InstancesAsk, InstancesCall, InstancesNews, InstancesTimer,
 };
+use callboard_actors::lease::RetireCause;
 use callboard_actors::registry::Renew;
 use callboard_actors::shell::{CallKey, Effect, Ending, Input, Machine};
 use callboard_actors::vocabulary::{
@@ -428,7 +429,11 @@ impl Tamper<Instances> for Hasty {
             let place = (plugin, AllocationId::new("a1").expect("it is a name"));
             let first = Attempt::new(life.get() - 1);
             effects.push(Effect::StartTimer(InstancesTimer::Retire(place), Timestamp::default()));
-            effects.push(Effect::Call { key, deadline, call: InstancesCall::Retire { life: first } });
+            effects.push(Effect::Call {
+                key,
+                deadline,
+                call: InstancesCall::Retire { life: first, cause: RetireCause::Superseded },
+            });
         }
         effects
     }

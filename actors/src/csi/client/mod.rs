@@ -87,7 +87,9 @@ impl Client {
         let outcome = outcome.await.map_err(|failure| self.failed(call, failure));
         let took_ms = milliseconds(began.elapsed());
         match &outcome {
-            Ok(_) => tracing::debug!(%call, %plugin, %allocation, %generation, took_ms, "csi call answered"),
+            Ok(_) => {
+                tracing::debug!(%call, %plugin, %allocation, %generation, took_ms, "csi call answered")
+            }
             Err(error) => {
                 tracing::debug!(%call, %plugin, %allocation, %generation, took_ms, %error, "csi call failed");
             }
@@ -123,7 +125,7 @@ fn failure(status: &Status, withheld: &[&str]) -> Failure {
     let unknown = "whether it took effect is unknown";
     match LeaseError::of(status) {
         Some(LeaseError::Ended { end, .. }) => {
-            return Failure::LeaseEnded { detail: format!("{end}; ask for a new lease") };
+            return Failure::LeaseEnded { detail: format!("{end}; {}", end.new_lease()) };
         }
         Some(LeaseError::TooMany { in_flight, .. }) => {
             let detail = format!("{in_flight} calls are in flight already; try again later");
@@ -132,7 +134,7 @@ fn failure(status: &Status, withheld: &[&str]) -> Failure {
         Some(LeaseError::Cut { .. }) => {
             return Failure::Lost { detail: format!("it was cut with its connection, and {unknown}") };
         }
-        Some(LeaseError::Broken(error)) => {
+        Some(LeaseError::Broken { error, .. }) => {
             return Failure::Lost { detail: format!("{error}, and {unknown}") };
         }
         None => {}

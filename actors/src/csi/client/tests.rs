@@ -21,7 +21,7 @@ use crate::csi::{
     BlockMetadata, DeleteVolumeRequest, Effect, GetMetadataAllocatedRequest, NodeUnstageVolumeRequest,
     Reaction, Secrets,
 };
-use crate::lease::{ConnectionEnd, Connections, Gate, OpenConnection};
+use crate::lease::{ConnectionEnd, Connections, Gate, OpenConnection, RetireCause};
 use crate::rpc::{Code, connect_to_socket};
 use crate::sync::Arc;
 use crate::vocabulary::{
@@ -254,9 +254,14 @@ async fn calls_end_with_the_lease_and_only_those_that_were_sent_are_unknown_f17_
             full.to_string(),
             format!("{ON}it was not sent, 1 calls are in flight already; try again later")
         );
-        gate.close(ConnectionEnd::Retired);
+        gate.close(ConnectionEnd::Retired(RetireCause::Superseded));
         let late = leased.unstage("v", LONG).await.expect_err("it is retired");
-        assert_eq!(late.to_string(), format!("{ON}it was not sent, it was retired; ask for a new lease"));
+        assert_eq!(
+            late.to_string(),
+            format!(
+                "{ON}it was not sent, it was retired, since another generation serves; ask for a new lease"
+            )
+        );
         assert_eq!((late.outcome().effect, late.outcome().reaction), (Effect::NotDone, Reaction::NewLease));
         drop(open);
     };

@@ -85,9 +85,9 @@ impl InstancesModel {
                 return;
             }
             InstancesCall::Start { life, config } => self.start(moment, life, *config),
-            InstancesCall::Retire { life } => {
+            InstancesCall::Retire { life, cause } => {
                 if let Some(child) = self.children.get_mut(&life) {
-                    child.actor.ask(moment, RETIREMENT, InstanceAsk::Retire(Retire));
+                    child.actor.ask(moment, RETIREMENT, InstanceAsk::Retire(Retire { cause }));
                     self.carry_child(moment, life);
                 }
             }
