@@ -94,12 +94,7 @@ pub(super) fn allocations(views: &Views) -> Vec<wire::AllocationStatus> {
             restarts: task.restarts,
             last_event: task.last_event.clone(),
             socket: book.map_or_else(String::new, |book| book.socket.to_string()),
-            // Of a process that is not there its last event tells.
-            reason: book
-                .filter(|_| task.phase == TaskPhase::Running)
-                .and_then(|book| reason(book, registered.unwrap_or(&book.health)))
-                .unwrap_or_default()
-                .to_owned(),
+            reason: shown_reason(task, book, registered, shown).to_owned(),
             since_unix_ms: unix_ms(task.since),
             due_unix_ms: task.due.map_or(0, unix_ms),
             exit: task.exit.as_ref().map(exit),
@@ -197,6 +192,37 @@ fn shown_health(
         (TaskPhase::Waiting | TaskPhase::Starting | TaskPhase::Stopped | TaskPhase::Failed, _) => {
             if is_known { absent } else { "" }
         }
+    }
+}
+
+/// Why an allocation is not healthy, or what it waits for (LOG-05). Of a process that does not serve the last event tells, since the reason
+/// of its health was of an earlier one.
+fn shown_reason<'v>(
+    task: &'v TaskReport,
+    book: Option<&'v AllocationStatus>,
+    registered: Option<&'v Health>,
+    shown: &str,
+) -> &'v str {
+    let (is_present, is_out) = (has_process(task.phase), is_out(task, book));
+    let of_health =
+        |book: &'v AllocationStatus| reason(book, registered.unwrap_or(&book.health)).unwrap_or_default();
+    match book.filter(|_| is_present) {
+        Some(book) if is_out => &book.last_event,
+        Some(book) if is_healthy_or_unknown(shown) || !of_health(book).is_empty() => of_health(book),
+        Some(_) | None if is_healthy_or_unknown(shown) => "",
+        Some(_) | None => &task.last_event,
+    }
+}
+
+/// Whether no reason has to be given.
+fn is_healthy_or_unknown(shown: &str) -> bool {
+    shown.is_empty() || shown == Health::Healthy.as_str()
+}
+
+const fn has_process(phase: TaskPhase) -> bool {
+    match phase {
+        TaskPhase::Running | TaskPhase::Stopping => true,
+        TaskPhase::Stopped | TaskPhase::Waiting | TaskPhase::Failed | TaskPhase::Starting => false,
     }
 }
 
@@ -430,7 +456,10 @@ mod tests {
                 let views = registered(views, true, report.clone());
                 let of_plugins = super::super::plugins::plugins(&views);
                 let (own, plugin) = (&allocations(&views)[0], &of_plugins[0]);
-                assert_eq!(own.health, plugin.health, "{phase:?} {book:?} {has_exited} {report:?} {known:?}");
+                let what = format!("{phase:?} {book:?} {has_exited} {report:?} {known:?}");
+                assert_eq!(own.health, plugin.health, "{what}");
+                let is_bad = !["", "healthy"].contains(&&*own.health);
+                assert!(!(is_bad && own.reason.is_empty()), "{} without a reason: {what}", own.health);
             }
         }
     }
@@ -445,6 +474,15 @@ mod tests {
     }
 
     #[test]
+    fn an_allocation_that_is_stopped_for_its_health_says_what_is_wrong_with_it() {
+        let stopping = Some((AllocationPhase::Registered, Health::Healthy));
+        let unhealthy = Health::Unhealthy { reason: "no pool".to_owned() };
+        let views = registered(views_of(TaskPhase::Stopping, false, stopping), true, Some(unhealthy));
+        let own = &allocations(&views)[0];
+        assert_eq!((&*own.health, &*own.reason), ("unhealthy", "no pool"));
+    }
+
+    #[test]
     fn an_allocation_says_what_it_waits_for_and_one_that_stops_is_gone() {
         let one = |views: &Views| allocations(views)[0].clone();
         let registering =
@@ -453,7 +491,8 @@ mod tests {
         let unhealthy = Health::Unhealthy { reason: "no pool".to_owned() };
         let waits =
             one(&views_of(TaskPhase::Waiting, true, Some((AllocationPhase::AwaitingRestart, unhealthy))));
-        assert_eq!((&*waits.health, &*waits.reason), (RESTARTING, ""), "the reason was of its last process");
+        let reason = "process runs";
+        assert_eq!((&*waits.health, &*waits.reason), (RESTARTING, reason), "not that of its last process");
         let stops = views_of(TaskPhase::Stopping, false, Some((AllocationPhase::Stopping, Health::Healthy)));
         assert_eq!(one(&stops).health, "gone");
         assert_eq!(one(&views_of(TaskPhase::Stopping, false, None)).health, "gone", "its process ends");
