@@ -412,8 +412,12 @@ fn the_log_tells_of_each_task_what_became_of_it_in_fields_that_can_be_parsed() {
     assert!(
         ended.iter().all(|line| line["level"] == "warn" && line["fields"]["exit"] == "exited with code 3")
     );
-    assert_eq!(said("a task is started again")[0]["fields"]["restarts"], 1);
-    assert_eq!(said("a task was given up")[0]["level"], "error");
+    let (again, given_up) = (said("a task is started again")[0], said("a task was given up")[0]);
+    assert_eq!((&again["fields"]["restarts"], &again["fields"]["attempt"]), (&json!(1), &json!(1)));
+    assert_eq!((&given_up["level"], &given_up["fields"]["attempt"]), (&json!("error"), &json!(2)));
+    for line in [again, given_up] {
+        assert_eq!(line["fields"]["exit"], "exited with code 3", "{line}");
+    }
     for line in &lines {
         let fields = line["fields"].as_object().into_iter().flatten();
         let is_nested = |text: &str| ["Some(", "None", "[\""].iter().any(|start| text.starts_with(start));

@@ -151,6 +151,7 @@ mod tests {
             driver: DriverName::new("exec").expect("a name"),
             phase,
             since: Timestamp::default(),
+            attempt: Attempt::default(),
             id,
             exit: None,
             restarts: 0,

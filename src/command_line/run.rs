@@ -222,7 +222,7 @@ impl Program {
         let Outside { topology, ground, logs, socket } = opened.expect("a host that runs has its parts");
         let (volumes, departed) = resume(&config, &host, &agent, (runtime_dir, ground.clone())).await;
         tracing::info!(
-            pid = std::process::id(), run = %host.run_number(), data_dir = %config.data_dir.display(), "the host runs"
+            pid = std::process::id(), run = host.run_number().get(), data_dir = %config.data_dir.display(), "the host runs"
         );
         let (shutdown, orders) = mpsc::channel(ORDERS_MAX);
         let (stopping, stop_progress) = watch::channel(None);

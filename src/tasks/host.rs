@@ -112,9 +112,9 @@ impl Runners for HostRunners {
     }
 
     fn bring_back(&self, driver: DriverName, kept: Box<KeptDriver>) -> Asking<Result<(), Trouble>> {
-        let spec = self.plugins.bring_back(&driver, &kept);
-        let drivers = self.drivers.clone();
+        let (plugins, drivers) = (Rc::clone(&self.plugins), self.drivers.clone());
         Box::pin(async move {
+            let spec = plugins.bring_back(&driver, &kept);
             let added = add(&drivers, spec?).await;
             match &added {
                 Ok(()) => {
@@ -250,7 +250,7 @@ impl Runners for HostRunners {
             {
                 let RunKey { name, driver, id } = &run;
                 tracing::warn!(
-                    task = %name, %driver, run = %id, error = %trouble,
+                    task = %name, %driver, run_id = %id, error = %trouble,
                     "a driver cannot recover its task; what is left of the task is ended before it is started again"
                 );
             }
@@ -290,7 +290,7 @@ impl Runners for HostRunners {
             }
             let RunKey { name, driver, id } = run;
             tracing::warn!(
-                task = %name, %driver, run = %id,
+                task = %name, %driver, run_id = %id,
                 "a driver may be busy with a start whose caller is gone, for no known time; its process is replaced"
             );
             let restarted = drivers.ask(RestartDriver { name: driver }).await;

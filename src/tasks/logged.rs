@@ -15,7 +15,9 @@ pub(super) struct Logged(BTreeMap<AllocationId, Told>);
 struct Told {
     phase: TaskPhase,
     restarts: u64,
-    exit: Option<Timestamp>,
+    exit_at: Option<Timestamp>,
+    /// Why it waits, if it does.
+    waits_for: Option<String>,
 }
 
 impl Logged {
@@ -38,30 +40,38 @@ impl Logged {
 
     fn log_task(&mut self, report: &TaskReport) {
         let TaskReport { name: task, driver, phase, restarts, note: error, .. } = report;
-        let exit = report.exit.as_ref().map(|(_, at)| *at);
-        let told = Told { phase: *phase, restarts: *restarts, exit };
+        let (attempt, exit) = (report.attempt.get(), told_exit(report));
+        let exit_at = report.exit.as_ref().map(|(_, at)| *at);
+        let waits_for = (*phase == TaskPhase::Waiting).then(|| error.clone());
+        let told = Told { phase: *phase, restarts: *restarts, exit_at, waits_for };
         let before = self.0.insert(task.clone(), told);
         let is_new = before.as_ref().is_none_or(|before| before.phase != *phase);
-        let run = report.id.as_ref().map(ToString::to_string);
-        if let Some(before) = before.as_ref().filter(|before| before.exit != exit) {
+        let run_id = report.id.as_ref().map(ToString::to_string);
+        if let Some(before) = before.as_ref().filter(|before| before.exit_at != exit_at) {
             log_exit(report, before.phase == TaskPhase::Stopping);
         }
-        let is_restarted = before.is_some_and(|before| before.restarts < *restarts);
+        let is_restarted = before.as_ref().is_some_and(|before| before.restarts < *restarts);
+        // What it waits for may become known only later: that its driver is refused.
+        let has_another_reason = before.is_some_and(|before| before.waits_for.as_ref() != Some(error));
         if is_restarted {
-            tracing::warn!(%task, %driver, restarts, error, "a task is started again");
+            tracing::warn!(%task, %driver, attempt, restarts, exit, error, "a task is started again");
         }
         match phase {
-            TaskPhase::Running if is_new => tracing::info!(%task, %driver, run, restarts, "a task runs"),
+            TaskPhase::Running if is_new => {
+                tracing::info!(%task, %driver, run_id, attempt, restarts, "a task runs");
+            }
             TaskPhase::Failed if is_new => {
-                tracing::error!(%task, %driver, restarts, error, "a task was given up");
+                tracing::error!(%task, %driver, attempt, restarts, exit, error, "a task was given up");
             }
             TaskPhase::OutOfReach if is_new => {
-                tracing::error!(%task, %driver, run, error, "a task is out of reach")
+                tracing::error!(%task, %driver, run_id, attempt, restarts, error, "a task is out of reach");
             }
-            TaskPhase::Waiting if is_new && !is_restarted => {
-                tracing::warn!(%task, %driver, restarts, error, "a task waits")
+            TaskPhase::Waiting if (is_new || has_another_reason) && !is_restarted => {
+                tracing::warn!(%task, %driver, attempt, restarts, exit, error, "a task waits");
             }
-            TaskPhase::Stopped if is_new => tracing::info!(%task, %driver, restarts, "a task is stopped"),
+            TaskPhase::Stopped if is_new => {
+                tracing::info!(%task, %driver, attempt, restarts, exit, "a task is stopped");
+            }
             TaskPhase::Stopped
             | TaskPhase::Starting
             | TaskPhase::Recovering
@@ -75,19 +85,27 @@ impl Logged {
     }
 }
 
+/// How its last run ended; "none" if none has.
+fn told_exit(report: &TaskReport) -> String {
+    report.exit.as_ref().map_or_else(|| "none".to_owned(), |(exit, _)| exit.to_string())
+}
+
 /// An end that is no success is a warning, unless the task was being stopped.
 fn log_exit(report: &TaskReport, is_asked_to: bool) {
-    let (TaskReport { name: task, driver, restarts, .. }, Some((exit, _))) = (report, &report.exit) else {
+    let (TaskReport { name: task, driver, restarts, .. }, Some((end, _))) = (report, &report.exit) else {
         return;
     };
-    let (run, oom_killed) = (report.id.as_ref().map(ToString::to_string), exit.oom_killed);
-    match &exit.end {
-        TaskEnd::Exited(0) => tracing::info!(%task, %driver, run, restarts, exit = %exit, "a task ended"),
+    let (attempt, exit, oom_killed) = (report.attempt.get(), told_exit(report), end.oom_killed);
+    let run_id = report.id.as_ref().map(ToString::to_string);
+    match &end.end {
+        TaskEnd::Exited(0) => {
+            tracing::info!(%task, %driver, run_id, attempt, restarts, exit, "a task ended");
+        }
         TaskEnd::Exited(_) | TaskEnd::Signalled(_) if is_asked_to => {
-            tracing::info!(%task, %driver, run, restarts, exit = %exit, oom_killed, "a task ended when asked to");
+            tracing::info!(%task, %driver, run_id, attempt, restarts, exit, oom_killed, "a task ended when asked to");
         }
         TaskEnd::Exited(_) | TaskEnd::Signalled(_) | TaskEnd::Unknown(_) => {
-            tracing::warn!(%task, %driver, run, restarts, exit = %exit, oom_killed, "a task ended");
+            tracing::warn!(%task, %driver, run_id, attempt, restarts, exit, oom_killed, "a task ended");
         }
     }
 }

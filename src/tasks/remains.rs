@@ -103,7 +103,7 @@ impl Remains {
         let has_killed = !ended.killed.is_empty();
         if has_killed {
             let RunKey { name, driver, id } = run;
-            tracing::warn!(task = %name, %driver, run = %id, killed = %ended, "something was left of a run of a task");
+            tracing::warn!(task = %name, %driver, run_id = %id, killed = %ended, "something was left of a run of a task");
         }
         Ok(Swept { has_killed, words: ended.to_string() })
     }
@@ -140,12 +140,12 @@ impl Remains {
         match found.and_then(|found| found.map_err(|error| error.to_string())) {
             Ok(traces) => {
                 let count = traces.processes.len();
-                tracing::debug!(task = %run.name, run = %run.id, count, "the processes of a task are located");
+                tracing::debug!(task = %run.name, run_id = %run.id, count, "the processes of a task are located");
                 let is_over = || Trouble::lasting(format!("{} was ended while it was located", run.id));
                 locating.note(&traces).then_some(traces).ok_or_else(is_over)
             }
             Err(error) => {
-                tracing::debug!(task = %run.name, run = %run.id, %error, "the processes of a task are not located");
+                tracing::debug!(task = %run.name, run_id = %run.id, %error, "the processes of a task are not located");
                 Err(Trouble::passing(error))
             }
         }

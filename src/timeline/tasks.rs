@@ -97,7 +97,7 @@ fn turn(task: &TaskReport, before: Option<&TaskReport>) -> Option<Line> {
 mod tests {
     use callboard_actors::driver::Folded;
     use callboard_actors::driver::client::{TaskEnd, TaskExit};
-    use callboard_actors::vocabulary::{DriverName, Timestamp};
+    use callboard_actors::vocabulary::{Attempt, DriverName, Timestamp};
 
     use super::*;
 
@@ -113,6 +113,7 @@ mod tests {
             driver: DriverName::new("exec").unwrap(),
             phase,
             since: Timestamp::default(),
+            attempt: Attempt::default(),
             id: None,
             exit: None,
             restarts: 0,

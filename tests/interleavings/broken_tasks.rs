@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use callboard::actors::driver::client::{TaskEnd, TaskExit, TaskId};
 use callboard::actors::shell::{CallKey, Effect, Gate, Input, StopMode};
-use callboard::actors::vocabulary::Timestamp;
+use callboard::actors::vocabulary::{Attempt, Timestamp};
 use callboard::simulation::{Law, Mishears, Misreads, Spoil, Spoils, Tamper};
 use callboard::tasks::{
     Found, Heard, RunKey, RunState, Started, Swept, TaskPhase, TaskReport, Tasks, TasksAnswer, TasksAsk,
@@ -221,6 +221,7 @@ fn told(run: &RunKey, phase: TaskPhase) -> Effect<Tasks> {
         driver: run.driver.clone(),
         phase,
         since: Timestamp::default(),
+        attempt: Attempt::default(),
         id: Some(run.id.clone()),
         exit: None,
         restarts: 0,

@@ -175,15 +175,15 @@ impl Handler {
         match health {
             DriverHealth::NoAnswerYet => tracing::debug!(%driver, "driver has not told yet"),
             DriverHealth::Healthy => self.limit.say(|| {
-                tracing::info!(%driver, %generation, pid, reason, "driver is healthy");
+                tracing::info!(%driver, generation = generation.get(), pid, reason, "driver is healthy");
             }),
             DriverHealth::Undetected => self.limit.say(|| {
-                tracing::info!(%driver, %generation, pid, reason, "driver found nothing to drive");
+                tracing::info!(%driver, generation = generation.get(), pid, reason, "driver found nothing to drive");
             }),
             DriverHealth::Unhealthy => self.limit.say(|| {
-                tracing::warn!(%driver, %generation, pid, error = %reason, "driver is unhealthy");
+                tracing::warn!(%driver, generation = generation.get(), pid, error = %reason, "driver is unhealthy");
             }),
-            DriverHealth::Gone => tracing::info!(%driver, %generation, reason, "driver is gone"),
+            DriverHealth::Gone => tracing::info!(%driver, generation = generation.get(), reason, "driver is gone"),
         }
     }
 }

@@ -157,7 +157,7 @@ impl EffectHandler<Drivers> for Handler {
                 tracing::warn!(%driver, count, error, "a task event that names no task is a dead letter");
             }),
             DriversNews::EventsInterrupted { driver, generation, error } => self.limit(driver).say(|| {
-                tracing::warn!(%driver, %generation, error = %error, "stream of task events was interrupted");
+                tracing::warn!(%driver, generation = generation.get(), error = %error, "stream of task events was interrupted");
             }),
             DriversNews::Left(report) => drop(self.limits.remove(&report.name)),
             // Each driver logs for itself.

@@ -146,20 +146,20 @@ fn log(report: &InstanceReport, is_ending: bool) {
     let InstanceReport { plugin, allocation, generation, health, remarks, .. } = report;
     match health {
         Health::Starting => {
-            tracing::debug!(%plugin, %allocation, %generation, "plugin is starting")
+            tracing::debug!(%plugin, %allocation, generation = generation.get(), "plugin is starting")
         }
         Health::Healthy => {
             let remarks = remarks.join("; ");
-            tracing::info!(%plugin, %allocation, %generation, remarks, "plugin is healthy");
+            tracing::info!(%plugin, %allocation, generation = generation.get(), remarks, "plugin is healthy");
         }
         Health::Unhealthy { reason } if is_ending => {
-            tracing::info!(%plugin, %allocation, %generation, reason = %reason, "plugin is lost, as its process was asked to end");
+            tracing::info!(%plugin, %allocation, generation = generation.get(), reason = %reason, "plugin is lost, as its process was asked to end");
         }
         Health::Unhealthy { reason } => {
-            tracing::warn!(%plugin, %allocation, %generation, error = %reason, "plugin is unhealthy");
+            tracing::warn!(%plugin, %allocation, generation = generation.get(), error = %reason, "plugin is unhealthy");
         }
         Health::Gone => {
-            tracing::info!(%plugin, %allocation, %generation, "plugin's instance is gone")
+            tracing::info!(%plugin, %allocation, generation = generation.get(), "plugin's instance is gone")
         }
     }
 }

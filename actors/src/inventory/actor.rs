@@ -94,11 +94,11 @@ impl EffectHandler<Inventory> for Handler {
             InventoryNews::First(_, summary) => log_first(summary),
             InventoryNews::Changed(Offer { plugin, allocation, generation, health, .. }) => {
                 let (allocation, health) = (allocation.as_ref().map(display), health.as_str());
-                tracing::info!(%plugin, allocation, %generation, health, "offer changed");
+                tracing::info!(%plugin, allocation, generation = generation.get(), health, "offer changed");
             }
             InventoryNews::Removed(Offer { plugin, allocation, generation, .. }) => {
                 let allocation = allocation.as_ref().map(display);
-                tracing::info!(%plugin, allocation, %generation, "offer removed");
+                tracing::info!(%plugin, allocation, generation = generation.get(), "offer removed");
             }
             InventoryNews::VolumesUsed { plugin, in_use } => {
                 tracing::debug!(%plugin, in_use, "volumes in use changed");

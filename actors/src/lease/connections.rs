@@ -132,7 +132,7 @@ impl Drop for OpenConnection {
         channel.close();
         if calls > 0 {
             tracing::warn!(
-                %plugin, %allocation, %generation, calls,
+                %plugin, %allocation, generation = generation.get(), calls,
                 "calls were cut, since their connection was closed"
             );
         }

@@ -1,6 +1,7 @@
 //! Drivers that die, return, refuse, end their streams, or flood.
 
 use callboard_actors::driver::client::{Asked, CpuUsage, DriverRpc, MemoryUsage, Usage};
+use callboard_actors::vocabulary::Attempt;
 
 use super::*;
 
@@ -23,6 +24,7 @@ fn report(task: &str, run: &str, phase: TaskPhase) -> TaskReport {
         driver: DriverName::new("exec").unwrap(),
         phase,
         since: at(0),
+        attempt: Attempt::default(),
         id: Some(TaskId::new(run).unwrap()),
         exit: None,
         restarts: 0,

@@ -4,7 +4,7 @@ use crate::agent::{StopBound, TaskStopped};
 use crate::conversation;
 use crate::driver::{Folded, TaskExit, TaskId};
 use crate::kernel::StopStep;
-use crate::vocabulary::{AllocationId, DriverName, Timestamp};
+use crate::vocabulary::{AllocationId, Attempt, DriverName, Timestamp};
 
 /// Starts a task. A task that failed, or that waits for a restart, gets its whole restart budget again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,6 +163,8 @@ pub struct TaskReport {
     pub phase: TaskPhase,
     /// The start of the phase.
     pub since: Timestamp,
+    /// The number of its latest start.
+    pub attempt: Attempt,
     /// The driver's id of the present run, if there is one.
     pub id: Option<TaskId>,
     /// How its last run ended, and when this became known.

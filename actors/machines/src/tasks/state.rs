@@ -340,6 +340,7 @@ impl Task {
             driver: self.driver().clone(),
             phase: self.told_as(self.phase),
             since: self.since,
+            attempt: self.course.attempt,
             id: self.course.run.as_ref().map(|run| run.id.clone()),
             exit: self.course.exit.clone(),
             restarts: self.course.restarts,

@@ -88,10 +88,10 @@ impl Client {
         let took_ms = milliseconds(began.elapsed());
         match &outcome {
             Ok(_) => {
-                tracing::debug!(%call, %plugin, %allocation, %generation, took_ms, "csi call answered")
+                tracing::debug!(%call, %plugin, %allocation, generation = generation.get(), took_ms, "csi call answered")
             }
             Err(error) => {
-                tracing::debug!(%call, %plugin, %allocation, %generation, took_ms, %error, "csi call failed");
+                tracing::debug!(%call, %plugin, %allocation, generation = generation.get(), took_ms, %error, "csi call failed");
             }
         }
         outcome
