@@ -114,8 +114,9 @@ impl Runners for HostRunners {
     fn bring_back(&self, driver: DriverName, kept: Box<KeptDriver>) -> Asking<Result<(), Trouble>> {
         let (plugins, drivers) = (Rc::clone(&self.plugins), self.drivers.clone());
         Box::pin(async move {
-            let spec = plugins.bring_back(&driver, &kept);
-            let added = add(&drivers, spec?).await;
+            let spec = plugins.bring_back(&driver, &kept)?;
+            plugins.make_state_directory(&driver, &kept.program).await?;
+            let added = add(&drivers, spec).await;
             match &added {
                 Ok(()) => {
                     tracing::warn!(%driver, "the configuration has this driver no more; it is brought back to stop its tasks")

@@ -2,12 +2,15 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::PathBuf;
 
+use actix_rt::task::spawn_blocking;
 use callboard_actors::catalog::{
     Allowed, Catalog, CatalogOptions, ConfigSource, NOMAD_API_VERSION, PluginEntry, Refusal, ResolveError,
     ResolveFile,
 };
+use callboard_actors::datadir;
 use callboard_actors::driver::{DriverSpec, NodeFacts};
 use callboard_actors::drivers::DriversOptions;
 use callboard_actors::goplugin::HandshakeTerms;
@@ -54,6 +57,7 @@ impl Plugins {
             driver.ok_or_else(|| Trouble::lasting(format!("the configuration has no driver {name}")))?;
         let spec = match &driver.program {
             DriverProgram::Command(_) | DriverProgram::Internal(_) => {
+                self.make_state_directory(name, &driver.program).await?;
                 let process = self.process(name, &driver.into());
                 let environment = driver.environment.clone();
                 DriverSpec::new(name.clone(), ProcessSpec { environment, ..process })
@@ -95,11 +99,30 @@ impl Plugins {
         Ok(DriverSpec { api_version, not_launched, stop_grace: kept.stop_grace, node, ..spec })
     }
 
+    fn state_directory(&self, name: &DriverName) -> PathBuf {
+        self.directory.join(name.as_str())
+    }
+
+    /// Makes the directory in which a driver of this program keeps its state, through no link: the driver itself opens it by its path.
+    ///
+    /// # Errors
+    /// A link or a file is in its place, or in that of the directory above.
+    pub async fn make_state_directory(
+        &self,
+        name: &DriverName,
+        program: &DriverProgram,
+    ) -> Result<(), Trouble> {
+        match program {
+            DriverProgram::Internal(_) => make_through_no_link(self.state_directory(name)).await,
+            DriverProgram::Command(_) | DriverProgram::Plugin(_) => Ok(()),
+        }
+    }
+
     fn process(&self, name: &DriverName, kept: &KeptDriver) -> ProcessSpec {
         let (executable, arguments) = match &kept.program {
             DriverProgram::Command(path) => (Executable::at(path), vec![]),
             DriverProgram::Internal(plugin) => {
-                let state = self.directory.join(name.as_str()).display().to_string();
+                let state = self.state_directory(name).display().to_string();
                 // This host has no built-in driver of the same name that it could replace by mistake.
                 let named = ["plugin", plugin, "--name", name.as_str(), "--allow-builtin-name"];
                 let arguments = named.into_iter().chain(["--state-dir", &state]);
@@ -132,6 +155,18 @@ impl Plugins {
             asked.await.map_err(unheard)?.map_err(|error| refused(&error, &driver.config_places))?;
         let spec = DriverSpec::new(driver.name.clone(), resolved.process);
         Ok(DriverSpec { api_version: resolved.api_version, config: resolved.config, ..spec })
+    }
+}
+
+async fn make_through_no_link(directory: PathBuf) -> Result<(), Trouble> {
+    let shown = directory.display().to_string();
+    let made = spawn_blocking(move || datadir::enter_or_make(&directory, 0o700)).await;
+    match made.unwrap_or_else(|error| Err(io::Error::other(error))) {
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(Trouble::lasting(format!(
+            "its state directory {shown} cannot be used: {error}; remove the link, or move the directory to its place"
+        ))),
+        // The driver says itself what it cannot keep.
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 
@@ -188,5 +223,35 @@ pub fn drivers_options(config: &Config) -> DriversOptions {
         expected: config.drivers.iter().map(|driver| driver.name.clone()).collect(),
         drivers_max: DRIVERS_MAX,
         ..DriversOptions::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use callboard_actors::datadir::DataDir;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_state_of_a_driver_is_kept_in_its_data_directory_and_through_no_link() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let (data, elsewhere) = (place.path().join("data"), place.path().join("elsewhere"));
+        fs::create_dir(&elsewhere).expect("it can be made");
+        let held = DataDir::open(&data).expect("it is ours");
+        let state = data.join("drivers/exec");
+        make_through_no_link(state.clone()).await.expect("nothing is there yet");
+        make_through_no_link(state.clone()).await.expect("it is there");
+        for (link, of) in [(state.clone(), "drivers/exec"), (data.join("drivers"), "drivers")] {
+            fs::remove_dir(&link).expect("it is empty");
+            symlink(&elsewhere, &link).expect("it can be made");
+            let refused = make_through_no_link(state.clone()).await.expect_err("it leads elsewhere");
+            assert!(!refused.is_transient && refused.reason.contains("link"), "{of}: {}", refused.reason);
+            fs::remove_file(&link).expect("it is a link");
+        }
+        assert_eq!(fs::read_dir(&elsewhere).expect("it is there").count(), 0, "nothing was made there");
+        drop(held);
     }
 }

@@ -24,8 +24,8 @@ pub use reach::{reach, reach_or_make};
 
 use held::Held;
 
-/// The directories in it whose contents a host executes, removes or shows, or connects to.
-const BELOW: [&str; 5] = ["processes", "logs", "logmon", "csi", "users"];
+/// The directories in it whose contents a host executes, removes or shows, or connects to, and that of the state of drivers.
+const BELOW: [&str; 6] = ["processes", "logs", "logmon", "csi", "users", "drivers"];
 /// What anybody else may not do: write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
