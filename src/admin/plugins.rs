@@ -73,6 +73,10 @@ pub(super) fn plugins(views: &Views) -> Vec<wire::PluginStatus> {
     }
     for report in views.instances.reports.iter().chain(&views.instances.standby) {
         let of = known.entry(report.plugin.clone()).or_default();
+        // A standby that has just taken over is warm, before its instance says that it is active (R1d).
+        if of.active.is_some_and(|active| active.generation == report.generation) {
+            of.report = Some(report);
+        }
         let is_of_it = |entry: &&Entry| entry.generation == report.generation;
         if report.health == Health::Healthy
             && of.entries.iter().any(is_of_it)
@@ -560,6 +564,21 @@ mod tests {
         };
         let shown = row(&views);
         assert_eq!((&*shown.health, shown.since_unix_ms), ("healthy", 65_000));
+    }
+
+    #[test]
+    fn a_standby_that_has_just_taken_over_is_shown_as_it_is_r1d() {
+        let [a, b] = [entry("zfs", "a", 1, Standing::Confirmed), entry("zfs", "b", 2, Standing::Confirmed)];
+        let shown = row(&Views {
+            registry: RegistryView { active: vec![active(&b, 2)], entries: vec![a.clone(), b.clone()] },
+            instances: InstancesView {
+                reports: vec![report(&a, 1, Health::Starting)],
+                standby: vec![report(&b, 2, Health::Healthy)],
+                ..InstancesView::default()
+            },
+            ..Views::default()
+        });
+        assert_eq!((&*shown.active_allocation, &*shown.health, shown.generation), ("b", "healthy", 2));
     }
 
     #[test]
