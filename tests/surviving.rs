@@ -19,7 +19,8 @@ fn a_plugin_that_survives_its_host_is_adopted_by_each_next_run_prc_01_prc_04_s3(
     let bound = allocation("b", "nfs", "node", &[], "");
     let stage = Stage::new(&(allocation("a", "zfs", "monolith", &[], SURVIVES) + &bound));
     let host = stage.run();
-    let pid = pid_of(&active(&host), "a");
+    let status = active(&host);
+    let (pid, since) = (pid_of(&status, "a"), task(&status, "a")["since_unix_ms"].as_u64());
     let pid_b = pid_of(&host.until("b runs", |status| task(status, "b")["health"] == "healthy"), "b");
 
     let report = host.json(&["shutdown", "--detach"]);
@@ -36,6 +37,10 @@ fn a_plugin_that_survives_its_host_is_adopted_by_each_next_run_prc_01_prc_04_s3(
     let host = stage.run();
     let status = active(&host);
     assert_eq!((pid_of(&status, "a"), &task(&status, "a")["restarts"]), (pid, &0.into()));
+    assert!(
+        task(&status, "a")["since_unix_ms"].as_u64() <= since,
+        "it runs since it was started: {status:#}"
+    );
     let log = String::from_utf8(host.ask(&["logs", "a"]).stdout).expect("it is text");
     assert_eq!(log.matches("serving").count(), 1, "one process has written to it: {log}");
     host.kill();

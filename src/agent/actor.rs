@@ -275,7 +275,7 @@ impl<B: Books> Handler<B> {
         let process = process.map_err(|error| LaunchTrouble::not_started(error.to_string()))?;
         let pid = process.pid();
         log_start(&allocation, attempt, pid, &spec.program);
-        self.memory.hold(allocation, attempt, Held::Bound(process));
+        self.memory.hold(allocation, attempt, Clock::system().now(), Held::Bound(process));
         Ok(pid)
     }
 }

@@ -14,7 +14,7 @@ use callboard_actors::persister::Settled;
 use callboard_actors::process::{EndedBy, Launched, ProcessName, TaskProcesses};
 use callboard_actors::processes::Processes as ProcessOwner;
 use callboard_actors::shell::{Address, StopMode, StopStep, Store, Ticket, Written};
-use callboard_actors::vocabulary::{AllocationId, Attempt};
+use callboard_actors::vocabulary::{AllocationId, Attempt, Timestamp};
 use futures_util::future::{LocalBoxFuture, join_all};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
@@ -22,7 +22,14 @@ use tokio::time::{Instant, timeout};
 use super::held::{End, Held, Surviving, recall};
 use crate::process::ProcessExit;
 
-type Processes = RefCell<BTreeMap<AllocationId, (Attempt, Held)>>;
+type Processes = RefCell<BTreeMap<AllocationId, Kept>>;
+
+/// A process of an allocation.
+struct Kept {
+    attempt: Attempt,
+    started_at: Timestamp,
+    process: Held,
+}
 
 /// Process ends that the machine has not received yet.
 #[derive(Default)]
@@ -64,18 +71,19 @@ impl AgentMemory {
 
     pub(super) fn living(&self) -> Vec<Living> {
         let processes = self.processes.borrow();
-        let living = processes.iter().filter(|(_, (_, process))| !process.has_ended());
+        let living = processes.iter().filter(|(_, kept)| !kept.process.has_ended());
         living
-            .map(|(allocation, (attempt, process))| Living {
+            .map(|(allocation, Kept { attempt, started_at, process })| Living {
                 allocation: allocation.clone(),
                 attempt: *attempt,
                 pid: process.pid(),
+                started_at: *started_at,
             })
             .collect()
     }
 
     pub(super) fn stop(&self, allocation: &AllocationId, grace: Duration) {
-        if let Some((_, process)) = self.processes.borrow().get(allocation) {
+        if let Some(Kept { process, .. }) = self.processes.borrow().get(allocation) {
             self.known.end(allocation.clone());
             process.stop(grace);
         }
@@ -96,16 +104,24 @@ impl AgentMemory {
 
     pub(super) fn hold_surviving(&self, allocation: AllocationId, attempt: Attempt, launched: Launched) {
         let Some(owner) = &self.owner else { return };
+        let started_at = launched.started_at;
         let process = Surviving::of(owner.clone(), launched, Rc::downgrade(&self.processes));
-        self.hold(allocation, attempt, Held::Surviving(process));
+        self.hold(allocation, attempt, started_at, Held::Surviving(process));
     }
 
     /// Holds a process until it has ended, and says then how.
-    pub(super) fn hold(&self, allocation: AllocationId, attempt: Attempt, process: Held) {
+    pub(super) fn hold(
+        &self,
+        allocation: AllocationId,
+        attempt: Attempt,
+        started_at: Timestamp,
+        process: Held,
+    ) {
         let pid = process.pid();
         self.known.add(allocation.clone(), pid);
         let known = self.known.clone();
-        self.processes.borrow_mut().insert(allocation.clone(), (attempt, process.clone()));
+        let kept = Kept { attempt, started_at, process: process.clone() };
+        self.processes.borrow_mut().insert(allocation.clone(), kept);
         // Weak, so that a bound process is killed when the agent ends and it is not held any more.
         let processes = Rc::downgrade(&self.processes);
         let endings = Rc::clone(&self.endings);
@@ -130,12 +146,8 @@ impl AgentMemory {
     /// detaches leaves those that survive it.
     pub async fn end_processes(&self, allocations: &[AllocationConfig], mode: StopMode) -> Vec<StopStep> {
         let began = Instant::now();
-        let living: Vec<_> = self
-            .processes
-            .borrow()
-            .iter()
-            .map(|(name, (_, process))| (name.clone(), process.clone()))
-            .collect();
+        let living: Vec<_> =
+            self.processes.borrow().iter().map(|(name, kept)| (name.clone(), kept.process.clone())).collect();
         let ends = living.into_iter().rev().map(async |(name, process)| {
             let config = allocations.iter().find(|config| config.name == name);
             let what = format!("process/{name}");
@@ -180,7 +192,7 @@ fn log_end(allocation: &AllocationId, attempt: Attempt, pid: u32, end: &End) {
 fn forget(processes: &Weak<Processes>, allocation: &AllocationId, attempt: Attempt) {
     if let Some(processes) = processes.upgrade() {
         let mut processes = processes.borrow_mut();
-        if processes.get(allocation).is_some_and(|(held, _)| *held == attempt) {
+        if processes.get(allocation).is_some_and(|kept| kept.attempt == attempt) {
             processes.remove(allocation);
         }
     }

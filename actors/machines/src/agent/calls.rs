@@ -10,7 +10,7 @@ use crate::allocations::{
 };
 use crate::instances::{AwaitHealthy, AwaitHealthyError};
 use crate::process::{LaunchError, ProcessExit};
-use crate::vocabulary::{AllocationId, Attempt};
+use crate::vocabulary::{AllocationId, Attempt, Timestamp};
 use crate::volume::{ObservedEnd, VolumeKey};
 use crate::{AskError, FeedItem};
 
@@ -127,6 +127,8 @@ pub struct Living {
     pub attempt: Attempt,
     /// Its number.
     pub pid: u32,
+    /// When it was started.
+    pub started_at: Timestamp,
 }
 
 /// A process that has ended.

@@ -164,6 +164,7 @@ impl Stage {
             allocation: allocation.clone(),
             attempt: *attempt,
             pid: *pid,
+            started_at: begun(),
         });
         let outcome = AgentOutcome::Surveyed(living.collect());
         self.come_back(|call| matches!(call, AgentCall::Survey), outcome, told);

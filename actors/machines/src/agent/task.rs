@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::allocations::{PrepareError, TaskContext, UnknownAllocation};
 use crate::kernel::{CallKey, CallLost, StepContext};
-use crate::vocabulary::RestartHistory;
+use crate::vocabulary::{RestartHistory, Timestamp};
 
 use super::behaviour::RETRY_PAUSE;
 use super::calls::{AgentCall, AgentOutcome, AgentTimer, Answered, LaunchTrouble, Living, Unreleased};
@@ -34,8 +34,19 @@ impl Task {
 
     /// Enters a phase, and says so.
     pub(super) fn enter(&mut self, phase: Phase, event: impl Into<String>, cx: &mut StepContext<Agent>) {
+        self.enter_since(cx.now(), phase, event, cx);
+    }
+
+    /// Enters a phase that began at this time, and says so.
+    fn enter_since(
+        &mut self,
+        since: Timestamp,
+        phase: Phase,
+        event: impl Into<String>,
+        cx: &mut StepContext<Agent>,
+    ) {
         if self.phase.told() != phase.told() {
-            self.since = cx.now();
+            self.since = since;
         }
         self.phase = phase;
         self.last_event = event.into();
@@ -64,7 +75,7 @@ impl Task {
                 self.memory.wanted = Some(Wanted::Running);
                 self.memory.attempt = living.attempt;
                 self.remember(cx);
-                self.runs(living.pid, cx);
+                self.runs(living.pid, living.started_at, cx);
             }
             // Its process was ended on purpose.
             (Some(Wanted::Returning), None) => self.begin(cx),
@@ -229,14 +240,14 @@ impl Task {
             Err(LaunchTrouble { may_live: false, .. }) => {}
         }
         match (born, self.memory.wanted) {
-            (Ok(pid), Some(Wanted::Running)) => self.runs(*pid, cx),
+            (Ok(pid), Some(Wanted::Running)) => self.runs(*pid, cx.now(), cx),
             (Ok(pid), _) => self.wind_down(Some(*pid), cx),
             (Err(trouble), _) => self.not_started(options, trouble.reason.clone(), cx),
         }
     }
 
-    fn runs(&mut self, pid: u32, cx: &mut StepContext<Agent>) {
-        self.enter(Phase::Running { pid }, format!("process {pid} runs"), cx);
+    fn runs(&mut self, pid: u32, since: Timestamp, cx: &mut StepContext<Agent>) {
+        self.enter_since(since, Phase::Running { pid }, format!("process {pid} runs"), cx);
         self.announce_again(cx);
     }
 

@@ -94,6 +94,7 @@ impl AgentScene {
             allocation: who.id(),
             attempt: process.attempt,
             pid: process.pid,
+            started_at: Timestamp::default(),
         });
         living.collect()
     }
