@@ -202,7 +202,7 @@ mod tests {
         let mut disk = BTreeMap::new();
         for (number, (takes, owner)) in run.iter().enumerate() {
             let mut ports = Ports::restore(&(1..=2), disk.clone(), Moment::default());
-            let (owner, mut cx) = ((*owner).to_owned(), StepContext::default());
+            let (owner, mut cx) = ((*owner).to_owned(), StepContext::new(Moment::default()));
             let ask = match takes {
                 true => PortsAsk::Reserve(Reserve { owner: owner.clone() }),
                 false => PortsAsk::Release(Release { owner: owner.clone() }),

@@ -47,7 +47,7 @@ impl Machine for Fragile {
     }
 
     fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
-        let mut inner = StepContext::default();
+        let mut inner = StepContext::new(cx.moment());
         self.registry.step(&same(input), &mut inner);
         inner.drain().for_each(|effect| pass_on(effect, cx));
         let left = self.fuse.get();

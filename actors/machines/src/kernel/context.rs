@@ -49,13 +49,6 @@ pub struct StepContext<M: Machine> {
     effects: Vec<Effect<M>>,
 }
 
-/// That of a step at the beginning of time.
-impl<M: Machine> Default for StepContext<M> {
-    fn default() -> Self {
-        Self::new(Moment::default())
-    }
-}
-
 impl<M: Machine> StepContext<M> {
     /// That of a step in this moment, which has asked for nothing yet.
     #[must_use]
@@ -194,7 +187,7 @@ mod tests {
 
     #[test]
     fn effects_are_kept_in_their_order_until_they_are_taken_or_forgotten() {
-        let mut cx = StepContext::default();
+        let mut cx = StepContext::new(Moment::default());
         Bell::restore(&(), (), cx.moment()).step(&Input::Resumed, &mut cx);
         cx.extend(vec![Effect::Publish("dong")]);
         let told = [Effect::Publish("ding"), Effect::CancelTimer(7), Effect::<Bell>::Publish("dong")];

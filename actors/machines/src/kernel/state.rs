@@ -13,7 +13,7 @@ use super::outbox::Outbox;
 use super::phase::{Deferred, Phase, Unfinished};
 use super::port::{Limits, Port, Terms};
 use super::timers::Timers;
-use crate::vocabulary::{BackoffState, RestartHistory, Timestamp};
+use crate::vocabulary::{BackoffState, Moment, RestartHistory, Timestamp};
 
 /// A machine with the rules of an actor around it.
 pub struct Kernel<M: Machine, T: Terms<M>> {
@@ -114,7 +114,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             config,
             limits,
             phase: Phase::Loading,
-            cx: StepContext::default(),
+            cx: StepContext::new(Moment::default()),
             promises: Outbox::default(),
             told: Outbox::default(),
             sick: None,
@@ -217,7 +217,7 @@ where
             config: self.config.clone(),
             limits: self.limits,
             phase: self.phase.clone(),
-            cx: StepContext::default(),
+            cx: StepContext::new(Moment::default()),
             promises: self.promises.clone(),
             told: self.told.clone(),
             sick: self.sick.clone(),

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::context::{Effect, Gate};
+use super::context::{Effect, Gate, StepContext};
 use super::machine::{AskId, Input, Machine, Ticket, Written, panic_message};
 use super::phase::{Phase, Unfinished};
 use super::port::{JournalEntry, Port, Terms};
@@ -54,7 +54,8 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         asker: &mut Option<T::Asker>,
         port: &mut impl Port<M, T>,
     ) -> Option<String> {
-        let mut cx = std::mem::take(&mut self.cx);
+        let next = StepContext::new(self.cx.moment());
+        let mut cx = std::mem::replace(&mut self.cx, next);
         let mut failed = None;
         for effect in cx.drain() {
             match effect {

@@ -155,7 +155,7 @@ mod tests {
 
     /// The identity checks that the registry calls after this input.
     fn asked(registry: &mut Registry, input: &Input<Registry>) -> Vec<(CallKey, CheckIdentity)> {
-        let mut cx = StepContext::default();
+        let mut cx = StepContext::new(Moment::default());
         registry.step(input, &mut cx);
         let calls = cx.drain().filter_map(|effect| match effect {
             Effect::Call { key, call, .. } => Some((key, call)),

@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_child_is_restarted_after_growing_pauses_until_its_budget_is_exhausted_s1() {
-        let (mut child, mut cx) = (running(1), StepContext::default());
+        let (mut child, mut cx) = (running(1), StepContext::new(moment(0)));
         let mut fall = |child: &mut DynamicChild, at| {
             cx.begin(moment(at));
             child.fell(TIMER, (&BUDGET, &BACKOFF), &mut cx)
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn an_ending_of_an_earlier_life_changes_nothing_reg_08() {
-        let (mut child, mut cx) = (running(2), StepContext::<Supervisor>::default());
+        let (mut child, mut cx) = (running(2), StepContext::<Supervisor>::new(moment(0)));
         assert_eq!(child.ended(Attempt::new(1)), None);
         assert_eq!(child.ended(Attempt::new(2)), Some(Ended::ByItself));
         child.stop(TIMER, moment(1).now, &mut cx);
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_child_is_asked_to_stop_once_and_killed_at_each_deadline_until_it_has_ended_s3() {
-        let (mut child, mut cx) = (running(7), StepContext::<Supervisor>::default());
+        let (mut child, mut cx) = (running(7), StepContext::<Supervisor>::new(moment(0)));
         let (life, timer) = (Some(Attempt::new(7)), TIMER);
         assert_eq!(child.overdue(timer, moment(1).now, &mut cx), None, "it was not asked to stop");
         assert_eq!(child.stop(timer, moment(5).now, &mut cx), life);
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_child_that_is_lost_starts_at_once_the_first_time_and_after_a_pause_when_that_happens_again() {
-        let (mut child, mut cx) = (running(1), StepContext::<Supervisor>::default());
+        let (mut child, mut cx) = (running(1), StepContext::<Supervisor>::new(moment(0)));
         let mut lost = |at| {
             cx.begin(moment(at));
             child.lost(TIMER, &BACKOFF, &mut cx)
