@@ -35,8 +35,7 @@ impl Held {
     /// number of tasks that have pipes already. Where that cannot be recorded, as on a full disk, what was created is removed.
     pub(super) fn make(directory: &Path, spec: &LogSpec, others: usize) -> Result<Self, LogsError> {
         spec.check()?;
-        let failed = |source| LogsError::Record { directory: directory.to_owned(), source };
-        datadir::enter_or_make(directory, 0o700).map_err(failed)?;
+        datadir::enter_or_make(directory, 0o700).map_err(not_written(directory))?;
         let before = record::read(directory, &spec.key);
         let was_open = before.as_ref().is_some_and(|record| record.is_open);
         let known = before.map(|record| record.logs.pipes);
@@ -69,7 +68,7 @@ impl Held {
                 // The error of the record says more.
                 let _ = held.remove_pipes(directory);
             }
-            return Err(failed(error));
+            return Err(not_written(directory)(error));
         }
         Ok(held)
     }
@@ -80,8 +79,7 @@ impl Held {
         let spec = &logs.spec;
         let place = with_descriptors(|| HeldDirectory::open(&spec.root, &spec.directory))?;
         if LogStream::ALL.into_iter().all(|stream| place.is_missing(&spec.pipe_name(stream))) {
-            let failed = |source| LogsError::Record { directory: directory.to_owned(), source };
-            Record::new(logs.clone(), false).write(directory).map_err(failed)?;
+            Record::new(logs.clone(), false).write(directory).map_err(not_written(directory))?;
             return Ok(None);
         }
         let ours = HeldDirectory::open(directory, Path::new(""))?;
@@ -112,17 +110,17 @@ impl Held {
     /// a full disk takes no record, and pipes that a later run finds would be read for ever.
     pub(super) fn let_go(self, directory: &Path) -> Result<(), LogsError> {
         let removed = self.remove_pipes(directory);
-        let failed = |source| LogsError::Record { directory: directory.to_owned(), source };
-        let recorded = Record::new(self.logs, false).write(directory).map_err(failed);
+        let recorded = Record::new(self.logs, false).write(directory).map_err(not_written(directory));
         removed.and(recorded)
     }
 
     fn remove_pipes(&self, directory: &Path) -> Result<(), LogsError> {
         let spec = &self.logs.spec;
-        let failed = |source| LogsError::Record { directory: directory.to_owned(), source };
         for stream in LogStream::ALL {
             match datadir::remove_file(&directory.join(spec.stage_name(stream))) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(not_written(directory)(error));
+                }
                 Ok(()) | Err(_) => {}
             }
         }
@@ -138,6 +136,11 @@ impl Held {
         }
         Ok(())
     }
+}
+
+fn not_written(directory: &Path) -> impl Fn(io::Error) -> LogsError + use<> {
+    let directory = directory.to_owned();
+    move |source| LogsError::Record { directory: directory.clone(), source }
 }
 
 fn nowhere() -> io::Result<File> {
