@@ -57,7 +57,7 @@ impl<M: Machine> StepContext<M> {
     }
 
     /// The next step is taken in this moment.
-    pub const fn begin(&mut self, moment: Moment) {
+    pub(crate) const fn begin(&mut self, moment: Moment) {
         self.moment = moment;
     }
 
