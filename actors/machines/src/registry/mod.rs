@@ -15,7 +15,8 @@
 //!                             ▲   │ the best confirmed one: active (`election`); others stand by
 //!          Register again, or │   │
 //!          identity proven    │   ▼ host restarts
-//!                           provisional ──── grace over ──────► (nothing), with news
+//!                           provisional ──── grace over, or ──► (nothing), with news
+//!                                            not going to run
 //! ```
 //!
 //! Invariants:

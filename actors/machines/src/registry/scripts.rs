@@ -184,8 +184,11 @@ impl Runner for Stage {
             }
             "deregister" => {
                 let allocation = AllocationId::new(word(&mut args, "allocation")?)?;
-                let has_failed = args.take_key("failed").is_some();
-                let cause = if has_failed { LeaveCause::Failed } else { LeaveCause::Stopped };
+                let cause = match (args.take_key("failed"), args.take_key("unstarted")) {
+                    (Some(_), _) => LeaveCause::Failed,
+                    (None, Some(_)) => LeaveCause::NotStarted,
+                    (None, None) => LeaveCause::Stopped,
+                };
                 let plugins = read_plugins(&mut args)?;
                 self.ask(RegistryAsk::Deregister(Deregister { plugins, allocation, cause }), &mut told);
             }
