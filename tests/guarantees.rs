@@ -17,7 +17,7 @@ const IDS: &[&str] = &[
     "RES-06", "RES-08", "HLT-01", "HLT-02", "HLT-03", "HLT-04", "HLT-06", "HLT-08", "SHD-04", "SEC-01",
     "SEC-02", "SEC-03", "SCL-01", "SCL-02", "SCL-06", "SCL-07", "SCL-08", "LOG-05", "R1", "R2", "R3", "R4",
     "R5", "R6", "R7", "R8", "R9", "A1", "A2", "A3", "A4", "A5", "I1", "I2", "I3", "I4", "I5", "I6", "I7",
-    "PRC-01", "PRC-02", "PRC-03", "PRC-04", "PRC-05", "PRC-06", "PRC-07", "PRC-08", "PRC-09", "PRC-10",
+    "I8", "PRC-01", "PRC-02", "PRC-03", "PRC-04", "PRC-05", "PRC-06", "PRC-07", "PRC-08", "PRC-09", "PRC-10",
     "EVT-01", "EVT-02", "EVT-03", "EVT-04", "EVT-05", "HLT-05", "SHD-03", "SHD-06", "SHD-07", "LOG-01",
     "LOG-02", "LOG-03", "LOG-04", "RES-07", "SEC-05", "SEC-06", "SEC-07", "N1", "N2", "P1", "P2", "P3", "P4",
     "P5", "P6", "S1", "S2", "S3", "S4", "C146", "VOL-01", "VOL-02", "VOL-03", "VOL-04", "VOL-05", "VOL-06",

@@ -63,6 +63,7 @@ laws! {
     I5 = "I5": "every change of health carries a reason",
     I6 = "I6": "once stopping nothing new starts",
     I7 = "I7": "a node plugin that need not know its node is usable without",
+    I8 = "I8": "an instance that retires is told who serves its plugin next: another one, none yet, or none since all stop",
     N1 = "N1": "the first fingerprints are told once and in time, later changes one by one, and what is shown is what was told",
     N2 = "N2": "the end of the first wait names every plugin with its state",
     Hlt8 = "HLT-08": "a restart within the grace is no news, and beyond it there is one removal",

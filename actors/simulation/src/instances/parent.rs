@@ -7,6 +7,7 @@ use callboard_actors::instances::{
     Dispensed, InstanceReport, InstanceReported, Instances, InstancesAnswer, InstancesAsk, InstancesCall,
     InstancesNews, InstancesOptions, InstancesOutcome, InstancesTimer, RegistryItem,
 };
+use callboard_actors::lease::RetireCause;
 use callboard_actors::registry::{Active, RegistryNews, ReportFitness};
 use callboard_actors::shell::{Effect, FeedItem, Input};
 use callboard_actors::vocabulary::{Attempt, Fitness, Generation, Health, Moment, PluginKey};
@@ -195,7 +196,7 @@ impl InstancesLaws {
         self.lives.insert(place, Life { life, generation: *generation, is_retiring: false });
     }
 
-    fn retires(&mut self, life: Attempt, bounds: &[Place]) {
+    fn retires(&mut self, life: Attempt, cause: RetireCause, bounds: &[Place]) {
         let found = self.lives.iter_mut().find(|(_, other)| other.life == life);
         let Some((place, found)) = found else { return };
         found.is_retiring = true;
@@ -204,6 +205,16 @@ impl InstancesLaws {
         self.gates.ended(&place);
         if !bounds.contains(&place) {
             self.verdict.violation(Law::I1, || format!("the instance of {plugin} retires without a bound"));
+        }
+        let known = match (self.is_stopping, self.active.contains_key(&plugin)) {
+            (true, _) => RetireCause::HostStops,
+            (false, true) => RetireCause::Superseded,
+            (false, false) => RetireCause::NotServed,
+        };
+        if cause != known {
+            self.verdict.violation(Law::I8, || {
+                format!("the instance of {plugin} is told {cause:?}; it is {known:?}")
+            });
         }
     }
 
@@ -354,7 +365,9 @@ impl Witness<Instances> for InstancesLaws {
                 Effect::Call { call: InstancesCall::Start { life, config }, .. } => {
                     self.starts(*life, config)
                 }
-                Effect::Call { call: InstancesCall::Retire { life, .. }, .. } => self.retires(*life, &bounds),
+                Effect::Call { call: InstancesCall::Retire { life, cause }, .. } => {
+                    self.retires(*life, *cause, &bounds);
+                }
                 Effect::Call { call: InstancesCall::Report(report), .. } => self.tells(report),
                 Effect::Publish(
                     news @ (InstancesNews::Reported(report) | InstancesNews::Standby(report)),

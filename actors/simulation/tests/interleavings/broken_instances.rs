@@ -20,7 +20,7 @@ use callboard_simulation::{
     Behaviour, InstancesBounds, InstancesWorld, Law, Mishears, Spoil, Spoils, Tamper,
 };
 
-use crate::is_found_out;
+use crate::{changed, is_found_out};
 
 const ONE: InstancesBounds = InstancesBounds { routes: 1, ..InstancesBounds::NONE };
 const TWO: InstancesBounds = InstancesBounds { routes: 2, ..InstancesBounds::NONE };
@@ -185,6 +185,25 @@ fn a_supervisor_that_waits_for_a_retirement_without_bound_breaks_i1() {
     parent(Law::I1, TWO, |_, effects| {
         let is_bound = |effect: &_| matches!(effect, Effect::StartTimer(InstancesTimer::Retire(..), _));
         effects.into_iter().filter(|effect| !is_bound(effect)).collect()
+    });
+}
+
+#[test]
+fn a_supervisor_that_tells_one_that_retires_the_wrong_cause_breaks_i8() {
+    fn says(effects: Vec<Effect<Instances>>, said: RetireCause) -> Vec<Effect<Instances>> {
+        changed(effects, |effect| {
+            if let Effect::Call { call: InstancesCall::Retire { cause, .. }, .. } = effect {
+                *cause = said;
+            }
+        })
+    }
+    // None serves once the only one has left, another one does after a takeover, and none will when all stop.
+    parent(Law::I8, TWO, |_, effects| says(effects, RetireCause::Superseded));
+    parent(Law::I8, TWO, |_, effects| says(effects, RetireCause::NotServed));
+    let stopping = InstancesBounds { stops: true, ..ONE };
+    parent(Law::I8, stopping, |input, effects| match input {
+        Input::StopRequested(_) => says(effects, RetireCause::NotServed),
+        _ => effects,
     });
 }
 
