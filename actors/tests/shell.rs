@@ -687,6 +687,34 @@ fn a_follower_loses_nothing_when_its_wait_is_given_up_and_learns_when_the_other_
 }
 
 #[test]
+fn an_early_subscriber_has_all_that_the_next_actor_changes_and_an_abandoned_one_costs_nothing() {
+    story(|| async {
+        let words: Address<WordList> = Address::vacant("words", 64);
+        assert!(words.subscribe("test", 8).is_err());
+        let mut early = words.subscribe_early("early", 8);
+        drop(words.subscribe_early("abandoned", 8));
+        let names = |words: &Address<WordList>| -> Vec<_> {
+            words.subscribers().into_iter().map(|report| report.name).collect()
+        };
+        assert_eq!(names(&words), ["early"]);
+        let running = start(&words, (), Handler, SharedDisk::default(), Settings::default());
+        assert!(words.ask(Add("a")).await.is_ok());
+        assert_eq!(early.next().await, Some(FeedItem::Snapshot { number: 0, view: vec![] }));
+        assert_eq!(early.next().await, Some(FeedItem::Change { number: 1, news: "a" }));
+
+        // While one runs it is like any other, and ends with that one.
+        let mut late = words.subscribe_early("late", 8);
+        assert_eq!(late.next().await, Some(FeedItem::Snapshot { number: 1, view: vec!["a"] }));
+        running.request_stop(StopMode::Stop);
+        running.ended().await;
+        assert_eq!((early.next().await, late.next().await), (None, None));
+        let mut next = words.subscribe_early("next", 8);
+        let _running = start(&words, (), Handler, SharedDisk::default(), Settings::default());
+        assert_eq!(next.next().await, Some(FeedItem::Snapshot { number: 0, view: vec![] }));
+    });
+}
+
+#[test]
 fn a_reader_that_never_reads_costs_a_bounded_amount_and_learns_what_it_missed_scl_01() {
     let notices = Notices::default();
     let mut reader = notices.subscribe();

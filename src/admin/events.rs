@@ -3,29 +3,27 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use callboard_actors::drivers::DriversNews;
 use callboard_actors::instances::{InstanceReport, InstancesNews};
-use callboard_actors::shell::{Address, Clock, FeedItem, Follower, Machine};
+use callboard_actors::shell::{Address, Clock, FeedItem, Machine};
 use callboard_actors::vocabulary::text::bounded;
 use callboard_actors::volumes::VolumesNews;
 use callboard_proto::admin::v1 as wire;
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
 
 use super::convert::unix_ms;
-use super::server::Sources;
-use crate::agent::AgentNews;
+use crate::agent::{Agent, AgentNews};
 use crate::config::volume_words;
+use crate::host::Host;
 use crate::timeline;
 
 /// How many events of each are kept.
 const KEPT_MAX: usize = 10;
 /// The longest text of an event, in bytes.
 const TEXT_BYTES_MAX: usize = 500;
-/// How soon an actor is followed again that was not there.
-const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// How many news of an actor may wait to be noted.
+const UNREAD_MAX: usize = 1_024;
 
 /// What has an event: `allocation`, `driver`, `volume`, or the type of a plugin, and its name.
 type Subject = (&'static str, String);
@@ -33,6 +31,13 @@ type Subject = (&'static str, String);
 /// The events. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Events(Arc<Mutex<BTreeMap<Subject, VecDeque<wire::TaskEvent>>>>);
+
+/// Notes the events until it is dropped.
+#[derive(Debug)]
+pub struct EventLog {
+    pub(super) events: Events,
+    listening: Vec<JoinHandle<()>>,
+}
 
 impl Events {
     fn kept(&self) -> MutexGuard<'_, BTreeMap<Subject, VecDeque<wire::TaskEvent>>> {
@@ -128,40 +133,42 @@ impl Events {
         };
         self.note(("volume", key.to_string()), &timeline::volume_event(news), at);
     }
+}
 
-    /// Listens to all who have something to tell, until the handles are aborted.
-    pub(super) fn listen(&self, sources: &Sources) -> Vec<JoinHandle<()>> {
-        let [agent, instances, drivers, volumes] = [self.clone(), self.clone(), self.clone(), self.clone()];
-        vec![
-            follow(sources.agent.clone(), move |news, at| agent.agent_told(news, at)),
-            follow(sources.host.instances().clone(), move |news, at| instances.instances_told(news, at)),
-            follow(sources.host.drivers().clone(), move |news, at| drivers.drivers_told(news, at)),
-            follow(sources.host.volumes().clone(), move |news, at| volumes.volumes_told(news, at)),
-        ]
+impl EventLog {
+    /// Listens to all who have something to tell. To be called before they start, so that nothing is missed.
+    #[must_use]
+    pub fn begin(host: &Host, agent: &Address<Agent>) -> Self {
+        let events = Events::default();
+        let [of_agent, instances, drivers, volumes] = std::array::from_fn(|_| events.clone());
+        let listening = vec![
+            follow(agent.clone(), move |news, at| of_agent.agent_told(news, at)),
+            follow(host.instances().clone(), move |news, at| instances.instances_told(news, at)),
+            follow(host.drivers().clone(), move |news, at| drivers.drivers_told(news, at)),
+            follow(host.volumes().clone(), move |news, at| volumes.volumes_told(news, at)),
+        ];
+        Self { events, listening }
     }
 }
 
-/// Notes the news of an actor; what it was before is no news.
+impl Drop for EventLog {
+    fn drop(&mut self) {
+        self.listening.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Notes the news of an actor, and of the one that takes its place when it has ended; what it was before is no news.
 fn follow<M: Machine>(address: Address<M>, note: impl Fn(&M::News, u64) + 'static) -> JoinHandle<()> {
-    let mut follower = Follower::new("events", address);
+    // Not only when the task is first polled.
+    let mut feed = address.subscribe_early("events", UNREAD_MAX);
     actix_rt::spawn(async move {
-        let mut afresh = true;
         loop {
-            match follower.follow(afresh).await {
-                Ok(items) => {
-                    let at = unix_ms(Clock::system().now());
-                    for item in &items {
-                        if let FeedItem::Change { news, .. } = item {
-                            note(news, at);
-                        }
-                    }
-                    afresh = false;
-                }
-                Err(_) => {
-                    sleep(RETRY_PAUSE).await;
-                    afresh = true;
+            while let Some(item) = feed.next().await {
+                if let FeedItem::Change { news, .. } = item {
+                    note(&news, unix_ms(Clock::system().now()));
                 }
             }
+            feed = address.subscribe_early("events", UNREAD_MAX);
         }
     })
 }

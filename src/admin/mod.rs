@@ -45,6 +45,7 @@ mod volumes;
 pub use client::{AdminClient, Told};
 pub use convert::stopped;
 pub use error::{AdminError, SocketError};
+pub use events::EventLog;
 pub use place::{SOCKET_FILE, find_socket, socket_path};
 pub use server::{AdminServer, AdminSocket, ShutdownOrder, Sources};
 pub use stopping::{Stopping, awaited};

@@ -23,7 +23,7 @@ use tonic::transport::Server;
 
 use super::connections::{check_peer, connections};
 use super::error::SocketError;
-use super::events::Events;
+use super::events::EventLog;
 use super::service::Service;
 use super::socket::SocketFile;
 use super::stopping::Stopping;
@@ -97,7 +97,7 @@ pub struct AdminServer {
     file: SocketFile,
     stop: oneshot::Sender<Infallible>,
     task: JoinHandle<Result<(), tonic::transport::Error>>,
-    listening: Vec<JoinHandle<()>>,
+    events: EventLog,
 }
 
 /// An admin socket that is bound and not served yet: clients wait.
@@ -125,11 +125,9 @@ impl AdminSocket {
 
     /// Serves it, on the present arbiter.
     #[must_use]
-    pub fn serve(self, sources: Sources) -> AdminServer {
+    pub fn serve(self, sources: Sources, events: EventLog) -> AdminServer {
         let Self { file, listener } = self;
-        let events = Events::default();
-        let listening = events.listen(&sources);
-        let service = admin_server::AdminServer::new(Service::new(sources, events));
+        let service = admin_server::AdminServer::new(Service::new(sources, events.events.clone()));
         let service = service.max_decoding_message_size(QUESTION_BYTES_MAX);
         let service = InterceptedService::new(service, check_peer);
         let (stop, stopped) = oneshot::channel::<Infallible>();
@@ -142,7 +140,7 @@ impl AdminSocket {
             .add_service(service)
             // The sender is dropped to stop it.
             .serve_with_incoming_shutdown(connections(listener), async { drop(stopped.await) });
-        AdminServer { file, stop, task: actix_rt::spawn(serving), listening }
+        AdminServer { file, stop, task: actix_rt::spawn(serving), events }
     }
 }
 
@@ -150,8 +148,8 @@ impl AdminServer {
     /// Takes no more connections, lets answers under way go out, and removes the socket. A file system that gives no answer delays no
     /// answer of the host, and its end only for a while.
     pub async fn stop(self) {
-        let Self { file, stop, mut task, listening } = self;
-        listening.iter().for_each(JoinHandle::abort);
+        let Self { file, stop, mut task, events } = self;
+        drop(events);
         let removed = remove(file);
         drop(stop);
         match timeout(CLOSE_TIMEOUT, &mut task).await {

@@ -23,9 +23,9 @@ use super::left::Left;
 use super::signals::Signals;
 use super::{claims, departed, show, told};
 use crate::admin::{
-    self, AdminServer, AdminSocket, ShutdownOrder, SocketError, Sources, Stopping, socket_path,
+    self, AdminServer, AdminSocket, EventLog, ShutdownOrder, SocketError, Sources, Stopping, socket_path,
 };
-use crate::agent::{self, AgentOptions, ProcessHome, VolumeClaims};
+use crate::agent::{self, Agent, AgentOptions, ProcessHome, VolumeClaims};
 use crate::config::{Config, Problem};
 use crate::host::{Host, HostBuilder, StartError, system};
 use crate::logging::{LogArgs, log_to_stderr};
@@ -122,6 +122,7 @@ struct Outside {
     ground: Ground,
     logs: Logs,
     socket: AdminSocket,
+    events: EventLog,
 }
 
 /// The host as it is configured.
@@ -165,14 +166,21 @@ async fn host(config: Config) -> Result<(), RunError> {
 }
 
 impl Outside {
-    async fn open(config: &Config, runtime_dir: &Path, host: &Host) -> Result<Self, RunError> {
+    async fn open(
+        config: &Config,
+        runtime_dir: &Path,
+        (host, agent): (&Host, &Address<Agent>),
+    ) -> Result<Self, RunError> {
         let identities = TaskIdentities::of_owner(host.owner_mark());
         let topology = tasks::topology(&config.host);
         let ground = Ground::new(ground_options(config), identities).await.map_err(RunError::Ground)?;
         let directory = config.data_dir.join(LOGMON_DIRECTORY);
         let logs = Logs::start(LogsOptions { directory, program: log_program() }).await?;
         match bind(config, runtime_dir) {
-            Ok(socket) => Ok(Self { topology, ground, logs, socket }),
+            Ok(socket) => {
+                let events = EventLog::begin(host, agent);
+                Ok(Self { topology, ground, logs, socket, events })
+            }
             Err(error) => {
                 logs.stop().await;
                 Err(error.into())
@@ -200,7 +208,7 @@ impl Program {
         let (mut opened, is_open) = (None, Notify::new());
         let started = builder.start_with(async |host: &Host| {
             is_open.notify_one();
-            let outside = opened.insert(Outside::open(&config, &runtime_dir, host).await?);
+            let outside = opened.insert(Outside::open(&config, &runtime_dir, (host, &agent)).await?);
             let surroundings = (Arc::clone(&outside.topology), outside.ground.clone(), outside.logs.clone());
             let volumes = config.volumes.clone();
             let claims = move |host: &Host| -> Rc<dyn VolumeClaims> {
@@ -219,7 +227,8 @@ impl Program {
                 return Err(error);
             }
         };
-        let Outside { topology, ground, logs, socket } = opened.expect("a host that runs has its parts");
+        let Outside { topology, ground, logs, socket, events } =
+            opened.expect("a host that runs has its parts");
         let (volumes, departed) = resume(&config, &host, &agent, (runtime_dir, ground.clone())).await;
         tracing::info!(
             pid = std::process::id(), run = host.run_number().get(), data_dir = %config.data_dir.display(), "the host runs"
@@ -229,7 +238,7 @@ impl Program {
         let (tell_usage, usage) = watch::channel(UsageView::new());
         // Tasks that have ended already use nothing.
         let collector = UsageCollector::start(&tasks, host.leases(), tell_usage).ok();
-        let server = socket.serve(Sources {
+        let sources = Sources {
             host: host.clone(),
             agent,
             tasks,
@@ -245,7 +254,8 @@ impl Program {
             started_at,
             stopping: stop_progress,
             shutdown,
-        });
+        };
+        let server = socket.serve(sources, events);
         Ok(Self { host, logs, usage: collector, server, signals, keeper, orders, stopping })
     }
 
@@ -326,7 +336,7 @@ fn ground_options(config: &Config) -> GroundOptions {
 async fn resume(
     config: &Config,
     host: &Host,
-    agent: &Address<agent::Agent>,
+    agent: &Address<Agent>,
     (runtime_dir, ground): (PathBuf, Ground),
 ) -> (Claimer, Vec<AllocationId>) {
     let volumes = Claimer::new(host.volumes().clone(), &config.volumes);

@@ -76,6 +76,8 @@ struct Slot<M: Machine> {
 /// The actor that holds the slot of an address.
 struct Holder<M: Machine> {
     recipient: Option<Recipient<Envelope<M>>>,
+    /// Subscribers who wait for the next actor that occupies the slot.
+    early: Vec<FeedSender<M::News, M::View>>,
     /// Increases with each actor that occupies the slot, so that a former holder cannot vacate it.
     incarnation: u64,
 }
@@ -109,7 +111,7 @@ impl<M: Machine> Address<M> {
         Self {
             slot: Arc::new(Slot {
                 mailbox: Arc::new(mailbox),
-                holder: Mutex::new(Holder { recipient: None, incarnation: 0 }),
+                holder: Mutex::new(Holder { recipient: None, early: Vec::new(), incarnation: 0 }),
                 subscribers: Mutex::default(),
             }),
         }
@@ -175,23 +177,58 @@ impl<M: Machine> Address<M> {
         subscriber: impl Into<String>,
         capacity: usize,
     ) -> Result<Subscription<M::News, M::View>, AskError> {
+        let (sender, subscription) = self.feed(subscriber.into(), capacity);
+        let backlog = sender.backlog();
+        self.deliver(Envelope::Subscribe(sender))?;
+        self.note_subscriber(backlog);
+        Ok(subscription)
+    }
+
+    /// The same, also while no actor holds the slot: the feed then begins with the first snapshot of the next one that does. What that one
+    /// changes after its first step is not missed.
+    #[must_use]
+    pub fn subscribe_early(
+        &self,
+        subscriber: impl Into<String>,
+        capacity: usize,
+    ) -> Subscription<M::News, M::View> {
+        let (sender, subscription) = self.feed(subscriber.into(), capacity);
+        let backlog = sender.backlog();
+        let mut held = self.lock();
+        match &held.recipient {
+            Some(recipient) if recipient.connected() => recipient.do_send(Envelope::Subscribe(sender)),
+            Some(_) | None => {
+                // An abandoned one is dropped now, and need not wait for an actor that may never come.
+                held.early.retain(|early| !early.is_abandoned());
+                held.early.push(sender);
+            }
+        }
+        drop(held);
+        self.note_subscriber(backlog);
+        subscription
+    }
+
+    fn feed(
+        &self,
+        subscriber: String,
+        capacity: usize,
+    ) -> (FeedSender<M::News, M::View>, Subscription<M::News, M::View>) {
         let slot = Arc::downgrade(&self.slot);
-        let (sender, subscription) = feed(subscriber.into(), capacity, move || {
+        feed(subscriber, capacity, move || {
             if let Some(slot) = slot.upgrade() {
                 // If no actor runs, the feed has ended, which the reader learns from the feed itself.
                 let _ = Self { slot }.deliver(Envelope::Resync);
             }
-        });
-        let backlog = sender.backlog();
-        self.deliver(Envelope::Subscribe(sender))?;
+        })
+    }
+
+    fn note_subscriber(&self, backlog: Weak<dyn Backlog>) {
         let mut subscribers = self.slot.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         // Abandoned subscriptions are removed now and then, so that the list stays proportional to the living ones.
         if subscribers.len().is_power_of_two() {
             subscribers.retain(|other| other.upgrade().is_some_and(|other| other.is_read()));
         }
         subscribers.push(backlog);
-        drop(subscribers);
-        Ok(subscription)
     }
 
     /// The present subscribers, and how each keeps up.
@@ -233,6 +270,9 @@ impl<M: Machine> Address<M> {
     pub(crate) fn occupy(&self, holder: Recipient<Envelope<M>>) -> u64 {
         let mut held = self.lock();
         held.incarnation += 1;
+        for subscriber in held.early.drain(..) {
+            holder.do_send(Envelope::Subscribe(subscriber));
+        }
         held.recipient = Some(holder);
         held.incarnation
     }
