@@ -393,13 +393,26 @@ fn a_call_that_panics_comes_back_as_lost_and_harms_no_other() {
 }
 
 #[test]
-fn a_call_whose_outcome_is_there_at_once_comes_back_behind_what_was_asked_before() {
+fn a_call_whose_outcome_is_there_at_once_comes_back_before_anything_else_is_heard() {
     story(|| async {
-        let disk = SharedDisk::default();
-        let (words, _running, _) = word_list(&disk);
-        let (called, added) = (words.ask(CallOut(Outside::AtOnce)), words.ask(Add("meanwhile")));
-        assert_eq!(called.await, Ok("done at once".to_owned()));
-        assert_eq!(added.now_or_never(), Some(Ok(1)), "its message was first in the mailbox");
+        let (words, _running, settings) = word_list(&SharedDisk::default());
+        let mut steps = journal(&settings).follow("steps", 64, Detail::Steps);
+        // While it is loaded, and while it runs.
+        for first in [2, 5] {
+            let (called, added) = (words.ask(CallOut(Outside::AtOnce)), words.ask(Add("meanwhile")));
+            assert_eq!(called.await, Ok("done at once".to_owned()));
+            assert!(added.await.is_ok());
+            let expected = [
+                format!("step {first}: Asked(\"CallOut\"), 1 effects"),
+                format!("call {} of step {first}: AtOnce", first / 2),
+                format!("step {}: Returned(\"AtOnce\"), 1 effects", first + 1),
+                format!("step {}: Asked(\"Add\"), 3 effects", first + 2),
+            ];
+            let steps = written(&mut steps).into_iter();
+            let steps: Vec<_> =
+                steps.filter(|line| line.starts_with("step") || line.starts_with("call")).collect();
+            assert!(steps.ends_with(&expected), "{steps:?}");
+        }
     });
 }
 
@@ -668,25 +681,6 @@ fn an_actor_that_is_killed_tells_its_parent_and_leaves_its_seat() {
 }
 
 #[test]
-fn a_follower_loses_nothing_when_its_wait_is_given_up_and_learns_when_the_other_ends() {
-    story(|| async {
-        let (words, running, _) = word_list(&SharedDisk::default());
-        let mut follower = Follower::new("test", words.clone());
-        let first = follower.follow(true).await;
-        assert_eq!(first, Ok(vec![FeedItem::Snapshot { number: 0, view: vec![] }]));
-        let given_up = tokio::time::timeout(Duration::from_secs(1), follower.follow(false)).await;
-        assert!(given_up.is_err(), "nothing came");
-        for word in ["a", "b"] {
-            assert!(words.ask(Add(word)).await.is_ok());
-        }
-        let next = follower.follow(false).await.expect("the list lives");
-        assert_eq!(next.len(), 2, "all that waits comes at once: {next:?}");
-        running.request_stop(StopMode::Stop);
-        assert!(matches!(follower.follow(false).await, Err(AskError::NotRunning { .. })));
-    });
-}
-
-#[test]
 fn an_early_subscriber_has_all_that_the_next_actor_changes_and_an_abandoned_one_costs_nothing() {
     story(|| async {
         let words: Address<WordList> = Address::vacant("words", 64);
@@ -711,6 +705,25 @@ fn an_early_subscriber_has_all_that_the_next_actor_changes_and_an_abandoned_one_
         let mut next = words.subscribe_early("next", 8);
         let _running = start(&words, (), Handler, SharedDisk::default(), Settings::default());
         assert_eq!(next.next().await, Some(FeedItem::Snapshot { number: 0, view: vec![] }));
+    });
+}
+
+#[test]
+fn a_follower_loses_nothing_when_its_wait_is_given_up_and_learns_when_the_other_ends() {
+    story(|| async {
+        let (words, running, _) = word_list(&SharedDisk::default());
+        let mut follower = Follower::new("test", words.clone());
+        let first = follower.follow(true).await;
+        assert_eq!(first, Ok(vec![FeedItem::Snapshot { number: 0, view: vec![] }]));
+        let given_up = tokio::time::timeout(Duration::from_secs(1), follower.follow(false)).await;
+        assert!(given_up.is_err(), "nothing came");
+        for word in ["a", "b"] {
+            assert!(words.ask(Add(word)).await.is_ok());
+        }
+        let next = follower.follow(false).await.expect("the list lives");
+        assert_eq!(next.len(), 2, "all that waits comes at once: {next:?}");
+        running.request_stop(StopMode::Stop);
+        assert!(matches!(follower.follow(false).await, Err(AskError::NotRunning { .. })));
     });
 }
 

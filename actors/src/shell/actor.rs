@@ -1,6 +1,6 @@
 //! The actix actor that runs a machine. Messages become events of its kernel; the port carries out what the kernel requests.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use actix::fut::wrap_future;
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, SpawnHandle};
@@ -70,6 +70,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Shell<M, D, S> {
             ending,
             random: settings.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed),
             calls: HashMap::new(),
+            returned: VecDeque::new(),
             loading: None,
             readers: Vec::new(),
             readers_ever: 0,

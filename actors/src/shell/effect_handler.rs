@@ -10,7 +10,8 @@ pub trait EffectHandler<M: Machine>: 'static {
     /// when the actor ends or is rebuilt.
     fn call(&mut self, call: M::Call) -> LocalBoxFuture<'static, M::Outcome>;
 
-    /// Makes a call whose outcome is there at once, without a future and a task for it. By default no call is one.
+    /// Makes a call whose outcome is there at once, without a future and a task for it. The machine hears of it after the effects of
+    /// the same step and before anything else. By default no call is one.
     ///
     /// # Errors
     /// The call, which is then started by [`call`](Self::call).

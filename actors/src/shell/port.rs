@@ -1,6 +1,6 @@
 //! The kernel's port in the shell: a real clock, a real store, futures for calls, real askers and subscribers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -57,6 +57,8 @@ pub(super) struct Environment<M: Machine, D, S> {
     pub(super) ending: EndingCell,
     pub(super) random: fastrand::Rng,
     pub(super) calls: HashMap<u64, AbortHandle>,
+    /// The calls that have come back and that the machine has not heard of.
+    pub(super) returned: VecDeque<Returned<M>>,
     /// The load that is under way, or was the last one.
     pub(super) loading: Option<SpawnHandle>,
     /// The subscribers by number, in the order in which they came.
@@ -163,7 +165,13 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Port<M, ShellTerms> for Shell
         due.map(|(number, _)| *number).collect()
     }
 
+    fn take_returned(&mut self) -> Option<(u64, Result<M::Outcome, CallLost>)> {
+        let Returned { number, outcome } = self.environment.returned.pop_front()?;
+        Some((number, outcome))
+    }
+
     fn abandon_calls(&mut self) {
+        self.environment.returned.clear();
         self.environment.calls.drain().for_each(|(_, task)| task.abort());
     }
 
@@ -284,22 +292,29 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
         readers.push((*readers_ever, reader));
     }
 
-    /// Runs a call concurrently, under its deadline; its outcome comes back as a message.
+    /// Makes a call.
     fn call(&mut self, number: u64, deadline: Duration, call: M::Call) {
         let handler = &mut self.environment.handler;
         let started = catch_unwind(AssertUnwindSafe(|| match handler.call_at_once(call) {
             Ok(outcome) => Started::Done(outcome),
             Err(call) => Started::Running(handler.call(call)),
         }));
-        let to = self.context.address();
-        let future = match started {
-            Ok(Started::Running(future)) => future,
-            Ok(Started::Done(outcome)) => return to.do_send(Returned { number, outcome: Ok(outcome) }),
+        match started {
+            Ok(Started::Running(future)) => self.run(number, deadline, future),
+            Ok(Started::Done(outcome)) => {
+                self.environment.returned.push_back(Returned { number, outcome: Ok(outcome) });
+            }
+            // A machine that makes it again at once must not keep the thread.
             Err(panic) => {
                 let lost = CallLost::Crashed(panic_message(&*panic));
-                return to.do_send(Returned { number, outcome: Err(lost) });
+                self.context.address().do_send(Returned { number, outcome: Err(lost) });
             }
-        };
+        }
+    }
+
+    /// Runs a call concurrently, under its deadline; its outcome comes back as a message.
+    fn run(&mut self, number: u64, deadline: Duration, future: LocalBoxFuture<'static, M::Outcome>) {
+        let to = self.context.address();
         let task = actix_rt::spawn(async move {
             // Dropping a call at its deadline may panic, as well as running it.
             let bounded = pauses::within(deadline, future);

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::machine::{AskId, Ending, Input, Machine, StopMode};
+use super::machine::{AskId, CallLost, Ending, Input, Machine, StopMode};
 use super::phase::{Deferred, Phase, Unfinished};
 use super::port::{Event, JournalEntry, Port, Refusal, Terms};
 use super::state::{Item, Kernel};
@@ -11,6 +11,11 @@ use crate::vocabulary::Timestamp;
 impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     /// Handles what happened.
     pub fn handle(&mut self, event: Event<M, T>, port: &mut impl Port<M, T>) {
+        self.happened(event, port);
+        self.hear_of_calls(port);
+    }
+
+    fn happened(&mut self, event: Event<M, T>, port: &mut impl Port<M, T>) {
         match event {
             Event::Asked { ask, asker } => {
                 let now = port.now();
@@ -29,14 +34,25 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             Event::GiveUp(why) => self.take_in(Deferred::GiveUp(why), port),
             Event::Loaded(loaded) => self.loaded(loaded, port),
             Event::Woken => self.woken(port),
-            Event::Returned { number, outcome } => match self.calls.finish(number) {
-                Some((key, call)) => self.step(Input::Returned { key, call, outcome }, None, port),
-                None if self.has_ended() => {}
-                None => port.note(JournalEntry::Stale { outcome: &outcome }),
-            },
+            Event::Returned { number, outcome } => self.returned(number, outcome, port),
             Event::Settled { epoch, through, outcome } => self.settled(epoch, through, outcome, port),
             Event::Disk(sick) => self.disk(sick, port),
             Event::TimersDue => self.timers_due(port),
+        }
+    }
+
+    fn returned(&mut self, number: u64, outcome: Result<M::Outcome, CallLost>, port: &mut impl Port<M, T>) {
+        match self.calls.finish(number) {
+            Some((key, call)) => self.step(Input::Returned { key, call, outcome }, None, port),
+            None if self.has_ended() => {}
+            None => port.note(JournalEntry::Stale { outcome: &outcome }),
+        }
+    }
+
+    /// Has the machine hear of the calls that have come back as soon as they were made.
+    fn hear_of_calls(&mut self, port: &mut impl Port<M, T>) {
+        while let Some((number, outcome)) = port.take_returned() {
+            self.returned(number, outcome, port);
         }
     }
 
@@ -102,6 +118,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     /// Tells the machine what waits: first what a former one had not finished, then what came since.
     pub(super) fn catch_up(&mut self, port: &mut impl Port<M, T>) {
         while matches!(self.phase, Phase::Running(_)) {
+            self.hear_of_calls(port);
             if let Some((id, unfinished)) = self.again.pop_first() {
                 match unfinished {
                     Unfinished::Question { ask, asked_at, asker } => {
@@ -148,6 +165,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         while matches!(self.phase, Phase::Running(_)) {
             let Some(timer) = self.timers.pop_due(now, mark) else { break };
             self.step(Input::Elapsed(timer), None, port);
+            self.hear_of_calls(port);
         }
     }
 

@@ -277,6 +277,11 @@ pub trait Port<M: Machine, T: Terms<M>> {
     /// The subscribers for whom a new snapshot is of use: those that fell behind, or all.
     fn due(&mut self, everyone: bool) -> Vec<u64>;
 
+    /// The next call of which the outcome was there as soon as it was made. The machine hears of it before anything else that happens.
+    fn take_returned(&mut self) -> Option<(u64, Result<M::Outcome, CallLost>)> {
+        None
+    }
+
     /// Gives up all calls that were made.
     fn abandon_calls(&mut self);
 
