@@ -9,6 +9,7 @@ mod model;
 mod parent;
 mod plugins;
 mod registry;
+mod retiring;
 mod warm;
 mod world;
 

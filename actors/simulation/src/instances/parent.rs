@@ -7,7 +7,6 @@ use callboard_actors::instances::{
     Dispensed, InstanceReport, InstanceReported, Instances, InstancesAnswer, InstancesAsk, InstancesCall,
     InstancesNews, InstancesOptions, InstancesOutcome, InstancesTimer, RegistryItem,
 };
-use callboard_actors::lease::RetireCause;
 use callboard_actors::registry::{Active, RegistryNews, ReportFitness};
 use callboard_actors::shell::{Effect, FeedItem, Input};
 use callboard_actors::vocabulary::{Attempt, Fitness, Generation, Health, Moment, PluginKey};
@@ -22,7 +21,7 @@ use super::warm::Contents;
 /// What is known of the instance of one registration.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Life {
-    life: Attempt,
+    pub(super) life: Attempt,
     pub(super) generation: Generation,
     pub(super) is_retiring: bool,
 }
@@ -49,9 +48,9 @@ pub struct InstancesLaws {
     used: BTreeMap<Place, Generation>,
     newest: Option<Attempt>,
     pub(super) shown: BTreeMap<PluginKey, InstanceReport>,
-    standby: BTreeMap<Place, InstanceReport>,
+    pub(super) standby: BTreeMap<Place, InstanceReport>,
     pub(super) looks: Looks,
-    gates: Gates,
+    pub(super) gates: Gates,
     pub(super) is_stopping: bool,
     /// What is found of it.
     pub(in super::super) verdict: Verdict,
@@ -196,28 +195,6 @@ impl InstancesLaws {
         self.lives.insert(place, Life { life, generation: *generation, is_retiring: false });
     }
 
-    fn retires(&mut self, life: Attempt, cause: RetireCause, bounds: &[Place]) {
-        let found = self.lives.iter_mut().find(|(_, other)| other.life == life);
-        let Some((place, found)) = found else { return };
-        found.is_retiring = true;
-        let (place, plugin, generation) = (place.clone(), place.0.clone(), found.generation);
-        self.check_kept(&place, generation);
-        self.gates.ended(&place);
-        if !bounds.contains(&place) {
-            self.verdict.violation(Law::I1, || format!("the instance of {plugin} retires without a bound"));
-        }
-        let known = match (self.is_stopping, self.active.contains_key(&plugin)) {
-            (true, _) => RetireCause::HostStops,
-            (false, true) => RetireCause::Superseded,
-            (false, false) => RetireCause::NotServed,
-        };
-        if cause != known {
-            self.verdict.violation(Law::I8, || {
-                format!("the instance of {plugin} is told {cause:?}; it is {known:?}")
-            });
-        }
-    }
-
     fn shows(&mut self, report: &InstanceReport, is_standby: bool) {
         let plugin = &report.plugin;
         let place = (plugin.clone(), report.allocation.clone());
@@ -286,31 +263,6 @@ impl InstancesLaws {
             self.verdict.violation(Law::I2, || {
                 format!("{plugin} is handed out in generation {}; {wanted:?} is active", dispensed.generation)
             });
-        }
-    }
-
-    /// From the moment in which its generation is not registered any more, or work is routed elsewhere, an instance retires. One whose
-    /// registration has left is not called healthy any more.
-    fn check_retired(&mut self) {
-        let has_left = |(place, report): &(&Place, &InstanceReport)| {
-            report.health == Health::Healthy && !self.wanted.contains_key(place)
-        };
-        if let Some((_, report)) = self.standby.iter().find(has_left) {
-            let what = format!("{} of {} is called healthy and has left", report.plugin, report.allocation);
-            return self.verdict.violation(Law::Reg8, || what);
-        }
-        for (place, life) in &self.lives {
-            let (plugin, _) = place;
-            let is_spent = self.spent.contains(&(plugin.clone(), life.generation));
-            let is_active =
-                self.active.get(plugin).is_some_and(|active| active.generation == life.generation);
-            // When the active one leaves, the registry says in the same breath where it routes instead.
-            let is_wanted = is_active || self.wanted.get(place) == Some(&life.generation);
-            if (!is_wanted || is_spent) && !life.is_retiring && !self.is_stopping {
-                let what = format!("{life:?} of {plugin} serves although it is not to serve any more");
-                self.verdict.violation(Law::I1, || what);
-                return;
-            }
         }
     }
 }
