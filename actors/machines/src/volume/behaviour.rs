@@ -10,9 +10,10 @@ use super::lifecycle::Exists;
 use super::messages::{ClaimError, ReleaseError, VolumeAnswer, VolumeAsk};
 use super::moves::Move;
 use super::news::{VolumeNews, VolumeStatus};
+use super::ordered::Ordered;
 use super::outcome::{VolumeCall, VolumeOutcome};
 use super::record::{ClaimRecord, Step, Towards, VolumeChange, VolumeImage, VolumeRecord, Wish};
-use super::state::{Claim, Life, Ordered, ReleaseWaiter, Tries, Volume, VolumeConfig, VolumeTimer};
+use super::state::{Claim, Life, ReleaseWaiter, Tries, Volume, VolumeConfig, VolumeTimer};
 use crate::kernel::{AskId, CallKey, Input, Machine, StepContext, StopMode};
 use crate::vocabulary::{Attempt, Moment};
 
@@ -56,6 +57,7 @@ impl Machine for Volume {
             config: config.clone(),
             is_kept,
             is_behind: false,
+            announced: None,
             route: None,
             life: Life { unfit, ..Life::default() },
             attach_tries: Tries::default(),
@@ -173,7 +175,7 @@ impl Volume {
             self.begin(next, cx);
             wanted = self.wanted_moves();
         }
-        if !self.is_publishing() {
+        if !self.is_setting_up() {
             self.catch_up(cx);
         }
         self.schedule(&wanted, cx);

@@ -3,10 +3,11 @@
 use super::moves::Move;
 use super::order::{GrowArgs, Order, OrderRecord};
 use super::order_messages::{Done, Expanded, OrderError};
+use super::ordered::Ordered;
 use super::outcome::Expands;
 use super::planning::{IN_FLIGHT, NO_CONTROLLER, NO_NODE, Need};
 use super::record::{Step, VolumeChange};
-use super::state::{Claim, Ordered, Volume};
+use super::state::{Claim, Volume};
 use crate::csi::{Call, CapacityRange, VolumeCapability};
 use crate::kernel::StepContext;
 

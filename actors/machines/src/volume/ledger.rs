@@ -1,20 +1,75 @@
 //! What a volume writes to its ledger, and what it does not write at once.
 //!
-//! A claim costs three writes, not four. The intent to publish is written together with that of the staging, since its arguments are known
-//! by then: it is *announced*. When the staging has succeeded, the call that publishes is made at once, and its outcome is written together
-//! with that of the staging. A crash between them leaves both unknown, which is what their intents on disk mean (V4).
+//! A claim costs two writes, however many steps it takes: one before its first call, and one after its last. The intents of the later
+//! steps are written together with that of the first one: they are *announced*. When a step has succeeded, the call of the next one is
+//! made at once, and the outcomes are written together. A crash between them leaves all of them unknown, which is what their intents on
+//! disk mean (V4).
+//!
+//! Only the attachment tells the publish context. An announced intent has none: after a crash it counts as one with other arguments, and
+//! what it may have set up is undone before it is set up again (C138), unless the context is empty.
 
 use super::moves::Move;
 use super::record::{Intent, Proof, PublishArgs, StageArgs, Step, VolumeChange};
 use super::state::Volume;
+use crate::csi::Context;
 use crate::kernel::StepContext;
 use crate::vocabulary::AllocationId;
 
 impl Volume {
-    /// Writes the row of the volume.
+    /// Writes the row of the volume as it is.
     pub(super) fn keep_volume(&mut self, cx: &mut StepContext<Self>) {
+        if self.announced.take().is_some() {
+            // They are published from it.
+            self.withdraw_publish(cx);
+        }
         (self.is_kept, self.is_behind) = (true, false);
         cx.persist(VolumeChange::KeepVolume(self.record.clone().into()));
+    }
+
+    /// Writes the row of a volume that is attached next, with what follows in the same claim.
+    pub(super) fn keep_attaching(&mut self, cx: &mut StepContext<Self>) {
+        let Some(staging) = self.staging_to_announce() else { return self.keep_volume(cx) };
+        self.announced = None;
+        self.record.stage = Step::GoingUp(staging.clone());
+        self.keep_volume(cx);
+        self.record.stage = Step::Down;
+        self.announce_publish(&staging, cx);
+        self.announced = Some(Box::new(staging));
+    }
+
+    /// How the volume is staged once it is attached, as far as that is known by now.
+    fn staging_to_announce(&self) -> Option<Intent<StageArgs>> {
+        let (node, attaching) = (self.node()?, self.record.attach.intent()?);
+        let usage = &self.first_wanted()?.record.usage;
+        let fits =
+            node.stages && self.record.stage.is_down() && usage.capability == attaching.args.capability;
+        fits.then(|| {
+            let staging_path = self.config.layout.staging(&self.record.spec.key, usage);
+            let args = StageArgs {
+                staging_path,
+                publish_context: Context::new(),
+                capability: usage.capability.clone(),
+            };
+            Intent { args, generation: node.generation }
+        })
+    }
+
+    /// It is attached, and the ledger learns of that later if the staging is announced.
+    pub(super) fn keep_attached(&mut self, cx: &mut StepContext<Self>) {
+        if self.announced.is_some() {
+            self.is_behind = true;
+        } else {
+            self.keep_volume(cx);
+        }
+    }
+
+    /// The volume is staged like this next. The ledger has that already if it is what was announced.
+    pub(super) fn keep_staging(&mut self, intent: &Intent<StageArgs>, cx: &mut StepContext<Self>) {
+        self.record.stage = Step::GoingUp(intent.clone());
+        if self.announced.take_if(|announced| announced.foretells(intent)).is_none() {
+            self.keep_volume(cx);
+            self.announce_publish(intent, cx);
+        }
     }
 
     /// Writes the row of a claim as it is, with what the volume has below it.
@@ -54,12 +109,12 @@ impl Volume {
         }
     }
 
-    /// Whether the call is in flight with whose outcome that of the staging is written.
-    pub(super) fn is_publishing(&self) -> bool {
-        self.flight.as_ref().is_some_and(|flight| matches!(flight.what, Move::Publish(_)))
+    /// Whether a call is in flight with whose outcome those of the steps before it are written.
+    pub(super) fn is_setting_up(&self) -> bool {
+        self.flight.as_ref().is_some_and(|flight| matches!(flight.what, Move::Stage | Move::Publish(_)))
     }
 
-    /// Writes what the ledger lacks of the staging.
+    /// Writes what the ledger lacks of attaching and staging.
     pub(super) fn catch_up(&mut self, cx: &mut StepContext<Self>) {
         if self.is_behind {
             self.keep_volume(cx);
@@ -99,5 +154,25 @@ impl Volume {
         let is_announced = |id: &&AllocationId| self.claims[*id].announced.is_some();
         let announced: Vec<_> = self.claims.keys().filter(is_announced).cloned().collect();
         announced.iter().for_each(|id| self.keep_claim(id, cx));
+    }
+}
+
+impl Intent<StageArgs> {
+    /// Whether this is the other one, or that before its publish context was known.
+    fn foretells(&self, other: &Self) -> bool {
+        let context = &self.args.publish_context;
+        let known = if context.is_empty() { &other.args.publish_context } else { context };
+        let args = StageArgs { publish_context: known.clone(), ..self.args.clone() };
+        Self { args, generation: self.generation } == *other
+    }
+}
+
+impl Intent<PublishArgs> {
+    /// Whether this is the other one, or that before its publish context was known.
+    pub(super) fn foretells(&self, other: &Self) -> bool {
+        let context = &self.args.publish_context;
+        let known = if context.is_empty() { &other.args.publish_context } else { context };
+        let args = PublishArgs { publish_context: known.clone(), ..self.args.clone() };
+        Self { args, generation: self.generation } == *other
     }
 }

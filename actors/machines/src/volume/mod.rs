@@ -41,8 +41,8 @@
 //!
 //! - V1, V5: a claim, and the intent of each step with its exact arguments, are on disk before the call; what a call brought is on disk
 //!   before anyone is answered. An unknown outcome needs no write: an intent on disk means unknown after a restart.
-//! - V1, V4, V5: the intent to publish is written with that of the staging, and the outcome of the staging with that of the call that
-//!   publishes (`ledger.rs`): a crash between them leaves both steps unknown.
+//! - V1, V4, V5: the intents of the later steps of a claim are written with that of its first one, and the outcomes of the earlier steps with
+//!   that of the last one (`ledger.rs`): a crash between them leaves all of them unknown.
 //! - V3, C079, C121 to C132: `targets > 0` implies staged implies attached, as far as the plugin has these steps; undoing goes in
 //!   reverse, each step only after the one before is confirmed down. What may be set up with other arguments is undone first (C138).
 //! - V4: an unclear outcome leaves a step unknown. Unknown is as good as up for undoing and as good as down for setting up. A refusal
@@ -82,6 +82,7 @@ mod lifecycle;
 mod group;
 mod order;
 mod order_messages;
+mod ordered;
 
 mod record;
 

@@ -200,10 +200,12 @@ impl Volume {
         }
     }
 
-    /// What the claims share is undone before it is set up with other arguments, unless it is in use (V3, C138).
+    /// What the claims share is undone before it is set up with other arguments, unless it is in use (V3, C138), or may be by a claim that is
+    /// not confirmed (V14).
     fn undo_first<T>(&self) -> Need<T> {
+        let is_confirmed = self.claims.values().all(|claim| !claim.is_provisional);
         match self.down_move() {
-            Some(undo) if self.are_unpublished() => Need::Move(undo),
+            Some(undo) if is_confirmed && self.are_unpublished() => Need::Move(undo),
             Some(_) | None => Need::Waits(OTHERS_HOLD),
         }
     }

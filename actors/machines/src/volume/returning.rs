@@ -33,7 +33,9 @@ impl Volume {
             return;
         }
         let Some(flight) = self.flight.take_if(|flight| flight.attempt == key.attempt) else { return };
-        self.catch_up(cx);
+        if !matches!(flight.what, Move::Attach | Move::Stage) {
+            self.catch_up(cx);
+        }
         let came = came(&flight.what, outcome);
         match &flight.what {
             Move::Create => self.create_returned(&flight, outcome, cx),
@@ -84,7 +86,7 @@ impl Volume {
             Move::Attach => {
                 if let Step::GoingUp(intent) = &self.record.attach {
                     self.record.attach = Step::Up(intent.clone(), context);
-                    self.keep_volume(cx);
+                    self.keep_attached(cx);
                 }
             }
             Move::Stage => {

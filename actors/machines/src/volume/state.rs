@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::group::Taken;
 use super::moves::Move;
 use super::news::VolumeStatus;
-use super::order::{Order, OrderCall, OrderRecord};
+use super::ordered::Ordered;
 use super::outcome::{ControllerRoute, NodeRoute, Route};
 use super::paths::VolumeLayout;
-use super::record::{Audit, ClaimRecord, Intent, PublishArgs, Step, Towards, VolumeRecord, VolumeSpec, Wish};
-use crate::csi::Call;
+use super::record::{
+    Audit, ClaimRecord, Intent, PublishArgs, StageArgs, Towards, VolumeRecord, VolumeSpec, Wish,
+};
 use crate::kernel::{AskId, StopMode};
 use crate::vocabulary::{AllocationId, Attempt, Backoff, BackoffState, Moment, RunNumber, Timestamp};
 
@@ -182,7 +182,7 @@ pub(super) struct Claim {
     pub(super) is_proven: bool,
     /// What is published is not what it should be: it is undone before it is published again.
     pub(super) is_stale: bool,
-    /// The intent to publish that its row has on disk already, while it is down: written together with that of the staging.
+    /// The intent to publish that its row has on disk already, while it is down: written together with that of a step before it.
     pub(super) announced: Option<Intent<PublishArgs>>,
     pub(super) tries: Tries,
     pub(super) waiters: Vec<AskId>,
@@ -211,66 +211,6 @@ impl Claim {
     }
 }
 
-/// An order.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Ordered {
-    pub(super) record: OrderRecord,
-    pub(super) tries: Tries,
-    /// The callers that wait for it.
-    pub(super) waiters: Vec<AskId>,
-    /// What it has taken, and is not ready yet.
-    pub(super) taken: Option<Taken>,
-}
-
-impl Ordered {
-    pub(super) fn new(record: OrderRecord) -> Self {
-        Self { record, tries: Tries::default(), waiters: Vec::new(), taken: None }
-    }
-
-    /// How far it is, as a word.
-    pub(super) fn state(&self) -> &'static str {
-        match (&self.taken, &self.record.at_controller) {
-            (Some(_), Step::Unknown(..)) => "taken and not ready yet",
-            _ => self.record.as_str(),
-        }
-    }
-
-    /// Whether another order has to wait until this one is done. A snapshot that is asked for again would be taken anew after its deletion.
-    pub(super) fn stands_before(&self, other: &Order) -> bool {
-        let is_deleted = |taken: &Taken| match other {
-            Order::DeleteSnapshot { snapshot_id } => snapshot_id == taken.id(),
-            Order::DeleteGroup { group_snapshot_id, .. } => group_snapshot_id == taken.id(),
-            Order::Expand { .. }
-            | Order::TakeSnapshot { .. }
-            | Order::Modify { .. }
-            | Order::TakeGroup(_) => false,
-        };
-        self.record.order.excludes(other) || self.taken.as_ref().is_some_and(is_deleted)
-    }
-
-    /// The call to the controller that comes next: a group that is taken is asked for by its id (C107).
-    pub(super) const fn next_call(&self) -> Call {
-        match self.taken {
-            Some(Taken::Group(_)) => Call::GetVolumeGroupSnapshot,
-            Some(Taken::Snapshot(_)) | None => self.record.order.call(),
-        }
-    }
-
-    /// The arguments of this call.
-    pub(super) fn args_of(&self, call: Call) -> OrderCall {
-        match &self.taken {
-            Some(taken @ Taken::Group(_)) if call == Call::GetVolumeGroupSnapshot => {
-                OrderCall::DescribeGroup {
-                    group_snapshot_id: taken.id().to_owned(),
-                    snapshot_ids: taken.snapshot_ids(),
-                }
-            }
-            Some(Taken::Snapshot(id)) => self.record.at_controller_call().of_taken(id),
-            Some(Taken::Group(_)) | None => self.record.at_controller_call(),
-        }
-    }
-}
-
 /// A caller that waits for the end of a release.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ReleaseWaiter {
@@ -295,8 +235,10 @@ pub struct Volume {
     pub(super) record: VolumeRecord,
     /// Whether the ledger has a row of the volume.
     pub(super) is_kept: bool,
-    /// Whether that row lacks the outcome of the staging: it is written together with the outcome of the next call.
+    /// Whether that row lacks what came of attaching or staging: it is written together with the outcome of the next call.
     pub(super) is_behind: bool,
+    /// The intent to stage that its row has on disk already, while it is down: written together with that of the attachment.
+    pub(super) announced: Option<Box<Intent<StageArgs>>>,
     /// The claims. In boxes, since a map has place for eleven of them from the first one on.
     pub(super) claims: BTreeMap<AllocationId, Box<Claim>>,
     /// The allocations whose claims had rows that were damaged (RES-08). They may use the volume until they are released.

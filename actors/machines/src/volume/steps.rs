@@ -72,7 +72,7 @@ impl Volume {
             }
         };
         self.record.attach = Step::GoingUp(intent.clone());
-        self.keep_volume(cx);
+        self.keep_attaching(cx);
         Some((VolumeCall::Attach(self.record.spec.clone(), generation, intent.args), was_unknown))
     }
 
@@ -88,9 +88,7 @@ impl Volume {
                 Intent { args: StageArgs { staging_path, publish_context, capability }, generation }
             }
         };
-        self.record.stage = Step::GoingUp(intent.clone());
-        self.keep_volume(cx);
-        self.announce_publish(&intent, cx);
+        self.keep_staging(&intent, cx);
         Some((VolumeCall::Stage(self.record.spec.clone(), generation, intent.args), was_unknown))
     }
 
@@ -107,8 +105,8 @@ impl Volume {
             (None, Need::Met(args)) => Intent { args, generation },
             (None, Need::Move(_) | Need::Waits(_)) => return None,
         };
-        match claim.announced == Some(intent.clone()) {
-            // The ledger has it since the staging began.
+        match claim.announced.as_ref().is_some_and(|announced| announced.foretells(&intent)) {
+            // The ledger has it since an earlier step began.
             true => self.goes(id, Step::GoingUp(intent.clone())),
             false => self.go(id, Step::GoingUp(intent.clone()), cx),
         }

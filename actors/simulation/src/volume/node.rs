@@ -14,6 +14,11 @@ use super::event::Answered;
 use super::groups::Groups;
 use super::storage::Storage;
 
+/// The publish context of an attachment.
+fn attached() -> Context {
+    Context::from([("device".to_owned(), "sdb".to_owned())])
+}
+
 /// What an observer of all calls and answers knows of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Sure {
@@ -237,13 +242,27 @@ impl Node {
         };
         let outcome = match &step {
             StepOf::Exist if is_up => VolumeOutcome::Created(result.map(|()| created(made))),
-            StepOf::Exist | StepOf::Attach => VolumeOutcome::Controller(result.map(|()| Context::new())),
+            StepOf::Exist => VolumeOutcome::Controller(result.map(|()| Context::new())),
+            StepOf::Attach => {
+                let context = if is_up { attached() } else { Context::new() };
+                VolumeOutcome::Controller(result.map(|()| context))
+            }
             StepOf::Stage(_) | StepOf::Publish(_) => VolumeOutcome::Node(result, seen),
         };
         if !is_forgotten {
             self.note(step, sure);
         }
         Some((number, outcome))
+    }
+
+    /// Whether a call has the publish context that it needs.
+    pub(super) fn has_context(&self, call: &VolumeCall) -> bool {
+        let attaches = self.route().controller.is_some_and(|controller| controller.attaches);
+        match call {
+            VolumeCall::Stage(_, _, args) if attaches => args.publish_context == attached(),
+            VolumeCall::Publish(_, _, args) if attaches => args.publish_context == attached(),
+            _ => true,
+        }
     }
 
     /// The caller of the call in flight is gone. The call takes effect or not.

@@ -81,6 +81,17 @@ fn a_volume_that_never_writes_what_its_staging_brought_breaks_v5() {
 }
 
 #[test]
+fn a_volume_that_stages_without_the_context_of_its_attachment_breaks_v5() {
+    spoiled(Law::V5, VolumeBounds { attaches: true, ..CLAIMED }, |_, effects| {
+        changed(effects, |effect| {
+            if let Effect::Call { call: VolumeCall::Stage(_, _, args), .. } = effect {
+                args.publish_context.clear();
+            }
+        })
+    });
+}
+
+#[test]
 fn a_volume_that_makes_each_call_twice_breaks_v2() {
     spoiled(Law::V2, CLAIMED, |_, mut effects| {
         let again = effects.iter().find_map(|effect| match effect {

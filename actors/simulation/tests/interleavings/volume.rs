@@ -53,6 +53,8 @@ fn every_order_of_lies_and_lost_mounts_hands_out_only_what_is_there_v7_vol_07() 
 fn every_order_of_takeovers_goes_on_with_the_same_claims_v2_v16_res_05() {
     let takeovers = VolumeBounds { takeovers: 1, releases: 1, ..TWO };
     holds("another instance takes over", takeovers, VolumeBounds { releases: 2, faults: 1, ..takeovers });
+    let attached = VolumeBounds { attaches: true, takeovers: 1, changes: true, releases: 1, ..CLAIMED };
+    holds("another instance attaches less", attached, VolumeBounds { takeovers: 2, faults: 1, ..attached });
     let changes = VolumeBounds { takeovers: 1, changes: true, claims: 2, ..CLAIMED };
     holds("another instance can do less", changes, VolumeBounds { takeovers: 2, ..changes });
 }
@@ -62,7 +64,11 @@ fn every_order_of_takeovers_goes_on_with_the_same_claims_v2_v16_res_05() {
 fn every_order_of_killed_hosts_and_boots_resumes_from_the_ledger_v5_v14_res_04_res_09() {
     let killed = VolumeBounds { kills: 1, ..CLAIMED };
     holds("a host is killed", killed, VolumeBounds { kills: 2, faults: 1, attaches: true, ..killed });
+    let attached = VolumeBounds { attaches: true, releases: 1, ..killed };
+    holds("a host of an attached volume is killed", attached, VolumeBounds { kills: 2, ..attached });
     let two = VolumeBounds { kills: 1, releases: 1, ..TWO };
+    let both = VolumeBounds { attaches: true, ..two };
+    holds("a host of two claims of an attached volume is killed", both, VolumeBounds { faults: 1, ..both });
     holds("a host of two claims is killed", two, VolumeBounds { kills: 2, releases: 2, ..two });
     let boots = VolumeBounds { reboots: 1, claims: 2, ..CLAIMED };
     holds("the machine is booted", boots, VolumeBounds { kills: 1, ..boots });
@@ -72,6 +78,10 @@ fn every_order_of_killed_hosts_and_boots_resumes_from_the_ledger_v5_v14_res_04_r
 fn every_order_of_failed_writes_and_crashes_keeps_ledger_and_calls_together_v1_v5_shell_1() {
     let failures = VolumeBounds { failures: 1, pauses: 1, ..CLAIMED };
     holds("writes of a volume fail", failures, VolumeBounds { failures: 2, faults: 1, ..failures });
+    let attached = VolumeBounds { attaches: true, releases: 1, ..failures };
+    holds("writes of an attached volume fail", attached, VolumeBounds { failures: 2, ..attached });
+    let attached = VolumeBounds { attaches: true, crashes: 1, releases: 1, ..CLAIMED };
+    holds("an attached volume crashes", attached, VolumeBounds { crashes: 2, faults: 1, ..attached });
     let crashes = VolumeBounds { crashes: 1, ..CLAIMED };
     holds("a volume crashes", crashes, VolumeBounds { crashes: 2, faults: 1, ..crashes });
 }

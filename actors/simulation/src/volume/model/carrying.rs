@@ -1,8 +1,10 @@
 //! What leaves a volume, and what comes of it.
 
+use callboard_actors::csi::Context;
 use callboard_actors::vocabulary::{AllocationId, Timestamp};
 use callboard_machines::volume::{
-    ClaimError, Mark, Origin, Step, Volume, VolumeAnswer, VolumeCall, VolumeNews, VolumeOutcome, Wish,
+    ClaimError, Mark, Origin, PublishArgs, StageArgs, Step, Volume, VolumeAnswer, VolumeCall, VolumeNews,
+    VolumeOutcome, Wish,
 };
 
 use super::super::super::law::Law;
@@ -204,6 +206,11 @@ impl VolumeModel {
         if !self.is_written(call) && !self.is_forced {
             self.violation(Law::V5, || format!("{call:?} is made, and its intent is not on disk"));
         }
+        if !self.node.has_context(call) && !self.is_forced {
+            self.violation(Law::V5, || {
+                format!("{call:?} is made without the publish context of the attachment")
+            });
+        }
         self.check_order(&step, is_up);
         self.check_confirmed(call, owner.as_ref(), is_up);
         if let (Some(owner), false) = (owner, is_up) {
@@ -211,11 +218,14 @@ impl VolumeModel {
         }
     }
 
-    /// Whether the ledger has the intent of a call, with its arguments (V5).
+    /// Whether the ledger has the intent of a call, with its arguments (V5). The publish context is missing as long as the ledger has no
+    /// outcome of the attachment, which brought it.
     fn is_written(&self, call: &VolumeCall) -> bool {
         let rows = self.owner.books.rows();
         let volume = rows.volume.as_ref();
         let existence = volume.and_then(|row| row.existence.as_ref());
+        let is_attaching = volume.is_some_and(|row| matches!(row.attach, Step::GoingUp(_)));
+        let unknown = Context::new;
         match call {
             VolumeCall::Create(_, _, args) => existence.is_some_and(|existence| {
                 let is_same = matches!(&existence.origin, Origin::Created(kept) if kept == args);
@@ -229,13 +239,18 @@ impl VolumeModel {
             VolumeCall::Detach(_, _, args) => matches!(
                 volume.map(|row| &row.attach), Some(Step::GoingDown(intent)) if intent.args == *args),
             VolumeCall::Stage(_, _, args) => matches!(
-                volume.map(|row| &row.stage), Some(Step::GoingUp(intent)) if intent.args == *args),
+                volume.map(|row| &row.stage),
+                Some(Step::GoingUp(intent)) if intent.args == *args
+                    || is_attaching && intent.args == StageArgs { publish_context: unknown(), ..args.clone() }),
             VolumeCall::Unstage(_, _, args) => matches!(
                 volume.map(|row| &row.stage), Some(Step::GoingDown(intent)) if intent.args == *args),
             VolumeCall::Publish(_, _, args) => rows
                 .claims
                 .iter()
-                .any(|row| matches!(&row.publish, Step::GoingUp(intent) if intent.args == *args)),
+                .any(|row| matches!(
+                    &row.publish,
+                    Step::GoingUp(intent) if intent.args == *args
+                        || is_attaching && intent.args == PublishArgs { publish_context: unknown(), ..args.clone() })),
             VolumeCall::Unpublish(_, _, args) => rows
                 .claims
                 .iter()
