@@ -524,39 +524,6 @@ fn the_first_inventory_of_a_fresh_start_has_what_is_configured_and_an_ordered_st
 }
 
 #[test]
-fn a_registration_of_what_is_not_started_again_holds_up_no_first_inventory_r8_n1() {
-    let idle = allocation("idle", "nfs", "node", &[], "start = false");
-    let stage = Stage::new(&(allocation("a", "zfs", "node", &[], "") + &idle));
-    let host = stage.run();
-    assert!(host.ask(&["start", "idle"]).status.success());
-    host.until_active("csi-node", "nfs", "idle");
-    host.kill();
-
-    let host = stage.run();
-    let published = "first fingerprints are published";
-    // Less than the grace of the registration that an earlier run has left.
-    until_true("the first inventory", Duration::from_secs(20), || host.log().contains(published));
-    let log = host.log();
-    let summary = log.lines().find(|line| line.contains(published)).expect("it is there");
-    assert!(summary.contains("healthy=1 unhealthy=0") && summary.contains("no_answer=0 missing=0"), "{log}");
-    let status = host.json(&["status"]);
-    assert_eq!(plugin(&status, "csi-node", "nfs")["registered"], 0, "{status:#}");
-
-    assert!(host.ask(&["start", "idle"]).status.success());
-    host.until_active("csi-node", "nfs", "idle");
-}
-
-#[test]
-fn the_events_of_what_starts_with_the_host_begin_with_its_start() {
-    let stage = Stage::new(&allocation("a", "zfs", "node", &[], ""));
-    let host = stage.run();
-    host.until_active("csi-node", "zfs", "a");
-    let whole = host.json(&["status", "a"]);
-    let first = &whole["allocations"][0]["events"][0]["text"];
-    assert_eq!(first, "preparing", "{whole:#}");
-}
-
-#[test]
 fn the_exit_code_tells_whether_a_host_or_a_thing_is_well() {
     let idle = allocation("b", "nfs", "node", &[], "start = false");
     let stage = Stage::new(

@@ -341,7 +341,7 @@ async fn resume(
 ) -> (Claimer, Vec<AllocationId>) {
     let volumes = Claimer::new(host.volumes().clone(), &config.volumes);
     sweep(config, host, ground);
-    departed::clear_idle(config, host, &runtime_dir).await;
+    departed::clear_idle(config, &runtime_dir).await;
     let departed = claims::departed(config, &runtime_dir).await;
     departed::sweep(config, host, volumes.clone(), runtime_dir);
     claims::confirm(host, agent, config, &departed);

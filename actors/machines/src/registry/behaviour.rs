@@ -203,20 +203,10 @@ impl Registry {
         let departure = match message.cause {
             LeaveCause::Stopped => Departure::Deregistered,
             LeaveCause::Failed => Departure::Failed,
-            LeaveCause::NotStarted => Departure::NotConfirmed,
         };
-        let leave = |key: &&_| {
-            let stays =
-                message.cause == LeaveCause::NotStarted && self.is_confirmed(key, &message.allocation);
-            !stays && self.dismiss(key, &message.allocation, departure, now)
-        };
+        let leave = |key: &&_| self.dismiss(key, &message.allocation, departure, now);
         let removed: Vec<_> = message.plugins.iter().filter(leave).cloned().collect();
         if removed.is_empty() { Deregistered::NotRegistered } else { Deregistered::Removed(removed) }
-    }
-
-    fn is_confirmed(&self, key: &PluginKey, allocation: &AllocationId) -> bool {
-        let stored = self.plugins.get(key).and_then(|plugin| plugin.members.of(allocation));
-        stored.is_some_and(|stored| stored.confirmed_in == self.run)
     }
 
     // === Failover ===

@@ -99,8 +99,6 @@ pub enum LeaveCause {
     Stopped,
     /// Its process ended without an order, or hung.
     Failed,
-    /// It is not going to run. Only what an earlier run of the host registered is removed, unless it is confirmed by now (R8).
-    NotStarted,
 }
 
 /// The result of a [`Deregister`].

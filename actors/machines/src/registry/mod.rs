@@ -15,8 +15,7 @@
 //!                             ▲   │ the best confirmed one: active (`election`); others stand by
 //!          Register again, or │   │
 //!          identity proven    │   ▼ host restarts
-//!                           provisional ──── grace over, or ──► (nothing), with news
-//!                                            not going to run
+//!                           provisional ──── grace over ──────► (nothing), with news
 //! ```
 //!
 //! Invariants:

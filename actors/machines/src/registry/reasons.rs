@@ -107,6 +107,6 @@ pub enum Departure {
     Deregistered,
     /// Its owner deregistered it because it failed.
     Failed,
-    /// It was restored and not confirmed within the grace period, or its owner is not going to run it (R8).
+    /// It was restored and not confirmed within the grace period (R8).
     NotConfirmed,
 }

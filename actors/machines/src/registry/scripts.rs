@@ -184,11 +184,8 @@ impl Runner for Stage {
             }
             "deregister" => {
                 let allocation = AllocationId::new(word(&mut args, "allocation")?)?;
-                let cause = match (args.take_key("failed"), args.take_key("unstarted")) {
-                    (Some(_), _) => LeaveCause::Failed,
-                    (None, Some(_)) => LeaveCause::NotStarted,
-                    (None, None) => LeaveCause::Stopped,
-                };
+                let has_failed = args.take_key("failed").is_some();
+                let cause = if has_failed { LeaveCause::Failed } else { LeaveCause::Stopped };
                 let plugins = read_plugins(&mut args)?;
                 self.ask(RegistryAsk::Deregister(Deregister { plugins, allocation, cause }), &mut told);
             }

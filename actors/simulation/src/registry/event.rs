@@ -22,8 +22,6 @@ pub struct RegistryBounds {
     pub are_provable: bool,
     /// Whether a registration may change its policy, alone and with its contents: that of the first allocation `newest`, that of the others to pin the first one.
     pub has_policies: bool,
-    /// Whether a host may say that it is not going to start an allocation.
-    pub has_unstarted: bool,
     /// How often the fitness of one is reported. Then allocations leave by failing, too.
     pub reports: u8,
     /// How often one gets a new generation.
@@ -56,7 +54,6 @@ impl RegistryBounds {
         has_monolith: false,
         are_provable: false,
         has_policies: false,
-        has_unstarted: false,
         reports: 0,
         renewals: 0,
         waits: 0,
@@ -80,8 +77,6 @@ pub enum RegistryEvent {
     Deregister(u8),
     /// An allocation leaves because it failed.
     Fail(u8),
-    /// The host says that it is not going to start an allocation.
-    NotStarted(u8),
     /// An allocation is reported fit or not.
     Report(u8, bool),
     /// An allocation gets a new generation.
@@ -134,7 +129,6 @@ impl fmt::Display for RegistryEvent {
             }
             Self::Deregister(who) => write!(f, "deregister {} csi-node/zfs", name(*who)),
             Self::Fail(who) => write!(f, "deregister {} csi-node/zfs failed=yes", name(*who)),
-            Self::NotStarted(who) => write!(f, "deregister {} csi-node/zfs unstarted=yes", name(*who)),
             Self::Report(who, true) => write!(f, "fit {} csi-node/zfs", name(*who)),
             Self::Report(who, false) => write!(f, "unfit {} csi-node/zfs", name(*who)),
             Self::Renew(who) => write!(f, "renew {} csi-node/zfs", name(*who)),

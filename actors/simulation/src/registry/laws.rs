@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use callboard_actors::registry::{
-    CheckOutcome, LeaveCause, Registry, RegistryAnswer, RegistryAsk, RegistryNews, RegistryOptions,
-    RegistryTimer, RegistryView, Standing, WaitError,
+    CheckOutcome, Registry, RegistryAnswer, RegistryAsk, RegistryNews, RegistryOptions, RegistryTimer,
+    RegistryView, Standing, WaitError,
 };
 use callboard_actors::shell::{AskId, Effect, Input};
 use callboard_actors::vocabulary::{Generation, Moment, PluginKey, RegistrationNumber, RunNumber, Timestamp};
@@ -119,9 +119,8 @@ impl RegistryLaws {
             RegistryAsk::Deregister(message) => {
                 let scene = Scene { options: &self.options, now: moment.now };
                 let sentence = self.model.deregister(message, &scene, &mut tales);
-                let law = if message.cause == LeaveCause::NotStarted { Law::R8 } else { Law::R4 };
-                self.check_sentence(id, &sentence, law, reading);
-                self.check_tales(tales, law, message.plugins.len() > 1, reading);
+                self.check_sentence(id, &sentence, Law::R4, reading);
+                self.check_tales(tales, Law::R4, message.plugins.len() > 1, reading);
             }
             RegistryAsk::ReportFitness(report) => {
                 let scene = Scene { options: &self.options, now: moment.now };

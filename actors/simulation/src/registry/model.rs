@@ -153,18 +153,11 @@ impl Model {
         tales: &mut Vec<Tale>,
     ) -> Sentence {
         let has_failed = message.cause == LeaveCause::Failed;
-        let departure = match message.cause {
-            LeaveCause::Stopped => Departure::Deregistered,
-            LeaveCause::Failed => Departure::Failed,
-            LeaveCause::NotStarted => Departure::NotConfirmed,
-        };
+        let departure = if has_failed { Departure::Failed } else { Departure::Deregistered };
         let (mut removed, mut routed) = (Vec::new(), Vec::new());
         for plugin in &message.plugins {
             let Some(board) = self.boards.get_mut(plugin) else { continue };
-            let is_theirs = |held: &Held| {
-                let may_leave = message.cause != LeaveCause::NotStarted || !held.is_confirmed;
-                may_leave && held.registration.allocation == message.allocation
-            };
+            let is_theirs = |held: &Held| held.registration.allocation == message.allocation;
             let Some(place) = board.held.iter().position(is_theirs) else { continue };
             let held = board.held.remove(place);
             let was_active = board.active.as_ref().is_some_and(|active| active.number == held.number);

@@ -103,12 +103,6 @@ impl RegistryWorld {
         Some((plugin, generation))
     }
 
-    fn deregister(&mut self, who: u8, cause: LeaveCause) {
-        self.orders[usize::from(who)] -= 1;
-        let message = Deregister { plugins: self.plugins(who), allocation: allocation(who), cause };
-        self.say(RegistryAsk::Deregister(message));
-    }
-
     fn say(&mut self, ask: RegistryAsk) {
         self.askers += 1;
         self.unanswered.insert(self.askers);
@@ -187,7 +181,6 @@ impl RegistryWorld {
                 events.extend(self.left.kinds().map(|kind| RegistryEvent::Register(who, kind)));
                 events.push(RegistryEvent::Deregister(who));
                 events.extend((self.left.reports > 0).then_some(RegistryEvent::Fail(who)));
-                events.extend(self.left.has_unstarted.then_some(RegistryEvent::NotStarted(who)));
             }
         }
         for who in (0..self.left.allocations).filter(|who| self.node_of(*who).is_some()) {
@@ -274,9 +267,18 @@ impl Play for RegistryWorld {
                 let policy = policy(who).filter(|_| self.left.has_policies && kind > 0);
                 self.say(RegistryAsk::Register(Register { policy, ..message }));
             }
-            RegistryEvent::Deregister(who) => self.deregister(who, LeaveCause::Stopped),
-            RegistryEvent::Fail(who) => self.deregister(who, LeaveCause::Failed),
-            RegistryEvent::NotStarted(who) => self.deregister(who, LeaveCause::NotStarted),
+            RegistryEvent::Deregister(who) => {
+                self.orders[usize::from(who)] -= 1;
+                let (plugins, cause) = (self.plugins(who), LeaveCause::Stopped);
+                let message = Deregister { plugins, allocation: allocation(who), cause };
+                self.say(RegistryAsk::Deregister(message));
+            }
+            RegistryEvent::Fail(who) => {
+                self.orders[usize::from(who)] -= 1;
+                let (plugins, cause) = (self.plugins(who), LeaveCause::Failed);
+                let message = Deregister { plugins, allocation: allocation(who), cause };
+                self.say(RegistryAsk::Deregister(message));
+            }
             RegistryEvent::Report(who, is_fit) => {
                 self.left.reports -= 1;
                 if let Some((plugin, generation)) = self.node_of(who) {

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use callboard_actors::registry::{
-    Active, ActiveReason, Deregister, Describe, Description, Entry, Image, Lack, LeaveCause, Merit, Register,
-    Registered, Registry, RegistryAnswer, RegistryAsk, RegistryNews, RegistryTimer, Standby, Standing,
-    StoredChange,
+    Active, ActiveReason, Describe, Description, Entry, Image, Lack, Merit, Register, Registered, Registry,
+    RegistryAnswer, RegistryAsk, RegistryNews, RegistryTimer, Standby, Standing, StoredChange,
 };
 use callboard_actors::shell::{AskId, Effect, Gate, Input, Machine, StepContext};
 use callboard_actors::vocabulary::{Generation, Moment, PluginKey, RegistrationNumber, RunNumber, Timestamp};
@@ -344,38 +343,6 @@ fn a_registry_that_trusts_what_it_restored_breaks_r8() {
         image.stored.iter_mut().for_each(|row| row.confirmed_in = image.run);
         image
     });
-}
-
-/// Takes what is not going to run for stopped, also if it was started after all.
-#[derive(Debug)]
-struct Careless;
-
-impl Tamper<Registry> for Careless {
-    fn effects(
-        &self,
-        machine: &Registry,
-        input: &Input<Registry>,
-        effects: Vec<Effect<Registry>>,
-    ) -> Vec<Effect<Registry>> {
-        let Input::Asked { id, asked_at, ask: RegistryAsk::Deregister(message) } = input else {
-            return effects;
-        };
-        // With one effect, nothing was removed.
-        if message.cause != LeaveCause::NotStarted || effects.len() > 1 {
-            return effects;
-        }
-        let stopped = Deregister { cause: LeaveCause::Stopped, ..message.clone() };
-        let input = Input::Asked { id: *id, asked_at: *asked_at, ask: RegistryAsk::Deregister(stopped) };
-        let mut cx = StepContext::new(Moment::default());
-        machine.clone().step(&input, &mut cx);
-        cx.drain().collect()
-    }
-}
-
-#[test]
-fn a_registry_that_removes_what_was_started_after_all_breaks_r8() {
-    let bounds = RegistryBounds { has_unstarted: true, ..SMALL };
-    tampered_is_found_out(Law::R8, bounds, RegistryWorld::new, Careless);
 }
 
 #[test]

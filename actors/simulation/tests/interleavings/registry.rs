@@ -64,12 +64,6 @@ fn every_order_with_identity_checks_routes_to_none_unproven_r8() {
 }
 
 #[test]
-fn every_order_with_a_host_that_will_not_start_them_removes_only_what_is_unconfirmed_r8() {
-    let small = RegistryBounds { has_unstarted: true, restarts: 1, are_provable: true, ..BRIEF };
-    holds("not started", small, RegistryBounds { pauses: 1, failures: 1, crashes: 1, ..small });
-}
-
-#[test]
 fn every_order_with_a_monolith_is_all_or_nothing_r5() {
     let small = RegistryBounds { has_monolith: true, failures: 1, ..BRIEF };
     holds("monolith", small, RegistryBounds { has_monolith: true, failures: 1, ..TWO });
