@@ -119,6 +119,31 @@ fn what_the_configuration_has_no_more_is_ended_and_deregistered_and_its_socket_r
 }
 
 #[test]
+fn what_an_allocation_serves_no_more_is_deregistered_by_the_next_run_r8() {
+    let both = |kind: &str, plugin: &str| {
+        allocation("a", "zfs", kind, &[], SURVIVES) + &allocation("b", plugin, "node", &[], "")
+    };
+    let stage = Stage::new(&both("monolith", "nfs"));
+    let host = stage.run();
+    host.until_active("csi-controller", "zfs", "a");
+    host.until_active("csi-node", "nfs", "b");
+    host.kill();
+
+    // The first one has another role, the second one another plugin.
+    stage.configure(&both("node", "smb"));
+    let host = stage.run();
+    host.until_active("csi-node", "zfs", "a");
+    host.until_active("csi-node", "smb", "b");
+    host.until("what they serve and nothing else", |status| {
+        let plugins = status["plugins"].as_array().expect("a list");
+        let names = plugins.iter().map(|plugin| (plugin["type"].as_str(), plugin["name"].as_str()));
+        names.eq([(Some("csi-node"), Some("smb")), (Some("csi-node"), Some("zfs"))])
+    });
+    assert!(host.ask(&["health"]).status.success());
+    assert!(host.ask(&["shutdown"]).status.success());
+}
+
+#[test]
 fn a_name_that_is_no_name_of_a_process_is_refused_where_it_would_survive() {
     let stage = Stage::new(&allocation("z\u{fc}", "zfs", "node", &[], SURVIVES));
     let command =

@@ -9,17 +9,22 @@ use callboard_actors::shell::Address;
 use callboard_actors::vocabulary::{AllocationId, PluginKey};
 
 use super::claims;
-use crate::agent;
+use crate::agent::{self, AllocationConfig};
 use crate::config::Config;
 use crate::host::Host;
 use crate::volumes::Claimer;
 
-/// Ends and removes beside everything else what allocations of earlier configurations left.
+/// What the configuration has: for each allocation the plugins that it serves.
+type Served = BTreeMap<AllocationId, Vec<PluginKey>>;
+
+/// Ends and removes beside everything else what earlier configurations left: their allocations, and registrations of the present ones for
+/// another plugin or role.
 pub(super) fn sweep(config: &Config, host: &Host, claimer: Claimer, runtime_dir: PathBuf) {
     let (host, layout) = (host.clone(), claims::layout(config, &runtime_dir));
-    let configured: Vec<_> = config.allocations.iter().map(|allocation| allocation.name.clone()).collect();
+    let served = served(config);
+    let configured: Vec<_> = served.keys().cloned().collect();
     actix_rt::spawn(async move {
-        deregister(host.registry(), &configured).await;
+        deregister(host.registry(), &served).await;
         let ended = agent::end_departed(host.processes(), &configured).await;
         claims::release_departed(&claimer, ended);
         let Some(layout) = layout else { return };
@@ -40,23 +45,33 @@ pub(super) async fn clear_idle(config: &Config, runtime_dir: &Path) {
     }
 }
 
-/// Removes what an earlier run registered of them, before their processes are ended: one that still lives would confirm that (R8).
-async fn deregister(registry: &Address<Registry>, configured: &[AllocationId]) {
+fn served(config: &Config) -> Served {
+    let plugins = |allocation: &AllocationConfig| {
+        let types = allocation.role.plugin_types().iter();
+        types.map(|kind| PluginKey::new(*kind, allocation.plugin.clone())).collect()
+    };
+    config.allocations.iter().map(|allocation| (allocation.name.clone(), plugins(allocation))).collect()
+}
+
+/// Removes what an earlier run registered and the configuration does not have, before processes are ended: one that still lives would confirm
+/// that (R8).
+async fn deregister(registry: &Address<Registry>, served: &Served) {
     let entries = registry.ask(List).await.unwrap_or_default();
-    let mut departed: BTreeMap<AllocationId, Vec<PluginKey>> = BTreeMap::new();
+    let mut departed = Served::new();
     for registration in entries.iter().map(|entry| &entry.registration) {
-        if !configured.contains(&registration.allocation) {
-            departed.entry(registration.allocation.clone()).or_default().push(registration.plugin.clone());
+        let (allocation, plugin) = (&registration.allocation, &registration.plugin);
+        if !served.get(allocation).is_some_and(|plugins| plugins.contains(plugin)) {
+            departed.entry(allocation.clone()).or_default().push(plugin.clone());
         }
     }
     for (allocation, plugins) in departed {
         let order = Deregister { plugins, allocation: allocation.clone(), cause: LeaveCause::Stopped };
         match registry.ask(order).await {
             Ok(_) => {
-                tracing::info!(%allocation, "the registration of an allocation was removed that the configuration does not have")
+                tracing::info!(%allocation, "a registration was removed that the configuration does not have any more")
             }
             Err(error) => {
-                tracing::warn!(%allocation, %error, "the registration of an allocation that the configuration does not have cannot be removed")
+                tracing::warn!(%allocation, %error, "a registration that the configuration does not have any more cannot be removed")
             }
         }
     }
