@@ -336,6 +336,30 @@ fn a_host_on_a_full_disk_refuses_promises_and_goes_on_when_there_is_room_p3() {
     }
 }
 
+#[test]
+fn a_surviving_process_that_a_full_disk_does_not_let_be_launched_is_charged_no_restart_p3() {
+    let sick = Sick::new();
+    let restart = "[restart]\nattempts = 2\ndelay = \"50ms\"\n".to_owned();
+    sick.stage.configure(&(restart + &allocation("a", "disks", "node", &[], "survives = true")));
+    sick.disk("ok");
+    let program = sick.stage.run_as(&[], &sick.preloaded.environment());
+    program.until_active("csi-node", "disks", "a");
+    sick.disk("full");
+    let pid = i32::try_from(pid_of(&program.json(&["status"]), "a")).expect("it is a process id");
+    kill_process(Pid::from_raw(pid).expect("it is one"), Signal::KILL).expect("it lives");
+    let is_try = |line: &&str| line.contains("an allocation is not started again yet");
+    until_true("more tries than restarts are allowed", TIMEOUT, || {
+        program.log().lines().filter(is_try).count() > 4
+    });
+    let (_, unknown) = program.refusal(&["start", "nosuch"]);
+    assert!(unknown.contains("nosuch") && !unknown.contains("write"), "{unknown}");
+    // Its end has used up one.
+    assert_eq!(task(&program.json(&["status"]), "a")["restarts"], 1);
+    sick.disk("ok");
+    program.until_active("csi-node", "disks", "a");
+    assert!(program.ask(&["shutdown"]).status.success());
+}
+
 /// Its log is on a full disk, or goes to a reader that is gone or does not read.
 #[test]
 fn a_host_whose_log_takes_no_lines_takes_over_and_ends_in_order_p3_s3() {

@@ -173,13 +173,15 @@ pub struct LaunchTrouble {
     /// Whether a process of the allocation may live: it is unknown whether this launch has started one, or one of an earlier launch has
     /// its name.
     pub may_live: bool,
+    /// Whether the disk did not let it be launched. That is no fault of the allocation.
+    pub is_of_disk: bool,
 }
 
 impl LaunchTrouble {
     /// Nothing was started, for certain.
     #[must_use]
     pub fn not_started(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), may_live: false }
+        Self { reason: reason.into(), may_live: false, is_of_disk: false }
     }
 }
 
@@ -187,7 +189,7 @@ impl LaunchTrouble {
 impl From<LaunchError> for LaunchTrouble {
     fn from(error: LaunchError) -> Self {
         let may_live = matches!(error, LaunchError::Occupied { .. });
-        Self { reason: error.to_string(), may_live }
+        Self { reason: error.to_string(), may_live, is_of_disk: false }
     }
 }
 
@@ -198,7 +200,8 @@ impl From<AskError> for LaunchTrouble {
             AskError::Busy { .. } | AskError::Crashed { .. } => false,
             AskError::NotRunning { .. } | AskError::NotDurable { .. } => true,
         };
-        Self { reason: error.to_string(), may_live }
+        let is_of_disk = matches!(error, AskError::NotDurable { .. });
+        Self { reason: error.to_string(), may_live, is_of_disk }
     }
 }
 

@@ -491,8 +491,14 @@ impl Stage {
                 let outcome = AgentOutcome::Launched(Err(LaunchTrouble::not_started(rest)));
                 self.come_back(|call| is_of(call, "launch"), outcome, told);
             }
+            "not-recorded" => {
+                let trouble = LaunchTrouble { is_of_disk: true, ..LaunchTrouble::not_started(rest) };
+                let outcome = AgentOutcome::Launched(Err(trouble));
+                self.come_back(|call| is_of(call, "launch"), outcome, told);
+            }
             "perhaps-born" => {
-                let outcome = AgentOutcome::Launched(Err(LaunchTrouble { reason: rest, may_live: true }));
+                let trouble = LaunchTrouble { may_live: true, ..LaunchTrouble::not_started(rest) };
+                let outcome = AgentOutcome::Launched(Err(trouble));
                 self.come_back(|call| is_of(call, "launch"), outcome, told);
             }
             "announced" => {

@@ -82,7 +82,7 @@ pub struct Memory {
     pub(super) exit: Option<LastExit>,
     pub(super) history: RestartHistory,
     pub(super) backoff: BackoffState,
-    /// The pauses before it is prepared again on a disk that is sick.
+    /// The pauses before it is started again on a disk that is sick.
     pub(super) sick_disk: BackoffState,
     pub(super) claims: Claims,
     /// The replacement for which it is being stopped.

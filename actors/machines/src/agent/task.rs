@@ -242,6 +242,7 @@ impl Task {
         match (born, self.memory.wanted) {
             (Ok(pid), Some(Wanted::Running)) => self.runs(*pid, cx.now(), cx),
             (Ok(pid), _) => self.wind_down(Some(*pid), cx),
+            (Err(trouble), _) if trouble.is_of_disk => self.disk_is_sick(options, &trouble.reason, cx),
             (Err(trouble), _) => self.not_started(options, trouble.reason.clone(), cx),
         }
     }

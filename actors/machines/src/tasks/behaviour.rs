@@ -83,7 +83,8 @@ impl Machine for Tasks {
     }
 
     fn is_new_promise(&self, ask: &TasksAsk) -> bool {
-        matches!(ask, TasksAsk::StartTask(_))
+        // What is unknown is refused as that.
+        matches!(ask, TasksAsk::StartTask(StartTask { name }) if self.place(name).is_some())
     }
 
     /// A start, a report as running, and a lost exit wait by a call of their own, so that a stop can overtake them.
