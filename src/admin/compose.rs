@@ -179,14 +179,8 @@ fn shown_health(
         (TaskPhase::Running | TaskPhase::Stopping, _) if is_out(task, book) => Health::Gone.as_str(),
         (TaskPhase::Running | TaskPhase::Stopping, book) => match (registered, book) {
             (Some(health), _) => health.as_str(),
-            (None, Some(book)) => match (task.phase, book.phase, &book.health) {
-                (TaskPhase::Running, phase, Health::Starting | Health::Gone)
-                    if phase != AllocationPhase::Registered =>
-                {
-                    absent
-                }
-                (_, _, health) => health.as_str(),
-            },
+            (None, Some(book)) if book.phase == AllocationPhase::Registered => book.health.as_str(),
+            (None, Some(_)) => absent,
             (None, None) => "",
         },
         (TaskPhase::Waiting | TaskPhase::Starting | TaskPhase::Stopped | TaskPhase::Failed, _) => {
@@ -370,7 +364,8 @@ mod tests {
     #[test]
     fn an_allocation_and_its_plugin_say_the_same_in_every_phase_of_a_start() {
         use AllocationPhase::{AwaitingRestart, AwaitingSocket, Prepared, Probing, Registering};
-        use TaskPhase::{Failed, Running, Starting, Stopped, Waiting};
+        use TaskPhase::{Failed, Running, Starting, Stopped, Stopping, Waiting};
+        let unhealthy = || Health::Unhealthy { reason: "it was not ready in time".to_owned() };
         for (phase, has_exited, book, expected) in [
             (Starting, false, (Prepared, Health::Starting), "starting"),
             (Waiting, false, (Prepared, Health::Starting), "starting"),
@@ -380,6 +375,9 @@ mod tests {
             (Running, true, (AwaitingSocket, Health::Starting), "restarting"),
             (Running, true, (Probing, Health::Starting), "restarting"),
             (Running, true, (Registering, Health::Starting), "restarting"),
+            (Running, false, (AwaitingRestart, unhealthy()), "starting"),
+            (Stopping, false, (AwaitingRestart, unhealthy()), "starting"),
+            (Stopping, true, (AwaitingRestart, unhealthy()), "restarting"),
             (Failed, true, (AwaitingRestart, Health::Gone), "gone"),
             (Stopped, true, (Prepared, Health::Starting), "gone"),
         ] {
