@@ -133,6 +133,14 @@ fn known_health(status: &AllocationStatus) -> Option<&'static str> {
     }
 }
 
+/// What happened last. What happened before its instance began to connect anew is not so any more.
+fn known_event(status: &AllocationStatus) -> &str {
+    match (status.phase, &status.health) {
+        (AllocationPhase::Registered, Health::Starting) => "its instance connects to it anew",
+        _ => &status.last_event,
+    }
+}
+
 fn log(allocation: &AllocationId, news: &AllocationNews) {
     match news {
         // Not ready yet is normal (A2).
@@ -145,7 +153,7 @@ fn log(allocation: &AllocationId, news: &AllocationNews) {
             phase = status.phase.as_str(),
             health = known_health(status),
             reason = status.health.reason(),
-            event = status.last_event,
+            event = known_event(status),
             "allocation changed"
         ),
         AllocationNews::Task(event) => {
