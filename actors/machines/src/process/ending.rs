@@ -36,7 +36,7 @@ impl fmt::Display for Exit {
         match self {
             Self::Code(code) => ProcessExit::Code(*code).fmt(f),
             Self::Signal(number) => ProcessExit::Signal(*number).fmt(f),
-            Self::Unknown { reason } => write!(f, "exit unknown: {reason}"),
+            Self::Unknown { reason } => write!(f, "exit unknown ({reason})"),
         }
     }
 }
@@ -202,8 +202,8 @@ impl fmt::Display for ProcessEnding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { exit, uptime, .. } = self;
         match self.by {
-            EndedBy::Force => write!(f, "killed after its grace: {exit}, after {uptime:.1?}"),
-            EndedBy::Request => write!(f, "{exit} when asked to end, after {uptime:.1?}"),
+            EndedBy::Force => write!(f, "killed after its grace: {exit}, having run for {uptime:.1?}"),
+            EndedBy::Request => write!(f, "{exit} when asked to end, having run for {uptime:.1?}"),
             EndedBy::Itself => {
                 write!(f, "{exit} after {uptime:.1?}")?;
                 match self.panic.as_deref().map(first_words).or_else(|| self.last_words()) {
@@ -239,9 +239,12 @@ mod tests {
         assert_eq!(told(Exit::Code(3), EndedBy::Itself), "exit code 3 after 1.5s, last output: no pool");
         assert_eq!(
             told(Exit::Signal(9), EndedBy::Force),
-            "killed after its grace: signal 9 (SIGKILL), after 1.5s"
+            "killed after its grace: signal 9 (SIGKILL), having run for 1.5s"
         );
-        assert_eq!(told(Exit::Signal(64), EndedBy::Request), "signal 64 when asked to end, after 1.5s");
+        assert_eq!(
+            told(Exit::Signal(64), EndedBy::Request),
+            "signal 64 when asked to end, having run for 1.5s"
+        );
     }
 
     #[test]
