@@ -170,6 +170,7 @@ impl wire::admin_server::Admin for Service {
         request: Request<wire::ReplaceAllocationRequest>,
     ) -> Result<Response<wire::ReplaceAllocationResponse>, Status> {
         let _place = self.waiter(&request)?;
+        let user = user_of(&request);
         let wire::ReplaceAllocationRequest { name, with, healthy_for_ms, within_ms } = request.into_inner();
         let replace = Replace {
             allocation: allocation_id(&name)?,
@@ -177,9 +178,12 @@ impl wire::admin_server::Admin for Service {
             healthy_for: Duration::from_millis(healthy_for_ms),
             within: Duration::from_millis(within_ms).min(REPLACE_WITHIN_MAX),
         };
+        tracing::info!(allocation = name, with, user, "an allocation is to be replaced");
         let answer = self.sources.agent.ask(replace).await;
-        let stopped = answer.map_err(|error| replaced_unheard(&error))?;
-        let stopped = stopped.map_err(|error| not_replaced(&error))?;
+        let replaced = answer.map_err(|error| replaced_unheard(&error))?;
+        let error = replaced.as_ref().err().map(tracing::field::display);
+        tracing::info!(allocation = name, with, error, "the replacement is over");
+        let stopped = replaced.map_err(|error| not_replaced(&error))?;
         let report = stopped.steps.iter().map(convert::step).collect();
         Ok(Response::new(wire::ReplaceAllocationResponse { report }))
     }

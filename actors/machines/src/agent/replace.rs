@@ -229,9 +229,17 @@ impl Agent {
 
     /// The new one leaves, unless it runs for another reason, or the old one does not run or is not healthy itself.
     fn not_healthy(&mut self, place: usize, reason: String, cx: &mut StepContext<Self>) {
-        let Replacement { number, old, stage, .. } = &self.replacements[place];
+        let Replacement { number, old, new, stage, .. } = &self.replacements[place];
         let is_started_for_it = matches!(stage, Stage::Gate { is_started_for_it: true });
         let does_run = self.known(old).is_ok_and(|old| old.phase.told() == TaskPhase::Running);
+        let ended = self.known(new).ok().and_then(|new| {
+            let exit = new.memory.exit.as_ref().filter(|_| new.memory.restarts > 0)?;
+            Some(format!(
+                "{reason}; its last process ended: {} (restarts: {})",
+                exit.how, new.memory.restarts
+            ))
+        });
+        let reason = ended.unwrap_or(reason);
         if is_started_for_it && does_run {
             let number = *number;
             self.replacements[place].stage = Stage::Looking(reason);
