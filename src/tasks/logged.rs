@@ -66,6 +66,8 @@ impl Logged {
             TaskPhase::OutOfReach if is_new => {
                 tracing::error!(%task, %driver, run_id, attempt, restarts, error, "a task is out of reach");
             }
+            // It does not wait any more: it is about to have stopped.
+            TaskPhase::Waiting if report.stopping.is_some() => {}
             TaskPhase::Waiting if (is_new || has_another_reason) && !is_restarted => {
                 tracing::warn!(%task, %driver, attempt, restarts, exit, error, "a task waits");
             }
