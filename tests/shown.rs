@@ -524,6 +524,16 @@ fn the_first_inventory_of_a_fresh_start_has_what_is_configured_and_an_ordered_st
 }
 
 #[test]
+fn the_events_of_what_starts_with_the_host_begin_with_its_start() {
+    let stage = Stage::new(&allocation("a", "zfs", "node", &[], ""));
+    let host = stage.run();
+    host.until_active("csi-node", "zfs", "a");
+    let whole = host.json(&["status", "a"]);
+    let first = &whole["allocations"][0]["events"][0]["text"];
+    assert_eq!(first, "preparing", "{whole:#}");
+}
+
+#[test]
 fn the_exit_code_tells_whether_a_host_or_a_thing_is_well() {
     let idle = allocation("b", "nfs", "node", &[], "start = false");
     let stage = Stage::new(

@@ -210,11 +210,7 @@ impl Program {
             is_open.notify_one();
             let outside = opened.insert(Outside::open(&config, &runtime_dir, (host, &agent)).await?);
             let surroundings = (Arc::clone(&outside.topology), outside.ground.clone(), outside.logs.clone());
-            let volumes = config.volumes.clone();
-            let claims = move |host: &Host| -> Rc<dyn VolumeClaims> {
-                Rc::new(Claimer::new(host.volumes().clone(), &volumes))
-            };
-            let agent = agent::part(&agent, agent_options(&config), home, claims);
+            let agent = agent::part(&agent, agent_options(&config), home, claims_of(&config));
             let tasks = tasks::part(&tasks, config.clone(), surroundings);
             Ok::<_, RunError>(vec![agent.into(), tasks.into()])
         });
@@ -386,6 +382,12 @@ fn inventory_options(config: &Config) -> InventoryOptions {
 fn keeper(config: &Config) -> Result<Keeper, RunError> {
     let outputs = std::path::absolute(&config.data_dir).map_err(RunError::Keeper)?.join("processes");
     Keeper::start_with_outputs(&outputs).map_err(RunError::Keeper)
+}
+
+/// Through whom the agent claims the volumes of allocations.
+fn claims_of(config: &Config) -> impl Fn(&Host) -> Rc<dyn VolumeClaims> + use<> {
+    let volumes = config.volumes.clone();
+    move |host| Rc::new(Claimer::new(host.volumes().clone(), &volumes))
 }
 
 fn agent_options(config: &Config) -> AgentOptions {

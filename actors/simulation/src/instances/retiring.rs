@@ -1,4 +1,4 @@
-//! When an instance retires, and what it is told.
+//! When an instance retires, and for which cause.
 
 use callboard_actors::instance::InstanceReport;
 use callboard_actors::lease::RetireCause;
