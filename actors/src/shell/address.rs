@@ -16,6 +16,12 @@ use super::feed::{Backlog, FeedSender, SubscriberReport, Subscription, feed};
 use super::mailbox::{Full, Mailbox, Permit};
 use crate::kernel::{Machine, StopMode, Vitals};
 
+/// Both ends of the feed of a machine.
+type FeedEnds<M> = (
+    FeedSender<<M as Machine>::News, <M as Machine>::View>,
+    Subscription<<M as Machine>::News, <M as Machine>::View>,
+);
+
 pub(crate) type ReplySender<M> = oneshot::Sender<Result<<M as Machine>::Answer, AskError>>;
 
 /// The content of a mailbox slot.
@@ -208,11 +214,7 @@ impl<M: Machine> Address<M> {
         subscription
     }
 
-    fn feed(
-        &self,
-        subscriber: String,
-        capacity: usize,
-    ) -> (FeedSender<M::News, M::View>, Subscription<M::News, M::View>) {
+    fn feed(&self, subscriber: String, capacity: usize) -> FeedEnds<M> {
         let slot = Arc::downgrade(&self.slot);
         feed(subscriber, capacity, move || {
             if let Some(slot) = slot.upgrade() {
