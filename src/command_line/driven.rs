@@ -58,6 +58,8 @@ fn process(driver: &wire::DriverStatus) -> String {
         (true, 0) => "adopted".to_owned(),
         (true, launches) => format!("adopted, {launches} launched"),
         (false, 0) => String::new(),
+        // Its first launch has not come to a process yet, or to none.
+        (false, 1) if driver.pid == 0 => String::new(),
         (false, 1) => "launched".to_owned(),
         (false, launches) => format!("launched {launches} times"),
     }
@@ -184,6 +186,21 @@ mod tests {
             "it writes too much: 7 lines of its log were dropped, 9 bytes of its output were never read\n";
         assert!(shown.ends_with(expected), "{shown}");
         assert!(!drivers(&[driver(0, 0)]).lines(Palette::plain()).contains("too much"));
+    }
+
+    #[test]
+    fn a_driver_is_shown_as_launched_only_with_a_process_or_after_several_launches() {
+        for (pid, adopted, launches, expected) in [
+            (0, false, 0, ""),
+            (0, false, 1, ""),
+            (7, false, 1, "launched"),
+            (0, false, 2, "launched 2 times"),
+            (7, true, 0, "adopted"),
+            (7, true, 1, "adopted, 1 launched"),
+        ] {
+            let driver = wire::DriverStatus { pid, adopted, launches, ..Default::default() };
+            assert_eq!(process(&driver), expected, "{driver:?}");
+        }
     }
 
     #[test]

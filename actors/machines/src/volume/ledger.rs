@@ -1,7 +1,7 @@
 //! What a volume writes to its ledger, and what it does not write at once.
 //!
-//! A claim costs two writes, however many steps it takes: one before its first call, and one after its last. The intents of the later
-//! steps are written together with that of the first one: they are *announced*. When a step has succeeded, the call of the next one is
+//! A claim of a plugin that stages costs two writes: one before its first call, and one after its last. The intents of the later steps are
+//! written together with that of the first one: they are *announced*. When a step has succeeded, the call of the next one is
 //! made at once, and the outcomes are written together. A crash between them leaves all of them unknown, which is what their intents on
 //! disk mean (V4).
 //!
