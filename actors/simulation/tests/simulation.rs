@@ -47,7 +47,11 @@ fn the_same_seed_gives_the_same_trace_to_the_byte() {
 #[test]
 fn many_seeds_break_no_law_and_do_every_fault() {
     let mut done = [0; Fault::ALL.len()];
-    for seed in 1..=20 {
+    for seed in 1..=200 {
+        // Each way in which a disk becomes sick comes twice in as many seeds, by chance.
+        if seed > 20 && done.iter().all(|count| *count > 0) {
+            break;
+        }
         let summary = simulate(&Simulation { seed, ..SMALL }, &mut Unwatched)
             .unwrap_or_else(|found| panic!("seed {seed}: {found}"));
         assert!(summary.messages >= SMALL.messages);
