@@ -551,6 +551,11 @@ fn the_exit_code_tells_whether_a_host_or_a_thing_is_well() {
 
     program::left::kill_if_there(pid_of(&host.json(&["status"]), "a"));
     host.until("its end", |status| task(status, "a")["task"] != "running");
+    let log = host.log();
+    let is_untrue = |line: &&str| {
+        line.contains("allocation changed") && !line.contains(" health=") && line.contains("event=\"healthy")
+    };
+    assert_eq!(log.lines().find(is_untrue), None, "{log}");
     assert_eq!(
         (code(&["health", "zfs"]), code(&["status", "--check"]), code(&["status"])),
         (Some(3), Some(3), Some(0))
