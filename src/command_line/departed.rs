@@ -46,11 +46,14 @@ pub(super) async fn clear_idle(config: &Config, runtime_dir: &Path) {
 }
 
 fn served(config: &Config) -> Served {
-    let plugins = |allocation: &AllocationConfig| {
-        let types = allocation.role.plugin_types().iter();
-        types.map(|kind| PluginKey::new(*kind, allocation.plugin.clone())).collect()
-    };
-    config.allocations.iter().map(|allocation| (allocation.name.clone(), plugins(allocation))).collect()
+    let allocations = config.allocations.iter();
+    allocations.map(|allocation| (allocation.name.clone(), plugins(allocation).collect())).collect()
+}
+
+/// The plugins that an allocation serves.
+pub(super) fn plugins(allocation: &AllocationConfig) -> impl Iterator<Item = PluginKey> + '_ {
+    let types = allocation.role.plugin_types().iter();
+    types.map(|kind| PluginKey::new(*kind, allocation.plugin.clone()))
 }
 
 /// Removes what an earlier run registered and the configuration does not have, before processes are ended: one that still lives would confirm

@@ -13,7 +13,7 @@ use callboard_actors::logmon::{LogProgram, Logs, LogsError, LogsOptions};
 use callboard_actors::shell::{Address, Clock, Ending, IN_FLIGHT_MAX, StopMode};
 use callboard_actors::topology::Topology;
 use callboard_actors::users::MACHINE_USERS;
-use callboard_actors::vocabulary::{AllocationId, PluginKey};
+use callboard_actors::vocabulary::AllocationId;
 use clap::Args;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, interval_at};
@@ -371,10 +371,8 @@ fn bind(config: &Config, runtime_dir: &Path) -> Result<AdminSocket, SocketError>
 /// The first inventory waits for the allocations that the configuration starts.
 fn inventory_options(config: &Config) -> InventoryOptions {
     let started = config.allocations.iter().filter(|allocation| allocation.start);
-    let expected = started.flat_map(|allocation| {
-        let types = allocation.role.plugin_types().iter();
-        types.map(|kind| (PluginKey::new(*kind, allocation.plugin.clone()), allocation.name.clone()))
-    });
+    let expected = started
+        .flat_map(|allocation| departed::plugins(allocation).map(|plugin| (plugin, allocation.name.clone())));
     InventoryOptions { expected: expected.collect(), ..InventoryOptions::default() }
 }
 
