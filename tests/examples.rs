@@ -163,7 +163,10 @@ fn the_example_of_a_host_gives_a_workload_a_volume_that_outlives_it_v3_v8() {
         for expected in ["with 1048576 bytes", lines, "ended: exit status: 0", "default/data is released"] {
             assert!(said.contains(expected), "{expected:?} is missing in: {said}");
         }
-        assert!(!directory.path().join("data/csi/node/example").exists(), "a directory of it is left");
+        for kept in ["staging", "per-alloc"] {
+            let kept = directory.path().join("data/csi/node/example").join(kept);
+            assert_eq!(std::fs::read_dir(kept).unwrap().count(), 0, "a directory of a volume is left");
+        }
     }
     assert!(run("delete").contains("deleted: true"));
     assert!(run("delete").contains("deleted: false"));

@@ -132,11 +132,19 @@ pub(crate) fn mounted(stage: &Stage) -> Vec<PathBuf> {
     table.at_or_below(&data_dir).into_iter().map(|mount| mount.mount_point.clone()).collect()
 }
 
-/// Checks that of all volumes nothing is mounted, and no directory is left.
+/// Checks that of all volumes nothing is mounted, and no directory is left but those that stay for each plugin.
 pub(crate) fn nothing_is_left(stage: &Stage) {
     assert_eq!(mounted(stage), Vec::<PathBuf>::new());
-    let left = fs::read_dir(stage.data_dir().join("csi/node")).map_or(0, Iterator::count);
-    assert_eq!(left, 0, "directories are left");
+    for plugin in below(&stage.data_dir().join("csi/node")) {
+        for kept in below(&plugin) {
+            assert_eq!(below(&kept), Vec::<PathBuf>::new(), "directories are left");
+        }
+    }
+}
+
+fn below(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten();
+    entries.map(|entry| entry.expect("it can be read").path()).collect()
 }
 
 /// The contents that the plugin keeps.

@@ -99,7 +99,7 @@ fn again_while_absent(
     Err(PlaceError::Refused { attempt: "make", path: place.path(), reason })
 }
 
-/// Removes a place if it is empty and ours, and the empty directories above it.
+/// Removes a place if it is empty and ours, and the empty directories above it but for those that stay.
 pub(super) fn remove(place: &Place) -> Result<Vec<PathBuf>, PlaceError> {
     let mut parents = vec![Entry::base(place.base())?];
     let (last, above) = place.names().split_last().expect("a place has at least one name");
@@ -119,7 +119,7 @@ pub(super) fn remove(place: &Place) -> Result<Vec<PathBuf>, PlaceError> {
         removed.extend(parents[parents.len() - 1].remove(last)?);
     }
     // The kernel decides whether one is empty. One that stays is used by another place, or is not ours.
-    for (parent, name) in parents.iter().zip(place.names()).take(parents.len() - 1).rev() {
+    for (parent, name) in parents.iter().zip(place.names()).take(parents.len() - 1).skip(place.kept()).rev() {
         match parent.remove(name) {
             Ok(Some(path)) => removed.push(path),
             Ok(None) => {}

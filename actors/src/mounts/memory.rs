@@ -18,6 +18,8 @@ struct Held {
     mounts: BTreeMap<PathBuf, u64>,
     directories: BTreeSet<PathBuf>,
     mounted: u64,
+    /// Directories that stay when those below them are removed.
+    kept: BTreeSet<PathBuf>,
     /// What the paths have in common whose file systems do not answer, and how long a look at them takes.
     hanging: Option<(String, Duration)>,
 }
@@ -67,11 +69,12 @@ impl MemoryMounts {
         self.held().hanging = Some((part.to_owned(), limit));
     }
 
-    /// Every mount point, and every directory that was made and not removed.
+    /// Every mount point, and every directory that was made and neither removed nor is to stay.
     #[must_use]
     pub fn left(&self) -> Vec<PathBuf> {
         let held = self.held();
-        held.mounts.keys().chain(&held.directories).cloned().collect()
+        let made = held.directories.difference(&held.kept);
+        held.mounts.keys().chain(made).cloned().collect()
     }
 }
 
@@ -104,8 +107,12 @@ impl Mounts for MemoryMounts {
             (false, true) => Made::AlreadyThere,
             (false, false) => Made::New,
         };
-        let above = path.ancestors().take_while(|path| *path != place.base()).map(Path::to_owned);
-        held.directories.extend(above);
+        let mut above: Vec<_> =
+            path.ancestors().take_while(|path| *path != place.base()).map(Path::to_owned).collect();
+        held.directories.extend(above.iter().cloned());
+        above.reverse();
+        above.truncate(place.kept());
+        held.kept.extend(above);
         std::future::ready(Ok(made)).boxed()
     }
 
@@ -120,7 +127,8 @@ impl Mounts for MemoryMounts {
             return std::future::ready(Err(PlaceError::Mounted { path })).boxed();
         }
         let mut removed = Vec::new();
-        for path in path.ancestors().take_while(|path| *path != place.base()) {
+        let own = place.names().len().saturating_sub(place.kept()).max(1);
+        for path in path.ancestors().take(own) {
             let is_used = |other: &PathBuf| other != path && other.starts_with(path);
             if held.directories.iter().chain(held.mounts.keys()).any(is_used) {
                 break;

@@ -82,7 +82,7 @@ pub trait Mounts: fmt::Debug + Send + Sync {
     fn make_file(&self, place: Place) -> BoxFuture<'static, Result<Made, PlaceError>>;
 
     /// Removes a directory or file if it is empty, ours and no mount point; then the directories above it, as far as they are empty and
-    /// ours, up to the base, which stays. Returns what was removed; nothing if nothing was there. Idempotent (V6).
+    /// ours and are [not kept](Place::keeping), up to the base, which stays. Returns what was removed; nothing if nothing was there. Idempotent (V6).
     ///
     /// # Errors
     /// [`PlaceError`] if the path itself stays. One above it that stays is no error.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::calls::NodeCame;
 use super::plugins::not_made;
 use super::shared::Shared;
-use super::{Failure, Known, Seen};
-use crate::mounts::{Made, Mounts, Place, Purpose};
+use super::{Failure, Known, Seen, VolumeLayout};
+use crate::mounts::{Made, MalformedPlace, Mounts, Place, Purpose};
 
 /// The mounts of this node, as one call needs them.
 pub(super) struct Mounting {
@@ -33,8 +33,12 @@ impl Mounting {
     }
 
     async fn make(&self, path: &Path, purpose: Purpose) -> Result<Made, Failure> {
-        let place = Place::new(&self.data_dir, path).map_err(not_made)?;
+        let place = self.place(path).map_err(not_made)?;
         self.mounts.make_directory(place, purpose).await.map_err(not_made)
+    }
+
+    fn place(&self, path: &Path) -> Result<Place, MalformedPlace> {
+        Place::new(&self.data_dir, path).map(|place| place.keeping(VolumeLayout::KEPT_NAMES))
     }
 
     /// Looks at what was set up. If nothing was, for certain, and the directory was made for this call alone, then that goes, too: no
@@ -87,8 +91,8 @@ impl Mounting {
     }
 
     /// Removes what is empty and ours. The volume is down, whatever comes of it.
-    async fn remove(&self, path: &Path) {
-        let place = match Place::new(&self.data_dir, path) {
+    pub(super) async fn remove(&self, path: &Path) {
+        let place = match self.place(path) {
             Ok(place) => place,
             Err(error) => return tracing::warn!(%error, "a directory of a volume was not removed"),
         };

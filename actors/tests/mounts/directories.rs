@@ -81,6 +81,22 @@ fn what_is_removed_is_empty_and_its_base_stays_v6() {
 }
 
 #[test]
+fn what_is_to_stay_of_a_path_is_not_removed_with_the_rest_v6() {
+    in_namespace(
+        "directories::what_is_to_stay_of_a_path_is_not_removed_with_the_rest_v6",
+        async |stage: Stage| {
+            let place = stage.place("csi/plugin/one/target").keeping(2);
+            make(&place).await.unwrap();
+            assert_eq!(remove(&place).await.unwrap(), [place.path(), stage.path("csi/plugin/one")]);
+            assert!(stage.path("csi/plugin").is_dir());
+            assert_eq!(remove(&place).await.unwrap(), NOTHING, "it is idempotent");
+            let all = stage.place("csi/plugin").keeping(2);
+            assert_eq!(remove(&all).await.unwrap(), [all.path()], "the path itself is removed");
+        },
+    );
+}
+
+#[test]
 fn a_removal_that_a_crash_cut_short_is_resumed_v6() {
     in_namespace("directories::a_removal_that_a_crash_cut_short_is_resumed_v6", async |stage: Stage| {
         let place = stage.place("csi/plugin/one/target");

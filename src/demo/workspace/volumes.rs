@@ -99,7 +99,8 @@ impl Workspace {
 
     /// What is left of volumes: directories for their mounts, and files that tasks wrote to the mount point and not to the volume.
     pub(in crate::demo) fn left_of_volumes(&self) -> Result<Vec<PathBuf>, DemoError> {
-        let mut directories = vec![self.data_dir_of_volumes().join("csi/node")];
+        let of_plugin = self.data_dir_of_volumes().join("csi/node").join(PLUGIN);
+        let mut directories = vec![of_plugin.join("staging"), of_plugin.join("per-alloc")];
         directories.extend(USES.map(|(task, volume)| self.mount_point(task, volume)));
         let mut left = Vec::new();
         for path in directories {

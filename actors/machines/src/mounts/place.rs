@@ -15,6 +15,7 @@ pub const PATH_BYTES_MAX: usize = 4_095;
 pub struct Place {
     base: PathBuf,
     names: Vec<String>,
+    kept: usize,
 }
 
 /// A path that is no [`Place`].
@@ -54,7 +55,14 @@ impl Place {
         if names.iter().any(|name| name.len() > NAME_BYTES_MAX || name.contains('\0')) {
             return Err(malformed("a name in it is longer than 255 bytes, or has a zero byte"));
         }
-        Ok(Self { base: base.to_owned(), names: names.into_iter().map(str::to_owned).collect() })
+        let names = names.into_iter().map(str::to_owned).collect();
+        Ok(Self { base: base.to_owned(), names, kept: 0 })
+    }
+
+    /// The same, of which so many of the first names stay when it is removed.
+    #[must_use]
+    pub fn keeping(self, names: usize) -> Self {
+        Self { kept: names, ..self }
     }
 
     /// The directory that stays.
@@ -67,6 +75,12 @@ impl Place {
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// How many of the first names stay when it is removed.
+    #[must_use]
+    pub const fn kept(&self) -> usize {
+        self.kept
     }
 
     /// The whole path.

@@ -13,6 +13,10 @@ pub struct VolumeLayout {
 }
 
 impl VolumeLayout {
+    /// So many names below the data directory stay when a path is removed: `csi/node/PLUGIN/staging` and `csi/node/PLUGIN/per-alloc`. Making and
+    /// removing them for each volume would cost more than all of its own directories.
+    pub const KEPT_NAMES: usize = 4;
+
     /// Below the data directory of the host: `csi/node/PLUGIN`.
     #[must_use]
     pub fn new(data_dir: &Path, plugin: &PluginName) -> Self {
