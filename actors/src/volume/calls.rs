@@ -5,20 +5,21 @@
 //!       │ not in time, or refused: not made
 //!       ▼
 //!  directories ─► permit for the half of the plugin ─► call to the generation ─► look ─► directories of ours removed
-//!                       │ not in time: not made
+//!                       │ not in time: not made                 └─► directories of the next step
 //! ```
 //!
 //! Until the call goes to the plugin at most half of its time passes. What follows the secrets goes on whatever becomes of its actor. The
 //! permit is held for the call alone: a mount of one volume that hangs takes none of its plugin's other volumes (V9).
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::bulkhead::Permit;
 use super::mounting::Mounting;
+use super::next_step::NextStep;
 use super::plugins::not_made;
 use super::shared::Shared;
 use super::{
@@ -69,7 +70,7 @@ pub(super) struct Admitted {
     generation: Generation,
     pub(super) secrets: Secrets,
     pub(super) clock: Clock,
-    mounting: Mounting,
+    pub(super) mounting: Mounting,
     _turns: Vec<Permit<Turn>>,
 }
 
@@ -188,12 +189,15 @@ const fn takes_secrets(call: Call) -> bool {
 
 impl Admitted {
     async fn make(self, call: VolumeCall) -> VolumeOutcome {
+        self.remove_unused(&call).await;
         match call {
             VolumeCall::Create(spec, _, args) => VolumeOutcome::Created(self.create(&spec, &args).await),
             VolumeCall::Delete(spec, _) => VolumeOutcome::Controller(self.delete(&spec).await),
-            VolumeCall::Attach(spec, _, args) => VolumeOutcome::Controller(self.attach(&spec, args).await),
+            VolumeCall::Attach(spec, _, args, next) => {
+                VolumeOutcome::Controller(self.attach(&spec, args, next).await)
+            }
             VolumeCall::Detach(spec, _, args) => VolumeOutcome::Controller(self.detach(&spec, args).await),
-            VolumeCall::Stage(spec, _, args) => node(self.stage(&spec, args).await),
+            VolumeCall::Stage(spec, _, args, next) => node(self.stage(&spec, args, next).await),
             VolumeCall::Unstage(spec, _, args) => node(self.unstage(&spec, &args).await),
             VolumeCall::Publish(spec, _, args) => node(self.publish(&spec, args).await),
             VolumeCall::Unpublish(spec, _, args) => node(self.unpublish(&spec, &args).await),
@@ -243,7 +247,12 @@ impl Admitted {
         self.send(&request).await.map(|()| Context::new())
     }
 
-    async fn attach(self, spec: &VolumeSpec, args: AttachArgs) -> Result<Context, Failure> {
+    async fn attach(
+        self,
+        spec: &VolumeSpec,
+        args: AttachArgs,
+        next: Option<PathBuf>,
+    ) -> Result<Context, Failure> {
         let request = ControllerPublishVolumeRequest {
             volume_id: spec.volume_id.clone(),
             node_id: args.node_id,
@@ -253,7 +262,7 @@ impl Admitted {
             secrets: self.secrets.clone(),
             volume_context: spec.volume_context.clone(),
         };
-        self.send(&request).await
+        self.send_and_prepare(&spec.key, &request, next.map(NextStep::Stage)).await
     }
 
     async fn detach(self, spec: &VolumeSpec, args: AttachArgs) -> Result<Context, Failure> {
@@ -265,10 +274,15 @@ impl Admitted {
         self.send(&request).await.map(|()| Context::new())
     }
 
-    async fn stage(self, spec: &VolumeSpec, args: StageArgs) -> Result<NodeCame, Failure> {
+    async fn stage(
+        self,
+        spec: &VolumeSpec,
+        args: StageArgs,
+        next: Option<PathBuf>,
+    ) -> Result<NodeCame, Failure> {
         let StageArgs { staging_path, publish_context, capability } = args;
         let staging_target_path = text(&staging_path)?;
-        let made = self.mounting.make_mount_point(&staging_path).await?;
+        let made = self.directories_for(&spec.key, &NextStep::Stage(staging_path.clone())).await?;
         let request = NodeStageVolumeRequest {
             volume_id: spec.volume_id.clone(),
             publish_context,
@@ -277,7 +291,7 @@ impl Admitted {
             secrets: self.secrets.clone(),
             volume_context: spec.volume_context.clone(),
         };
-        let result = self.send(&request).await;
+        let result = self.send_and_prepare(&spec.key, &request, next.map(NextStep::Publish)).await;
         Ok(self.mounting.after_set_up(&staging_path, made, result).await)
     }
 
@@ -292,7 +306,7 @@ impl Admitted {
         let PublishArgs { target_path, staging_path, publish_context, usage } = args;
         let target = text(&target_path)?;
         let staging_target_path = staging_path.as_deref().map(text).transpose()?;
-        let made = self.mounting.make_parent(&target_path).await?;
+        let made = self.directories_for(&spec.key, &NextStep::Publish(target_path.clone())).await?;
         let request = NodePublishVolumeRequest {
             volume_id: spec.volume_id.clone(),
             publish_context,

@@ -11,6 +11,7 @@
 mod actor;
 mod calls;
 mod mounting;
+mod next_step;
 mod order_calls;
 mod snapshot_calls;
 

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::bulkhead::Bulkheads;
+use super::next_step::Prepared;
 use super::plugins::Plugins;
 use super::secrets::SecretSource;
 use super::{Route, Turn};
@@ -22,6 +23,8 @@ pub struct Shared {
     pub(super) mounts: Arc<dyn Mounts>,
     pub(super) data_dir: Arc<Path>,
     pub(super) routes: Routes,
+    /// What the next call of each volume needs, as far as it is made already.
+    pub(super) prepared: Prepared,
     /// One call at a time for each volume, snapshot and group (V2, C002).
     pub(super) turns: Bulkheads<Turn>,
     /// So many calls at a time for each half of a plugin (V9).
@@ -45,6 +48,7 @@ impl Shared {
             mounts,
             data_dir: data_dir.into(),
             routes: Routes::default(),
+            prepared: Prepared::default(),
             turns: Bulkheads::new(1),
             halves: Bulkheads::new(calls_max),
         }

@@ -14,4 +14,5 @@ mod isolation;
 mod life_matrix;
 mod lives;
 mod matrix;
+mod next_step;
 mod uncut;

@@ -154,7 +154,8 @@ impl Volume {
 
     /// Forgets the claims that are released and confirmed down.
     pub(super) fn forget_released(&mut self, cx: &mut StepContext<Self>) {
-        let is_over = |claim: &Claim| claim.is_released() && claim.record.publish.is_down();
+        let is_over =
+            |claim: &Claim| claim.is_released() && claim.record.publish.is_down() && !self.is_prepared(claim);
         let over = self.claims.iter().filter(|(_, claim)| is_over(claim));
         let over: Vec<_> = over.map(|(id, _)| id.clone()).collect();
         for id in over {

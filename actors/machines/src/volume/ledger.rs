@@ -7,10 +7,13 @@
 //!
 //! Only the attachment tells the publish context. An announced intent has none: after a crash it counts as one with other arguments, and
 //! what it may have set up is undone before it is set up again (C138), unless the context is empty.
+//!
+//! While a step is under way, directories are made for the next one. Its intent stays on disk until that call has come back, whatever
+//! becomes of the claim: after a crash the undo of that step removes them.
 
 use super::moves::Move;
 use super::record::{Intent, Proof, PublishArgs, StageArgs, Step, VolumeChange};
-use super::state::Volume;
+use super::state::{Claim, Volume};
 use crate::csi::Context;
 use crate::kernel::StepContext;
 use crate::vocabulary::AllocationId;
@@ -18,12 +21,14 @@ use crate::vocabulary::AllocationId;
 impl Volume {
     /// Writes the row of the volume as it is.
     pub(super) fn keep_volume(&mut self, cx: &mut StepContext<Self>) {
-        if self.announced.take().is_some() {
+        let mut row = self.record.clone();
+        match self.announced.take_if(|_| self.flight.is_none()) {
             // They are published from it.
-            self.withdraw_publish(cx);
+            Some(_) => self.withdraw_publish(cx),
+            None => row.stage = self.announced.as_deref().cloned().map_or(row.stage, Step::GoingUp),
         }
         (self.is_kept, self.is_behind) = (true, false);
-        cx.persist(VolumeChange::KeepVolume(self.record.clone().into()));
+        cx.persist(VolumeChange::KeepVolume(row.into()));
     }
 
     /// Writes the row of a volume that is attached next, with what follows in the same claim.
@@ -107,6 +112,12 @@ impl Volume {
         } else {
             self.keep_volume(cx);
         }
+    }
+
+    /// Whether a call is in flight during which directories are made for the publication of this claim.
+    pub(super) fn is_prepared(&self, claim: &Claim) -> bool {
+        let is_staging = self.flight.as_ref().is_some_and(|flight| flight.what == Move::Stage);
+        is_staging && claim.announced.is_some()
     }
 
     /// Whether a call is in flight with whose outcome those of the steps before it are written.

@@ -15,7 +15,8 @@ use crate::vocabulary::{
 /// The calls of a volume. One at a time (V2).
 ///
 /// A call to the node service is framed by what CSI leaves to the orchestrator: before it the directories are made (C125, C136), after
-/// it the kernel is looked at, and what is confirmed down leaves no directory of ours (V6).
+/// it the kernel is looked at, and what is confirmed down leaves no directory of ours (V6). What the next call of the same claim needs is
+/// made while this one is under way, and removed again if this one fails or another call follows.
 ///
 /// A CSI call is for one generation of the plugin: the present one when the machine decided to make it. If that one is retired before
 /// the call has left, it is [not made](Known::NotMade): another generation may be able to do less (V16).
@@ -27,12 +28,14 @@ pub enum VolumeCall {
     Create(Arc<VolumeSpec>, Generation, Arc<CreateArgs>),
     /// `DeleteVolume`.
     Delete(Arc<VolumeSpec>, Generation),
-    /// `ControllerPublishVolume`.
-    Attach(Arc<VolumeSpec>, Generation, AttachArgs),
+    /// `ControllerPublishVolume`. The path is that at which the volume is staged next, if the ledger has that intent: its directory is made
+    /// meanwhile.
+    Attach(Arc<VolumeSpec>, Generation, AttachArgs, Option<PathBuf>),
     /// `ControllerUnpublishVolume`.
     Detach(Arc<VolumeSpec>, Generation, AttachArgs),
-    /// `NodeStageVolume`.
-    Stage(Arc<VolumeSpec>, Generation, StageArgs),
+    /// `NodeStageVolume`. The path is that at which the volume is published next, if the ledger has that intent: the directory above it is made
+    /// meanwhile.
+    Stage(Arc<VolumeSpec>, Generation, StageArgs, Option<PathBuf>),
     /// `NodeUnstageVolume`.
     Unstage(Arc<VolumeSpec>, Generation, StageArgs),
     /// `NodePublishVolume`.
@@ -92,9 +95,9 @@ impl VolumeCall {
             Self::ReadRoute | Self::Look { .. } | Self::AwaitAudits(_) => None,
             Self::Create(_, generation, _)
             | Self::Delete(_, generation)
-            | Self::Attach(_, generation, _)
+            | Self::Attach(_, generation, ..)
             | Self::Detach(_, generation, _)
-            | Self::Stage(_, generation, _)
+            | Self::Stage(_, generation, ..)
             | Self::Unstage(_, generation, _)
             | Self::Publish(_, generation, _)
             | Self::Unpublish(_, generation, _)

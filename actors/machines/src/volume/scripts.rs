@@ -505,18 +505,25 @@ fn tell_existence(existence: &Existence) -> String {
     }
 }
 
+/// For which path directories are made meanwhile.
+fn tell_next(next: Option<&std::path::PathBuf>) -> String {
+    next.map_or_else(String::new, |path| format!(", then {}", path.display()))
+}
+
 fn tell_call(call: &VolumeCall) -> String {
     let name = call.csi().map_or("", |call| call.as_str());
     match call {
         VolumeCall::ReadRoute => "read route".to_owned(),
         VolumeCall::Create(_, _, args) => format!("{name} {}", args.name),
         VolumeCall::Delete(spec, _) => format!("{name} {}", spec.volume_id),
-        VolumeCall::Attach(_, _, args) | VolumeCall::Detach(_, _, args) => {
-            format!("{name} node={}", args.node_id)
+        VolumeCall::Attach(_, _, args, next) => {
+            format!("{name} node={}{}", args.node_id, tell_next(next.as_ref()))
         }
-        VolumeCall::Stage(_, _, args) => {
+        VolumeCall::Detach(_, _, args) => format!("{name} node={}", args.node_id),
+        VolumeCall::Stage(_, _, args, next) => {
             let (path, fs) = (args.staging_path.display(), fs(&args.capability));
-            format!("{name} {path} as {fs} with {:?}", args.publish_context)
+            let next = tell_next(next.as_ref());
+            format!("{name} {path} as {fs} with {:?}{next}", args.publish_context)
         }
         VolumeCall::Unstage(_, _, args) => format!("{name} {}", args.staging_path.display()),
         VolumeCall::Publish(_, _, args) => {

@@ -73,7 +73,8 @@ impl Volume {
         };
         self.record.attach = Step::GoingUp(intent.clone());
         self.keep_attaching(cx);
-        Some((VolumeCall::Attach(self.record.spec.clone(), generation, intent.args), was_unknown))
+        let next = self.announced.as_ref().map(|staging| staging.args.staging_path.clone());
+        Some((VolumeCall::Attach(self.record.spec.clone(), generation, intent.args, next), was_unknown))
     }
 
     fn begin_stage(&mut self, generation: Generation, cx: &mut StepContext<Self>) -> Option<Begun> {
@@ -89,7 +90,9 @@ impl Volume {
             }
         };
         self.keep_staging(&intent, cx);
-        Some((VolumeCall::Stage(self.record.spec.clone(), generation, intent.args), was_unknown))
+        let next = self.claims.values().find_map(|claim| claim.announced.as_ref());
+        let next = next.map(|publishing| publishing.args.target_path.clone());
+        Some((VolumeCall::Stage(self.record.spec.clone(), generation, intent.args, next), was_unknown))
     }
 
     fn begin_publish(

@@ -84,8 +84,19 @@ fn a_volume_that_never_writes_what_its_staging_brought_breaks_v5() {
 fn a_volume_that_stages_without_the_context_of_its_attachment_breaks_v5() {
     spoiled(Law::V5, VolumeBounds { attaches: true, ..CLAIMED }, |_, effects| {
         changed(effects, |effect| {
-            if let Effect::Call { call: VolumeCall::Stage(_, _, args), .. } = effect {
+            if let Effect::Call { call: VolumeCall::Stage(_, _, args, _), .. } = effect {
                 args.publish_context.clear();
+            }
+        })
+    });
+}
+
+#[test]
+fn a_volume_that_makes_directories_for_a_step_that_it_has_not_written_breaks_v5() {
+    spoiled(Law::V5, VolumeBounds { attaches: true, ..CLAIMED }, |_, effects| {
+        changed(effects, |effect| {
+            if let Effect::Call { call: VolumeCall::Attach(.., Some(path)), .. } = effect {
+                path.push("elsewhere");
             }
         })
     });

@@ -31,6 +31,7 @@ impl VolumeModel {
             self.violation(Law::V9, || "something is forced without an audit".to_owned());
         }
         self.check_existence();
+        self.check_next();
         self.verdict.heard_of(self.owner.witness.verdict.broken());
     }
 
@@ -234,11 +235,11 @@ impl VolumeModel {
             VolumeCall::Delete(..) => {
                 existence.is_some_and(|existence| matches!(existence.step, Step::GoingDown(_)))
             }
-            VolumeCall::Attach(_, _, args) => matches!(
+            VolumeCall::Attach(_, _, args, _) => matches!(
                 volume.map(|row| &row.attach), Some(Step::GoingUp(intent)) if intent.args == *args),
             VolumeCall::Detach(_, _, args) => matches!(
                 volume.map(|row| &row.attach), Some(Step::GoingDown(intent)) if intent.args == *args),
-            VolumeCall::Stage(_, _, args) => matches!(
+            VolumeCall::Stage(_, _, args, _) => matches!(
                 volume.map(|row| &row.stage),
                 Some(Step::GoingUp(intent)) if intent.args == *args
                     || is_attaching && intent.args == StageArgs { publish_context: unknown(), ..args.clone() }),
@@ -260,6 +261,29 @@ impl VolumeModel {
             | VolumeCall::ReadRoute
             | VolumeCall::Look { .. }
             | VolumeCall::AwaitAudits(_) => true,
+        }
+    }
+
+    /// While a call is under way for which directories of the next step are made, the ledger has the intent of that step.
+    fn check_next(&mut self) {
+        let Some(call) = self.node.in_flight.as_ref().map(|flight| &flight.call) else { return };
+        let rows = self.owner.books.rows();
+        let is_written = match call {
+            VolumeCall::Attach(.., Some(path)) => {
+                let staging = rows.volume.as_ref().and_then(|row| row.stage.intent());
+                staging.is_some_and(|intent| intent.args.staging_path == *path)
+            }
+            VolumeCall::Stage(.., Some(path)) => {
+                let mut publishing = rows.claims.iter().filter_map(|row| row.publish.intent());
+                publishing.any(|intent| intent.args.target_path == *path)
+            }
+            _ => true,
+        };
+        if !is_written && !self.is_forced {
+            let call = format!("{call:?}");
+            self.violation(Law::V5, || {
+                format!("with {call} directories are made for a step whose intent is not on disk")
+            });
         }
     }
 

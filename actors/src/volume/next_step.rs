@@ -1,0 +1,103 @@
+//! The directories of the next step of a claim are made while the plugin works on the step before it.
+//!
+//! They are removed again if that step fails, or if the next call of the volume is another one. The ledger has the intent of the next step
+//! already (V5), so that after a crash its undo removes them.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use futures_util::future::join;
+
+use super::calls::Admitted;
+use super::{Failure, VolumeCall, VolumeKey};
+use crate::csi::UnaryRequest;
+use crate::mounts::Made;
+
+/// A step of a claim, by the path that it sets up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum NextStep {
+    /// It needs the directory itself (C125).
+    Stage(PathBuf),
+    /// It needs the directory above it (C136).
+    Publish(PathBuf),
+}
+
+impl NextStep {
+    const fn path(&self) -> &PathBuf {
+        match self {
+            Self::Stage(path) | Self::Publish(path) => path,
+        }
+    }
+}
+
+/// For which step of each volume directories have been made, and whether they are new. Only the call that has the turn of the volume asks.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Prepared(Rc<RefCell<HashMap<VolumeKey, (NextStep, Made)>>>);
+
+impl Prepared {
+    fn take(&self, volume: &VolumeKey) -> Option<(NextStep, Made)> {
+        self.0.borrow_mut().remove(volume)
+    }
+
+    fn keep(&self, volume: &VolumeKey, step: NextStep, made: Made) {
+        self.0.borrow_mut().insert(volume.clone(), (step, made));
+    }
+}
+
+impl Admitted {
+    /// Sends a request, and meanwhile makes what the next step needs.
+    pub(super) async fn send_and_prepare<R: UnaryRequest>(
+        &self,
+        volume: &VolumeKey,
+        request: &R,
+        next: Option<NextStep>,
+    ) -> Result<R::Answer, Failure> {
+        let Some(next) = next else { return self.send(request).await };
+        let (answer, made) = join(self.send(request), self.directories_for(volume, &next)).await;
+        match (&answer, made) {
+            (Ok(_), Ok(made)) => self.shared.prepared.keep(volume, next, made),
+            (Err(_), Ok(made)) => self.remove_new(&next, made).await,
+            // The next step tries it again, and says what is wrong.
+            (_, Err(_)) => {}
+        }
+        answer
+    }
+
+    /// The directories of this step, which are made if they have not been made before.
+    pub(super) async fn directories_for(&self, volume: &VolumeKey, step: &NextStep) -> Result<Made, Failure> {
+        match self.shared.prepared.take(volume) {
+            Some((prepared, made)) if prepared == *step => Ok(made),
+            _ => match step {
+                NextStep::Stage(path) => self.mounting.make_mount_point(path).await,
+                NextStep::Publish(path) => self.mounting.make_parent(path).await,
+            },
+        }
+    }
+
+    /// Removes what was made for a step, if this call does not need it.
+    pub(super) async fn remove_unused(&self, call: &VolumeCall) {
+        let Some((volume, (step, made))) = call.spec().and_then(|spec| {
+            let prepared = self.shared.prepared.take(&spec.key)?;
+            Some((&spec.key, prepared))
+        }) else {
+            return;
+        };
+        let is_needed = match (call, &step) {
+            (VolumeCall::Stage(_, _, args, _), NextStep::Stage(path)) => args.staging_path == *path,
+            (VolumeCall::Publish(_, _, args), NextStep::Publish(path)) => args.target_path == *path,
+            _ => false,
+        };
+        match is_needed {
+            true => self.shared.prepared.keep(volume, step, made),
+            false => self.remove_new(&step, made).await,
+        }
+    }
+
+    async fn remove_new(&self, step: &NextStep, made: Made) {
+        if made == Made::New {
+            self.mounting.remove(step.path()).await;
+        }
+    }
+}
