@@ -15,7 +15,7 @@ use callboard_actors::conversation;
 use callboard_actors::persister::{Settled, WriteError};
 use callboard_actors::shell::{
     Address, AskError, AskId, CallKey, CallLost, DeadLetterCause, Detail, EffectHandler, Ending, FeedItem,
-    Follower, Input, Journal, JournalLine, Machine, Notice, Notices, Recorded, Running, Settings,
+    Follower, Input, Journal, JournalLine, Machine, Notice, Notices, Recorded, Running, Settings, Started,
     StepContext, StopMode, Store, Subscription, Ticket, Written, start,
 };
 use callboard_actors::vocabulary::{Attempt, Generation, Moment, RestartBudget, Timestamp};
@@ -150,20 +150,13 @@ impl WordList {
 struct Handler;
 
 impl EffectHandler<WordList> for Handler {
-    fn call(&mut self, call: Outside) -> LocalBoxFuture<'static, &'static str> {
+    fn call(&mut self, call: Outside) -> Started<&'static str> {
         match call {
-            Outside::Quick => Box::pin(async { "done" }),
-            Outside::Hanging => Box::pin(std::future::pending()),
-            Outside::Crashing => Box::pin(async { panic!("the call fell over") }),
-            Outside::AtOnce | Outside::CrashingAtOnce => unreachable!("it was made at once"),
-        }
-    }
-
-    fn call_at_once(&mut self, call: Outside) -> Result<&'static str, Outside> {
-        match call {
-            Outside::AtOnce => Ok("done at once"),
+            Outside::Quick => Started::running(async { "done" }),
+            Outside::Hanging => Started::running(std::future::pending()),
+            Outside::Crashing => Started::running(async { panic!("the call fell over") }),
+            Outside::AtOnce => Started::Done("done at once"),
             Outside::CrashingAtOnce => panic!("the call fell over at once"),
-            Outside::Quick | Outside::Hanging | Outside::Crashing => Err(call),
         }
     }
 }

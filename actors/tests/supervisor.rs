@@ -9,7 +9,7 @@ use std::time::Duration;
 use callboard_actors::conversation;
 use callboard_actors::shell::{
     Address, AskError, Drill, EffectHandler, Ending, FeedItem, Input, Machine, Never, NoEffectHandler,
-    NoStore, Running, Settings, StepContext, StopMode, StopStep, Subscription, start,
+    NoStore, Running, Settings, Started, StepContext, StopMode, StopStep, Subscription, start,
 };
 use callboard_actors::supervisor::{
     self, AwaitStarted, Child, ChildSpec, DescribeTree, Restart, RestartChild, RestartError, Shutdown,
@@ -17,7 +17,6 @@ use callboard_actors::supervisor::{
 };
 use callboard_actors::vocabulary::{Backoff, Moment, RestartBudget};
 use futures_util::FutureExt;
-use futures_util::future::LocalBoxFuture;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -103,7 +102,7 @@ struct PlayersHands {
 }
 
 impl EffectHandler<Player> for PlayersHands {
-    fn call(&mut self, call: Never) -> LocalBoxFuture<'static, Never> {
+    fn call(&mut self, call: Never) -> Started<Never> {
         match call {}
     }
 

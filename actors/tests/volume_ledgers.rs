@@ -12,7 +12,8 @@ use callboard_actors::csi::{AccessMode, AccessType, CapacityRange, Context, Volu
 use callboard_actors::mounts::DeviceNumber;
 use callboard_actors::persister::{Options, Persister};
 use callboard_actors::shell::{
-    Address, Database, EffectHandler, Notices, Running, Settings, StopMode, Store, Ticket, Written, start,
+    Address, Database, EffectHandler, Notices, Running, Settings, Started, StopMode, Store, Ticket, Written,
+    start,
 };
 use callboard_actors::vocabulary::{
     AllocationId, Attempt, Generation, PluginName, RunNumber, VolumeName, VolumeNamespace,
@@ -24,7 +25,6 @@ use callboard_actors::volume::{
     VolumeKey, VolumeLayout, VolumeNews, VolumeOptions, VolumeOutcome, VolumeSpec,
 };
 use callboard_actors::volumes::{self, KnownVolume, VolumesChange, VolumesImage};
-use futures_util::future::LocalBoxFuture;
 use redb::{ReadableTable, TableDefinition};
 
 use story::story;
@@ -41,7 +41,7 @@ struct Plugin {
 }
 
 impl EffectHandler<Volume> for Plugin {
-    fn call(&mut self, call: VolumeCall) -> LocalBoxFuture<'static, VolumeOutcome> {
+    fn call(&mut self, call: VolumeCall) -> Started<VolumeOutcome> {
         let present = || Seen::Present(Mark::Device(DeviceNumber { major: 7, minor: 3 }));
         self.calls.borrow_mut().extend(call.csi().map(|call| call.as_str()));
         let outcome = match call {
@@ -66,10 +66,10 @@ impl EffectHandler<Volume> for Plugin {
             }
             VolumeCall::Look { .. } => VolumeOutcome::Looked(present()),
             VolumeCall::Stage(..) | VolumeCall::Publish(..) => VolumeOutcome::Node(Ok(()), present()),
-            VolumeCall::Unpublish(..) if self.is_stuck => return Box::pin(std::future::pending()),
+            VolumeCall::Unpublish(..) if self.is_stuck => return Started::running(std::future::pending()),
             VolumeCall::Unstage(..) | VolumeCall::Unpublish(..) => VolumeOutcome::Node(Ok(()), Seen::Nothing),
             VolumeCall::AwaitAudits(_) => VolumeOutcome::AuditsLeft,
-            VolumeCall::Order(..) if self.is_stuck => return Box::pin(std::future::pending()),
+            VolumeCall::Order(..) if self.is_stuck => return Started::running(std::future::pending()),
             VolumeCall::Order(_, _, call) => VolumeOutcome::Ordered(Ok(match call {
                 OrderCall::Expand { range, .. } => {
                     Brought::Expanded { capacity_bytes: range.required_bytes, is_node_next: true }
@@ -87,7 +87,7 @@ impl EffectHandler<Volume> for Plugin {
             | VolumeCall::Attach(..)
             | VolumeCall::Detach(..) => VolumeOutcome::Controller(Ok(Context::new())),
         };
-        Box::pin(std::future::ready(outcome))
+        Started::Done(outcome)
     }
 
     fn published(&mut self, news: &VolumeNews) {

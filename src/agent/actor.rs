@@ -15,7 +15,7 @@ use callboard_actors::allocations::{
 };
 use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError};
 use callboard_actors::process::ProcessName;
-use callboard_actors::shell::{self, Address, Clock, EffectHandler, FeedItem, Running, Settings};
+use callboard_actors::shell::{self, Address, Clock, EffectHandler, FeedItem, Running, Settings, Started};
 use callboard_actors::vocabulary::{AllocationId, Attempt, Timestamp, milliseconds};
 use callboard_actors::volume::ObservedEnd;
 use futures_util::future::LocalBoxFuture;
@@ -126,8 +126,8 @@ struct Told {
 }
 
 impl<B: Books> EffectHandler<Agent> for Handler<B> {
-    fn call(&mut self, call: AgentCall) -> LocalBoxFuture<'static, AgentOutcome> {
-        match call {
+    fn call(&mut self, call: AgentCall) -> Started<AgentOutcome> {
+        Started::Running(match call {
             AgentCall::Survey => self.survey(),
             AgentCall::AwaitEndings => Box::pin(next_endings(Rc::clone(&self.memory.endings))),
             AgentCall::Follow { afresh } => self.books.follow(afresh).into_outcome(AgentOutcome::Followed),
@@ -137,10 +137,10 @@ impl<B: Books> EffectHandler<Agent> for Handler<B> {
             AgentCall::CallOff(allocation) => {
                 // Without a receiver it has come back already.
                 self.claims.remove(&allocation).map(|claim| claim.send(()));
-                now(AgentOutcome::CalledOff)
+                return Started::Done(AgentOutcome::CalledOff);
             }
             AgentCall::Release { allocation, observed, within } => self.release(allocation, observed, within),
-            AgentCall::Launch(order) => self.launch(order),
+            AgentCall::Launch(order) => return self.launch(order),
             AgentCall::Announce(allocation) => {
                 self.books.started(allocation).into_outcome(AgentOutcome::Announced)
             }
@@ -149,7 +149,7 @@ impl<B: Books> EffectHandler<Agent> for Handler<B> {
             }
             AgentCall::End { allocation, grace } => {
                 self.memory.stop(&allocation, grace);
-                now(AgentOutcome::EndAsked)
+                return Started::Done(AgentOutcome::EndAsked);
             }
             AgentCall::AwaitHealthy(awaited) => {
                 self.books.healthy(awaited).into_outcome(AgentOutcome::AwaitedHealthy)
@@ -157,7 +157,7 @@ impl<B: Books> EffectHandler<Agent> for Handler<B> {
             AgentCall::Report { allocation, how } => {
                 self.books.exited(allocation, how).into_outcome(AgentOutcome::Reported)
             }
-        }
+        })
     }
 
     fn published(&mut self, news: &AgentNews) {
@@ -258,13 +258,15 @@ impl<B: Books> Handler<B> {
         })
     }
 
-    fn launch(&self, order: LaunchOrder) -> LocalBoxFuture<'static, AgentOutcome> {
+    fn launch(&self, order: LaunchOrder) -> Started<AgentOutcome> {
         if order.survives {
             let memory = self.memory.clone();
-            return Box::pin(async move { AgentOutcome::Launched(launch_surviving(&memory, order).await) });
+            return Started::running(async move {
+                AgentOutcome::Launched(launch_surviving(&memory, order).await)
+            });
         }
         // At once and not in the future, so that what the machine ordered and what there is never differ.
-        now(AgentOutcome::Launched(self.launch_bound(order)))
+        Started::Done(AgentOutcome::Launched(self.launch_bound(order)))
     }
 
     fn launch_bound(&self, order: LaunchOrder) -> Result<u32, LaunchTrouble> {
@@ -304,10 +306,6 @@ async fn next_endings(endings: Rc<Endings>) -> AgentOutcome {
         }
         endings.arrived.notified().await;
     }
-}
-
-fn now(outcome: AgentOutcome) -> LocalBoxFuture<'static, AgentOutcome> {
-    Box::pin(std::future::ready(outcome))
 }
 
 /// A question to the books as a call of the machine.

@@ -111,9 +111,9 @@ struct Handler<R> {
 }
 
 impl<R: Runners> EffectHandler<Tasks> for Handler<R> {
-    fn call(&mut self, call: TasksCall) -> LocalBoxFuture<'static, TasksOutcome> {
+    fn call(&mut self, call: TasksCall) -> shell::Started<TasksOutcome> {
         let runners = &self.runners;
-        match call {
+        shell::Started::Running(match call {
             TasksCall::Bring(driver) => into(runners.bring(driver), TasksOutcome::Brought),
             TasksCall::BringBack(driver, kept) => {
                 into(runners.bring_back(driver, kept), TasksOutcome::Brought)
@@ -128,7 +128,7 @@ impl<R: Runners> EffectHandler<Tasks> for Handler<R> {
                 into(runners.forget(driver, self.identities.of(&name).key()), |()| TasksOutcome::Forgotten)
             }
             TasksCall::Start(run, config) => into(runners.start(run, config), TasksOutcome::Started),
-            TasksCall::AwaitDisk { .. } => Box::pin(std::future::ready(TasksOutcome::OnDisk)),
+            TasksCall::AwaitDisk { .. } => return shell::Started::Done(TasksOutcome::OnDisk),
             TasksCall::AwaitSent(run) => into(runners.sent(run), TasksOutcome::Sent),
             TasksCall::CallOff(run) => into(runners.call_off(run), |()| TasksOutcome::Forgotten),
             TasksCall::Recover(run, handle, config) => {
@@ -147,7 +147,7 @@ impl<R: Runners> EffectHandler<Tasks> for Handler<R> {
             TasksCall::Sweep { run, handle, evidence, driver } => {
                 into(runners.sweep(run, handle, evidence, driver), TasksOutcome::Swept)
             }
-        }
+        })
     }
 
     fn published(&mut self, news: &TasksNews) {

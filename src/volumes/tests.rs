@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use callboard_actors::csi::{self, AccessMode, AccessType, MountVolume, VolumeCapability};
 use callboard_actors::shell::{
-    Address, AskError, EffectHandler, Running, Settings, Store, Ticket, Written, start,
+    Address, AskError, EffectHandler, Running, Settings, Started, Store, Ticket, Written, start,
 };
 use callboard_actors::vocabulary::{
     AllocationId, Generation, PluginName, RunNumber, VolumeName, VolumeNamespace,
@@ -98,13 +98,15 @@ impl Fake {
 }
 
 impl EffectHandler<Volumes> for Fake {
-    fn call(&mut self, call: VolumesCall) -> LocalBoxFuture<'static, VolumesOutcome> {
+    fn call(&mut self, call: VolumesCall) -> Started<VolumesOutcome> {
         match call {
-            VolumesCall::Follow { .. } | VolumesCall::AwaitEndings => std::future::pending().boxed_local(),
+            VolumesCall::Follow { .. } | VolumesCall::AwaitEndings => {
+                Started::running(std::future::pending())
+            }
             VolumesCall::Ask { ask, .. } => {
                 let silent = || AskError::NotRunning { actor: "volume".to_owned() };
                 let answer = self.answer(ask).ok_or_else(silent);
-                std::future::ready(VolumesOutcome::Answered(answer)).boxed_local()
+                Started::Done(VolumesOutcome::Answered(answer))
             }
             VolumesCall::Start { life, config } => {
                 let claimants = self.0.borrow().claimants.clone();
@@ -119,13 +121,13 @@ impl EffectHandler<Volumes> for Fake {
                     }
                     VolumesOutcome::Done
                 };
-                reported.boxed_local()
+                Started::running(reported)
             }
             VolumesCall::Sweep
             | VolumesCall::Read(_)
             | VolumesCall::SetRoute { .. }
             | VolumesCall::Stop { .. }
-            | VolumesCall::Kill { .. } => std::future::ready(VolumesOutcome::Done).boxed_local(),
+            | VolumesCall::Kill { .. } => Started::Done(VolumesOutcome::Done),
         }
     }
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::csi::{self, Answer, CallError, Cause, Connection, Limits, Rpc, socket_file};
 use crate::instances::AwaitRetired;
-use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_actor};
+use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, Started, start as start_actor};
 use crate::vocabulary::{AllocationId, Health, PluginKey, RestartBudget, SocketPath};
 
 /// Starts the supervisor of one allocation at a vacant address. `told` receives all its news without loss.
@@ -50,8 +50,8 @@ struct Handler {
 }
 
 impl EffectHandler<Allocation> for Handler {
-    fn call(&mut self, call: AllocationCall) -> LocalBoxFuture<'static, AllocationOutcome> {
-        match call {
+    fn call(&mut self, call: AllocationCall) -> Started<AllocationOutcome> {
+        Started::Running(match call {
             AllocationCall::MakeDirectories(listener) => self.make_directories(listener),
             AllocationCall::FindSocket => Box::pin(find_socket(self.files.plan().context.socket.clone())),
             AllocationCall::Ask(rpc) => self.ask(rpc),
@@ -76,7 +76,7 @@ impl EffectHandler<Allocation> for Handler {
                 let removed = self.files.remove();
                 Box::pin(async move { AllocationOutcome::Removed(removed.await) })
             }
-        }
+        })
     }
 
     fn published(&mut self, news: &AllocationNews) {

@@ -20,7 +20,7 @@ use crate::allocation::{
 use crate::datadir::reach;
 use crate::machine::{MACHINE, make_passable};
 use crate::shell::{
-    Address, AskError, EffectHandler, Running, Settings, StopMode, Store, Ticket, Written,
+    Address, AskError, EffectHandler, Running, Settings, Started, StopMode, Store, Ticket, Written,
     start as start_actor,
 };
 use crate::vocabulary::{AllocationId, Attempt};
@@ -137,31 +137,33 @@ impl Endings {
 }
 
 impl EffectHandler<Allocations> for Handler {
-    fn call(&mut self, call: AllocationsCall) -> LocalBoxFuture<'static, AllocationsOutcome> {
+    fn call(&mut self, call: AllocationsCall) -> Started<AllocationsOutcome> {
         match call {
             AllocationsCall::Start { life, config } => self.start(life, *config),
             AllocationsCall::Tell { allocation, life, order, .. } => {
-                return self.tell(&allocation, life, order);
+                return Started::Running(self.tell(&allocation, life, order));
             }
-            AllocationsCall::Look { allocation, life } => return self.look(&allocation, life),
+            AllocationsCall::Look { allocation, life } => {
+                return Started::Running(self.look(&allocation, life));
+            }
             AllocationsCall::End { allocation, life, mode } => {
                 self.with(&allocation, life, |held| held.running.request_stop(mode));
             }
             AllocationsCall::Kill { allocation, life } => {
                 self.with(&allocation, life, |held| held.running.kill());
             }
-            AllocationsCall::AwaitEndings => return self.await_endings(),
+            AllocationsCall::AwaitEndings => return Started::Running(self.await_endings()),
             AllocationsCall::AwaitUnused { asked, .. } => {
                 let answer = self.neighbours.await_unused(asked);
-                return Box::pin(async move { AllocationsOutcome::Unused(answer.await) });
+                return Started::running(async move { AllocationsOutcome::Unused(answer.await) });
             }
             AllocationsCall::Describe(_) => {
                 let held = self.held.borrow();
                 let vitals = held.iter().map(|(id, held)| (id.clone(), held.address.vitals()));
-                return ready(AllocationsOutcome::Described(vitals.collect()));
+                return Started::Done(AllocationsOutcome::Described(vitals.collect()));
             }
         }
-        ready(AllocationsOutcome::Done)
+        Started::Done(AllocationsOutcome::Done)
     }
 
     fn published(&mut self, news: &AllocationsNews) {
@@ -280,10 +282,6 @@ fn hand_in(address: &Address<Allocation>, order: Order) -> Answering {
 fn make_ready(address: &Address<Allocation>, listener: Listener) -> Answering {
     let answer = address.ask(MakeReady { listener });
     Box::pin(async move { answer.await.map(OrderAnswer::Prepared) })
-}
-
-fn ready(outcome: AllocationsOutcome) -> LocalBoxFuture<'static, AllocationsOutcome> {
-    Box::pin(std::future::ready(outcome))
 }
 
 impl Drop for Handler {

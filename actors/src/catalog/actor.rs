@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use futures_util::future::LocalBoxFuture;
 
 use super::directory;
 use super::launcher::Launcher;
@@ -11,7 +10,7 @@ use super::probe::Probes;
 use super::through::ThroughProcesses;
 use super::{Catalog, CatalogCall, CatalogNews, CatalogOptions, CatalogOutcome};
 use crate::processes::Processes;
-use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_machine};
+use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, Started, start as start_machine};
 
 /// Starts the catalog at a vacant address. It scans at once, and launches its temporary instances through `processes`.
 pub fn start(
@@ -39,13 +38,15 @@ struct Handler {
 }
 
 impl EffectHandler<Catalog> for Handler {
-    fn call(&mut self, call: CatalogCall) -> LocalBoxFuture<'static, CatalogOutcome> {
+    fn call(&mut self, call: CatalogCall) -> Started<CatalogOutcome> {
         match call {
-            CatalogCall::Sweep => self.probes.sweep().map(|()| CatalogOutcome::Swept).boxed_local(),
+            CatalogCall::Sweep => Started::running(self.probes.sweep().map(|()| CatalogOutcome::Swept)),
             CatalogCall::ReadDirectory { directory, files_max } => {
-                directory::read(directory, files_max).map(CatalogOutcome::Directory).boxed_local()
+                Started::running(directory::read(directory, files_max).map(CatalogOutcome::Directory))
             }
-            CatalogCall::Probe(order) => self.probes.begin(*order).map(CatalogOutcome::Probed).boxed_local(),
+            CatalogCall::Probe(order) => {
+                Started::running(self.probes.begin(*order).map(CatalogOutcome::Probed))
+            }
         }
     }
 

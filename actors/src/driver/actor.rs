@@ -18,7 +18,8 @@ use crate::goplugin::Listener;
 use crate::process::{Launched, ProcessSpec, Reach};
 use crate::processes::StopProcess;
 use crate::shell::{
-    Address, BEHAVIOUR_RATE, EffectHandler, LogLimit, NoStore, Running, Settings, start as start_machine,
+    Address, BEHAVIOUR_RATE, EffectHandler, LogLimit, NoStore, Running, Settings, Started,
+    start as start_machine,
 };
 
 type Told = Box<dyn Fn(&DriverReport, bool)>;
@@ -65,9 +66,9 @@ struct Handler {
 }
 
 impl EffectHandler<Driver> for Handler {
-    fn call(&mut self, call: DriverCall) -> LocalBoxFuture<'static, Result<Reached, Trouble>> {
+    fn call(&mut self, call: DriverCall) -> Started<Result<Reached, Trouble>> {
         let name = self.config.process.clone();
-        match call {
+        Started::Running(match call {
             DriverCall::Advance(StartStep::Recall, _) => self.processes.recall(name),
             DriverCall::Advance(StartStep::Launch, _) => {
                 self.link.borrow_mut().take();
@@ -112,7 +113,7 @@ impl EffectHandler<Driver> for Handler {
                 self.over_link("the polite end", |link| link.shutdown(deadline))
             }
             DriverCall::StopProcess { tag, grace } => self.processes.stop(StopProcess { name, tag, grace }),
-        }
+        })
     }
 
     fn published(&mut self, news: &DriverReport) {

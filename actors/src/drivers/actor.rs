@@ -20,8 +20,8 @@ use crate::eventor::{
     self, Attend, Eventor, EventorOptions, Forget, JournalId, RecentOf, TaskJournals, Watch,
 };
 use crate::shell::{
-    Address, AskError, BEHAVIOUR_RATE, Child, Children, EffectHandler, LogLimit, Running, Settings, StopMode,
-    Store, Ticket, Written, start as start_machine,
+    Address, AskError, BEHAVIOUR_RATE, Child, Children, EffectHandler, LogLimit, Running, Settings, Started,
+    StopMode, Store, Ticket, Written, start as start_machine,
 };
 use crate::vocabulary::{Attempt, DriverName, RunNumber};
 
@@ -115,13 +115,15 @@ struct Handler {
 }
 
 impl EffectHandler<Drivers> for Handler {
-    fn call(&mut self, call: DriversCall) -> LocalBoxFuture<'static, DriversOutcome> {
+    fn call(&mut self, call: DriversCall) -> Started<DriversOutcome> {
         match call {
             DriversCall::AwaitEndings => {
-                return self.children.endings().map(DriversOutcome::Ended).boxed_local();
+                return Started::running(self.children.endings().map(DriversOutcome::Ended));
             }
-            DriversCall::AskTroubles(life, driver, _) => return self.describe(life, &driver),
-            DriversCall::AskRecent(life, task, _) => return self.ask_recent(life, task),
+            DriversCall::AskTroubles(life, driver, _) => {
+                return Started::Running(self.describe(life, &driver));
+            }
+            DriversCall::AskRecent(life, task, _) => return Started::Running(self.ask_recent(life, task)),
             DriversCall::Sweep => {
                 self.children.kill_all();
                 let known: HashSet<_> = self.memory.0.image.borrow().journals().collect();
@@ -131,7 +133,7 @@ impl EffectHandler<Drivers> for Handler {
             DriversCall::StartEventor(life, driver) => self.start_eventor(life, driver),
             DriversCall::Stop(life, mode) => self.with(life, |child| child.running.request_stop(mode)),
             DriversCall::Kill(life) => self.with(life, |child| child.running.kill()),
-            DriversCall::RestartNow(life, number) => return self.restart(life, number),
+            DriversCall::RestartNow(life, number) => return Started::Running(self.restart(life, number)),
             DriversCall::Attend(life, generation) => {
                 self.with_eventor(life, |address| drop(address.notify(Attend { generation })));
             }
@@ -142,7 +144,7 @@ impl EffectHandler<Drivers> for Handler {
             DriversCall::HandOver(from, to) => self.journals().hand_over(from, to),
             DriversCall::End(sink) => self.journals().end(sink),
         }
-        Box::pin(ready(DriversOutcome::Done))
+        Started::Done(DriversOutcome::Done)
     }
 
     fn published(&mut self, news: &DriversNews) {

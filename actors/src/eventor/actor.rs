@@ -8,7 +8,7 @@ use tokio::sync::{Mutex, Notify};
 
 use super::{Eventor, EventorCall, EventorNews, EventorOptions, EventorOutcome, TaskJournals};
 use crate::driver::client::{Asked, DriverConnections, DriverError, DriverRpc, EventBatch, EventStream};
-use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_machine};
+use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, Started, start as start_machine};
 use crate::vocabulary::DriverName;
 
 /// Starts an eventor of a driver at a vacant address; it finds its streams among `connections`, and puts events into `journals`. `told` is called synchronously for
@@ -39,17 +39,17 @@ struct Handler {
 }
 
 impl EffectHandler<Eventor> for Handler {
-    fn call(&mut self, call: EventorCall) -> LocalBoxFuture<'static, EventorOutcome> {
+    fn call(&mut self, call: EventorCall) -> Started<EventorOutcome> {
         match call {
             EventorCall::Open { generation, after } => {
                 self.close();
                 let stream = self.connections.task_events(&self.driver, generation, after.as_ref());
-                let Some(stream) = stream else { return Box::pin(std::future::ready(self.gone())) };
+                let Some(stream) = stream else { return Started::Done(self.gone()) };
                 let stream = Mutex::new(stream);
                 *self.reader.borrow_mut() = Some(Rc::new(Reader { stream, closed: Notify::new() }));
-                return self.read();
+                return Started::Running(self.read());
             }
-            EventorCall::Read => return self.read(),
+            EventorCall::Read => return Started::Running(self.read()),
             EventorCall::Close => self.close(),
             EventorCall::Hand(items) => {
                 for (sink, item) in items.iter() {
@@ -60,7 +60,7 @@ impl EffectHandler<Eventor> for Handler {
                 sinks.iter().for_each(|sink| self.journals.end(*sink));
             }
         }
-        Box::pin(std::future::ready(EventorOutcome::Done))
+        Started::Done(EventorOutcome::Done)
     }
 
     fn published(&mut self, news: &EventorNews) {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::csi::{Answer, CallError, Cause, Connection, ListenerCheck, Readiness, Rpc, Step};
 use crate::lease::{ConnectionEnd, Connections, Gate, OpenConnection, RetireCause};
-use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_machine};
+use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, Started, start as start_machine};
 use crate::vocabulary::{AllocationId, Attempt, Generation, Health, PluginKey, SocketPath};
 
 /// Starts an instance at a vacant address. Its connection is among `connections` while it is open, and is made only to a listener that
@@ -60,12 +60,12 @@ struct Handler {
 }
 
 impl EffectHandler<Instance> for Handler {
-    fn call(&mut self, call: InstanceCall) -> LocalBoxFuture<'static, Result<Reached, CallError>> {
-        match call {
+    fn call(&mut self, call: InstanceCall) -> Started<Result<Reached, CallError>> {
+        Started::Running(match call {
             InstanceCall::Dial => self.dial(),
             InstanceCall::Ask(rpc) => self.ask(rpc),
             InstanceCall::Drain(cause) => self.drain(cause),
-        }
+        })
     }
 
     fn published(&mut self, news: &InstanceReport) {

@@ -13,7 +13,7 @@ use crate::lease::Connections;
 use crate::registry::{Registry, RegistryNews};
 use crate::shell::{
     Address, AskError, Children, EffectHandler, FeedItem, Follower, Machine, NoStore, Running, Settings,
-    start as start_machine,
+    Started, start as start_machine,
 };
 use crate::vocabulary::{Attempt, Generation, PluginKey};
 
@@ -61,27 +61,27 @@ struct Handler {
 }
 
 impl EffectHandler<Instances> for Handler {
-    fn call(&mut self, call: InstancesCall) -> LocalBoxFuture<'static, InstancesOutcome> {
+    fn call(&mut self, call: InstancesCall) -> Started<InstancesOutcome> {
         match call {
-            InstancesCall::Follow { afresh } => return self.follow(afresh),
+            InstancesCall::Follow { afresh } => return Started::Running(self.follow(afresh)),
             InstancesCall::AwaitEndings => {
-                return self.children.endings().map(InstancesOutcome::Ended).boxed_local();
+                return Started::running(self.children.endings().map(InstancesOutcome::Ended));
             }
-            InstancesCall::Look { life, .. } => return self.look(life),
+            InstancesCall::Look { life, .. } => return Started::Running(self.look(life)),
             InstancesCall::Describe => {
                 let described = self.children.look(|life, child| {
                     let ((plugin, generation), address) = &child.address;
                     (life, (address.vitals(), self.connections.calls_of(plugin, *generation)))
                 });
-                return ready(InstancesOutcome::Described(described));
+                return Started::Done(InstancesOutcome::Described(described));
             }
-            InstancesCall::Report(report) => return sent(self.told.ask(report)),
-            InstancesCall::Renew(renew) => return sent(self.told.ask(renew)),
+            InstancesCall::Report(report) => return Started::Running(sent(self.told.ask(report))),
+            InstancesCall::Renew(renew) => return Started::Running(sent(self.told.ask(renew))),
             InstancesCall::Sweep => {
                 let lives: Vec<Attempt> = self.children.look(|life, _| life);
                 let had_instances = !lives.is_empty();
                 self.children.kill_all();
-                return ready(InstancesOutcome::Swept(had_instances));
+                return Started::Done(InstancesOutcome::Swept(had_instances));
             }
             InstancesCall::Start { life, config } => self.start(life, *config),
             InstancesCall::Retire { life, cause } => {
@@ -92,7 +92,7 @@ impl EffectHandler<Instances> for Handler {
                 self.children.with(life, |child| child.running.kill());
             }
         }
-        ready(InstancesOutcome::Done)
+        Started::Done(InstancesOutcome::Done)
     }
 
     fn published(&mut self, news: &InstancesNews) {
@@ -149,10 +149,6 @@ fn sent(
     taken: impl Future<Output = Result<(), AskError>> + 'static,
 ) -> LocalBoxFuture<'static, InstancesOutcome> {
     taken.map(InstancesOutcome::Sent).boxed_local()
-}
-
-fn ready(outcome: InstancesOutcome) -> LocalBoxFuture<'static, InstancesOutcome> {
-    Box::pin(std::future::ready(outcome))
 }
 
 /// News about plugins without instances are skipped, but logged.

@@ -1,6 +1,5 @@
 //! What the inventory does: it listens to the instances, and logs what it finds.
 
-use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt, TryFutureExt};
 use tracing::field::display;
 
@@ -10,7 +9,9 @@ use super::{
 use crate::allocations::Allocations;
 use crate::drivers::{AwaitDrivers, Drivers, ListDrivers};
 use crate::instances::Instances;
-use crate::shell::{Address, EffectHandler, Follower, NoStore, Running, Settings, start as start_machine};
+use crate::shell::{
+    Address, EffectHandler, Follower, NoStore, Running, Settings, Started, start as start_machine,
+};
 use crate::volumes::Volumes;
 
 /// Whom an inventory follows besides the instances.
@@ -56,8 +57,8 @@ struct Handler {
 }
 
 impl EffectHandler<Inventory> for Handler {
-    fn call(&mut self, call: InventoryCall) -> LocalBoxFuture<'static, InventoryOutcome> {
-        match (call, &mut self.allocations, &mut self.drivers) {
+    fn call(&mut self, call: InventoryCall) -> Started<InventoryOutcome> {
+        Started::Running(match (call, &mut self.allocations, &mut self.drivers) {
             (InventoryCall::FollowVolumes { afresh }, ..) => match &mut self.volumes {
                 Some(volumes) => volumes.follow(afresh).map(InventoryOutcome::Volumes).boxed_local(),
                 // There is nothing to hear.
@@ -86,7 +87,7 @@ impl EffectHandler<Inventory> for Handler {
             | (InventoryCall::AwaitDrivers { .. } | InventoryCall::FollowDrivers { .. }, _, None) => {
                 std::future::pending().boxed_local()
             }
-        }
+        })
     }
 
     fn published(&mut self, news: &InventoryNews) {

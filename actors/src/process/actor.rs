@@ -23,7 +23,7 @@ use super::{
     ProcessOutcome, ProcessRecord, ProcessSpec, Reach, Seen, Verdict, Why, judge,
 };
 use crate::goplugin::{HandshakeScan, ScanLimits, diagnose};
-use crate::shell::{self, Address, EffectHandler, NoStore, Running, Settings};
+use crate::shell::{self, Address, EffectHandler, NoStore, Running, Settings, Started};
 use crate::vocabulary::{Backoff, RestartBudget};
 
 /// The environment that all processes of a host share.
@@ -90,9 +90,9 @@ struct Held {
 }
 
 impl EffectHandler<Process> for Handler {
-    fn call(&mut self, call: ProcessCall) -> LocalBoxFuture<'static, ProcessOutcome> {
+    fn call(&mut self, call: ProcessCall) -> Started<ProcessOutcome> {
         let scene = self.scene();
-        match call {
+        Started::Running(match call {
             ProcessCall::Spawn => {
                 let spec = self.spec.clone();
                 Box::pin(async move {
@@ -113,7 +113,7 @@ impl EffectHandler<Process> for Handler {
             ProcessCall::Kill => scene.signal(Owned::kill),
             ProcessCall::Clear => Box::pin(scene.clear()),
             ProcessCall::LetGo => Box::pin(scene.let_go()),
-        }
+        })
     }
 
     fn published(&mut self, news: &ProcessNews) {

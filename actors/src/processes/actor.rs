@@ -10,7 +10,9 @@ use crate::process::{
     self, EndProcess, EndedBy, Exit, Process, ProcessConfig, ProcessEnding, ProcessName, ProcessTag,
     Surroundings,
 };
-use crate::shell::{Address, Children, EffectHandler, Running, Settings, Store, start as start_machine};
+use crate::shell::{
+    Address, Children, EffectHandler, Running, Settings, Started, Store, start as start_machine,
+};
 use crate::vocabulary::{Attempt, milliseconds};
 
 /// The limit of messages in flight to one process actor. Only its owner sends to it, and bounds the number.
@@ -44,13 +46,13 @@ struct Handler {
 }
 
 impl EffectHandler<Processes> for Handler {
-    fn call(&mut self, call: ProcessesCall) -> LocalBoxFuture<'static, ProcessesOutcome> {
+    fn call(&mut self, call: ProcessesCall) -> Started<ProcessesOutcome> {
         match call {
             ProcessesCall::AwaitDisk { .. } => {}
             ProcessesCall::Release => self.children.kill_all(),
-            ProcessesCall::Sweep { known, names } => return self.sweep(known, names),
+            ProcessesCall::Sweep { known, names } => return Started::Running(self.sweep(known, names)),
             ProcessesCall::AwaitEndings => {
-                return self.children.endings().map(ProcessesOutcome::Ended).boxed_local();
+                return Started::running(self.children.endings().map(ProcessesOutcome::Ended));
             }
             ProcessesCall::Start { life, config } => self.start(life, *config),
             ProcessesCall::End { life, grace } => {
@@ -61,7 +63,7 @@ impl EffectHandler<Processes> for Handler {
                 self.children.with(life, |child| child.running.request_stop(mode));
             }
         }
-        Box::pin(std::future::ready(ProcessesOutcome::Done))
+        Started::Done(ProcessesOutcome::Done)
     }
 
     fn published(&mut self, news: &ProcessesNews) {

@@ -7,7 +7,7 @@ use futures_util::future::LocalBoxFuture;
 
 use super::{Active, CheckIdentity, CheckOutcome, Registry, RegistryNews, RegistryOptions};
 use crate::csi::{Connection, Limits};
-use crate::shell::{self, Address, EffectHandler, Running, Settings, Store};
+use crate::shell::{self, Address, EffectHandler, Running, Settings, Started, Store};
 use crate::vocabulary::Registration;
 
 /// Checks whether a restored registration is still valid.
@@ -48,11 +48,11 @@ impl IdentityCheck for SocketCheck {
 struct Handler<I>(I);
 
 impl<I: IdentityCheck> EffectHandler<Registry> for Handler<I> {
-    fn call(&mut self, call: CheckIdentity) -> LocalBoxFuture<'static, CheckOutcome> {
+    fn call(&mut self, call: CheckIdentity) -> Started<CheckOutcome> {
         let CheckIdentity { number, registration } = call;
         let span = Arc::clone(&registration);
         let check = self.0.check(registration);
-        Box::pin(async move {
+        Started::running(async move {
             let outcome = check.await;
             tracing::debug!(
                 plugin = %span.plugin, allocation = %span.allocation, %number,

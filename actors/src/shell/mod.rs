@@ -57,7 +57,7 @@ pub use crate::kernel::{
 pub use address::{Address, Asking, Drill};
 pub use clock::Clock;
 pub use drills::Drills;
-pub use effect_handler::{EffectHandler, NoEffectHandler};
+pub use effect_handler::{EffectHandler, NoEffectHandler, Started};
 pub use feed::{SubscriberReport, Subscription};
 pub use follow::{Followed, Follower};
 pub use journal::{Detail, Heard, Journal, JournalLine, Recorded, Typed};

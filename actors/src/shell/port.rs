@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 
 use super::actor::{Returned, Shell, ShellTerms};
 use super::address::Asker;
-use super::effect_handler::EffectHandler;
+use super::effect_handler::{EffectHandler, Started};
 use super::feed::{Delivery, FeedSender, SubscriberReport};
 use super::journal::{Journal, Recorded};
 use super::mailbox::Mailbox;
@@ -36,14 +36,6 @@ const OUTCOME_BYTES_MAX: usize = 512;
 /// The journal, if it has a reader.
 fn read_journal(settings: &Settings) -> Option<&Journal> {
     settings.journal.as_ref().filter(|journal| journal.is_read())
-}
-
-/// A call that was made.
-enum Started<O> {
-    /// Its outcome is there.
-    Done(O),
-    /// It goes on concurrently.
-    Running(LocalBoxFuture<'static, O>),
 }
 
 type Readers<M> = Vec<(u64, FeedSender<<M as Machine>::News, <M as Machine>::View>)>;
@@ -295,11 +287,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
     /// Makes a call.
     fn call(&mut self, number: u64, deadline: Duration, call: M::Call) {
         let handler = &mut self.environment.handler;
-        let started = catch_unwind(AssertUnwindSafe(|| match handler.call_at_once(call) {
-            Ok(outcome) => Started::Done(outcome),
-            Err(call) => Started::Running(handler.call(call)),
-        }));
-        match started {
+        match catch_unwind(AssertUnwindSafe(|| handler.call(call))) {
             Ok(Started::Running(future)) => self.run(number, deadline, future),
             Ok(Started::Done(outcome)) => {
                 self.environment.returned.push_back(Returned { number, outcome: Ok(outcome) });

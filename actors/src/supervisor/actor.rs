@@ -15,7 +15,9 @@ use super::{
     SupervisorSpec,
 };
 use crate::pauses;
-use crate::shell::{self, Address, EffectHandler, Ending, NoStore, Running, Settings, StopMode, StopStep};
+use crate::shell::{
+    self, Address, EffectHandler, Ending, NoStore, Running, Settings, Started, StopMode, StopStep,
+};
 use crate::vocabulary::milliseconds;
 
 /// The timeout for a killed child to be gone. Only a child that blocks the thread takes that long.
@@ -81,28 +83,32 @@ struct Held {
 }
 
 impl EffectHandler<Supervisor> for Handler {
-    fn call(&mut self, call: Call) -> LocalBoxFuture<'static, Outcome> {
+    fn call(&mut self, call: Call) -> Started<Outcome> {
         match call {
             Call::TakeStock => {
                 let stock = self.slots.iter().map(Slot::standing).collect();
-                Box::pin(std::future::ready(Outcome::Stock(stock)))
+                Started::Done(Outcome::Stock(stock))
             }
             Call::StartChild { child } => {
                 let started = self.slots[child].start();
-                Box::pin(started.map(move |result| Outcome::Started { child, result }))
+                Started::running(started.map(move |result| Outcome::Started { child, result }))
             }
             Call::AwaitEnd { child } => {
                 let ended = self.slots[child].ended();
-                Box::pin(ended.map(move |ending| Outcome::Ended { child, ending }))
+                Started::running(ended.map(move |ending| Outcome::Ended { child, ending }))
             }
             Call::StopChild { child, mode, deadline, is_final } => {
                 let stopped = self.slots[child].stop(mode, deadline, is_final);
-                Box::pin(stopped.map(move |(outcome, below)| Outcome::Stopped { child, outcome, below }))
+                Started::running(stopped.map(move |(outcome, below)| Outcome::Stopped {
+                    child,
+                    outcome,
+                    below,
+                }))
             }
             Call::DescribeChildren { within } => {
                 let children = join_all(self.slots.iter().map(|slot| slot.describe(within)));
                 let own = self.address.vitals();
-                Box::pin(children.map(move |children| Outcome::Described { own, children }))
+                Started::running(children.map(move |children| Outcome::Described { own, children }))
             }
         }
     }

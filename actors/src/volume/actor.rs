@@ -1,13 +1,9 @@
 //! The effect handler of a volume: makes its calls and forwards its news.
 
-use std::path::PathBuf;
-
-use futures_util::future::LocalBoxFuture;
-
 use super::mounting::Mounting;
 use super::shared::Shared;
 use super::{Volume, VolumeCall, VolumeConfig, VolumeKey, VolumeNews, VolumeOptions, VolumeOutcome, calls};
-use crate::shell::{Address, EffectHandler, Running, Settings, Store, start as start_machine};
+use crate::shell::{Address, EffectHandler, Running, Settings, Started, Store, start as start_machine};
 use crate::vocabulary::PluginName;
 
 /// Starts a volume at a vacant address. `told` is called synchronously for all of its news, in order and without loss. No other actor
@@ -39,27 +35,15 @@ struct Handler {
 }
 
 impl EffectHandler<Volume> for Handler {
-    fn call(&mut self, call: VolumeCall) -> LocalBoxFuture<'static, VolumeOutcome> {
+    fn call(&mut self, call: VolumeCall) -> Started<VolumeOutcome> {
         match call {
-            VolumeCall::Look { path } => self.look(path),
-            call => Box::pin(calls::make(self.shared.clone(), self.options, call)),
-        }
-    }
-
-    fn call_at_once(&mut self, call: VolumeCall) -> Result<VolumeOutcome, VolumeCall> {
-        match call {
-            VolumeCall::ReadRoute => Ok(VolumeOutcome::Route(self.shared.routes.of(&self.plugin))),
-            VolumeCall::AwaitAudits(_) => Ok(VolumeOutcome::AuditsLeft),
-            VolumeCall::Look { .. }
-            | VolumeCall::Create(..)
-            | VolumeCall::Delete(..)
-            | VolumeCall::Attach(..)
-            | VolumeCall::Detach(..)
-            | VolumeCall::Stage(..)
-            | VolumeCall::Unstage(..)
-            | VolumeCall::Publish(..)
-            | VolumeCall::Unpublish(..)
-            | VolumeCall::Order(..) => Err(call),
+            VolumeCall::ReadRoute => Started::Done(VolumeOutcome::Route(self.shared.routes.of(&self.plugin))),
+            VolumeCall::AwaitAudits(_) => Started::Done(VolumeOutcome::AuditsLeft),
+            VolumeCall::Look { path } => {
+                let mounting = Mounting::new(&self.shared);
+                Started::running(async move { VolumeOutcome::Looked(mounting.look(&path).await) })
+            }
+            call => Started::running(calls::make(self.shared.clone(), self.options, call)),
         }
     }
 
@@ -76,12 +60,5 @@ impl EffectHandler<Volume> for Handler {
             VolumeNews::ClaimFailed { .. } | VolumeNews::OrderFailed { .. } | VolumeNews::Forced(_) => {}
         }
         (self.told)(news);
-    }
-}
-
-impl Handler {
-    fn look(&self, path: PathBuf) -> LocalBoxFuture<'static, VolumeOutcome> {
-        let mounting = Mounting::new(&self.shared);
-        Box::pin(async move { VolumeOutcome::Looked(mounting.look(&path).await) })
     }
 }

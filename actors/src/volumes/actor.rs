@@ -7,8 +7,8 @@ use super::reads;
 use super::{ChildEnded, VolumeReported, Volumes, VolumesCall, VolumesConfig, VolumesNews, VolumesOutcome};
 use crate::instances::Instances;
 use crate::shell::{
-    Address, AskError, Children, EffectHandler, Follower, Machine, Message, Running, Settings, Store,
-    start as start_machine,
+    Address, AskError, Children, EffectHandler, Follower, Machine, Message, Running, Settings, Started,
+    Store, start as start_machine,
 };
 use crate::vocabulary::{Attempt, PluginName};
 use crate::volume::{
@@ -55,30 +55,18 @@ struct Handler<L> {
 }
 
 impl<S: Store<Volume>, L: Fn(&VolumeKey, Attempt) -> S + 'static> EffectHandler<Volumes> for Handler<L> {
-    fn call(&mut self, call: VolumesCall) -> LocalBoxFuture<'static, VolumesOutcome> {
+    fn call(&mut self, call: VolumesCall) -> Started<VolumesOutcome> {
         match call {
             VolumesCall::Follow { afresh } => {
-                self.instances.follow(afresh).map(VolumesOutcome::Followed).boxed_local()
+                return Started::running(self.instances.follow(afresh).map(VolumesOutcome::Followed));
             }
-            VolumesCall::AwaitEndings => self.children.endings().map(VolumesOutcome::Ended).boxed_local(),
-            VolumesCall::Ask { life, ask } => self.ask(life, ask),
+            VolumesCall::AwaitEndings => {
+                return Started::running(self.children.endings().map(VolumesOutcome::Ended));
+            }
+            VolumesCall::Ask { life, ask } => return Started::Running(self.ask(life, ask)),
             VolumesCall::Read(read) => {
-                reads::read(self.shared.clone(), *read).map(VolumesOutcome::Found).boxed_local()
+                return Started::running(reads::read(self.shared.clone(), *read).map(VolumesOutcome::Found));
             }
-            VolumesCall::Sweep
-            | VolumesCall::Start { .. }
-            | VolumesCall::SetRoute { .. }
-            | VolumesCall::Stop { .. }
-            | VolumesCall::Kill { .. } => unreachable!("it was made at once"),
-        }
-    }
-
-    fn call_at_once(&mut self, call: VolumesCall) -> Result<VolumesOutcome, VolumesCall> {
-        match call {
-            VolumesCall::Follow { .. }
-            | VolumesCall::AwaitEndings
-            | VolumesCall::Ask { .. }
-            | VolumesCall::Read(_) => return Err(call),
             VolumesCall::Sweep => {
                 self.children.kill_all();
                 self.shared.routes().clear();
@@ -92,7 +80,7 @@ impl<S: Store<Volume>, L: Fn(&VolumeKey, Attempt) -> S + 'static> EffectHandler<
                 self.children.with(life, |child| child.running.kill());
             }
         }
-        Ok(VolumesOutcome::Done)
+        Started::Done(VolumesOutcome::Done)
     }
 
     fn published(&mut self, news: &VolumesNews) {

@@ -9,9 +9,8 @@ use callboard_actors::registry::{
     CheckIdentity, CheckOutcome, IdentityCheck, Image, Registry, RegistryAnswer, RegistryAsk, RegistryNews,
     RegistryOptions, RegistryTimer, RegistryView, StoredChange,
 };
-use callboard_actors::shell::{Effect, EffectHandler, Ending, Input, Machine, StepContext};
+use callboard_actors::shell::{Effect, EffectHandler, Ending, Input, Machine, Started, StepContext};
 use callboard_actors::vocabulary::Moment;
-use futures_util::future::LocalBoxFuture;
 
 use crate::stage::Living;
 
@@ -122,7 +121,7 @@ fn pass_on(effect: Effect<Registry>, cx: &mut StepContext<Fragile>) {
 pub(crate) struct Handler(pub(crate) Living);
 
 impl EffectHandler<Fragile> for Handler {
-    fn call(&mut self, call: CheckIdentity) -> LocalBoxFuture<'static, CheckOutcome> {
-        self.0.check(Arc::clone(&call.registration))
+    fn call(&mut self, call: CheckIdentity) -> Started<CheckOutcome> {
+        Started::Running(self.0.check(Arc::clone(&call.registration)))
     }
 }

@@ -10,8 +10,8 @@ use actix::Recipient;
 use callboard_actors::conversation;
 use callboard_actors::persister::{Settled, WriteError};
 use callboard_actors::shell::{
-    Address, AskId, CallKey, EffectHandler, Input, Machine, Running, Settings, StepContext, StopMode, Store,
-    Ticket, Written, start,
+    Address, AskId, CallKey, EffectHandler, Input, Machine, Running, Settings, Started, StepContext,
+    StopMode, Store, Ticket, Written, start,
 };
 use callboard_actors::vocabulary::{Moment, RestartBudget, Timestamp};
 use futures_util::FutureExt;
@@ -216,10 +216,10 @@ impl Tally {
 pub(crate) struct Handler(pub(crate) Rc<Mischief>);
 
 impl EffectHandler<Tally> for Handler {
-    fn call(&mut self, _: u64) -> LocalBoxFuture<'static, ()> {
+    fn call(&mut self, _: u64) -> Started<()> {
         Mischief::strike(&self.0.call_panics, "calling");
         let clumsy = Rc::clone(&self.0);
-        Box::pin(async move {
+        Started::running(async move {
             let is_hanging = clumsy.drop_panics.get() > 0;
             let _clumsy = Clumsy(clumsy);
             tokio::time::sleep(Duration::from_millis(if is_hanging { 60_000 } else { 3 })).await;
