@@ -9,7 +9,7 @@ use super::messages::{
 };
 use super::state::{
     Allocations, AllocationsCall, AllocationsChange, AllocationsImage, AllocationsOptions,
-    AllocationsOutcome, AllocationsTimer, Entry, Order, Supervisor,
+    AllocationsOutcome, AllocationsTimer, Entry, Order,
 };
 use crate::allocation::{AllocationNews, AllocationStatus};
 use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, StepContext, Vitals};
@@ -189,10 +189,7 @@ impl Allocations {
         let described = self.entries.iter().map(|(allocation, entry)| AllocationDescription {
             status: entry.status.clone(),
             crashes: entry.crashes,
-            given_up: match &entry.supervisor {
-                Supervisor::GivenUp(reason) => Some(reason.clone()),
-                Supervisor::Running | Supervisor::Pausing | Supervisor::Ended => None,
-            },
+            given_up: entry.given_up.clone(),
             vitals: vitals(allocation),
         });
         described.collect()

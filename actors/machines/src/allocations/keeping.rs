@@ -10,11 +10,12 @@ use super::messages::{AllocationsNews, PrepareError, UnknownAllocation};
 use super::orders::{NO_ASKER, noted, refuse};
 use super::state::{
     Allocations, AllocationsCall, AllocationsChange, AllocationsOptions, AllocationsTimer, Entry, Leaving,
-    Order, Record, Supervisor, SupervisorEnded,
+    Order, Record, SupervisorEnded,
 };
 use crate::allocation::{AllocationConfig, Task};
 use crate::kernel::{AskId, Ending, StepContext, StopMode};
-use crate::vocabulary::{AllocationId, BackoffState, Health, Moment, RestartHistory};
+use crate::supervisor::{ChildState, DynamicChild};
+use crate::vocabulary::{AllocationId, Health, Moment};
 
 /// The timeout for the report of a supervisor that has ended.
 const REPORT_WAIT: Duration = Duration::from_secs(1);
@@ -37,16 +38,28 @@ impl Entry {
             Task::Leaving => Leaving::Stopping(None),
             Task::NotStarted | Task::Running | Task::Exited => Leaving::No,
         };
+        let mut child = DynamicChild::new(ChildState::Pausing);
+        child.start(record.life);
         Self {
             record,
             status,
-            supervisor: Supervisor::Running,
+            child,
+            is_over: false,
+            given_up: None,
             leaving,
             orders: VecDeque::new(),
-            restarts: RestartHistory::default(),
-            pauses: BackoffState::default(),
             crashes: 0,
         }
+    }
+
+    /// Whether its supervisor takes orders.
+    pub(super) const fn is_running(&self) -> bool {
+        !self.is_over && self.child.life().is_some()
+    }
+
+    /// Its supervisor has ended, and no other one follows.
+    pub(super) fn finish(&mut self) {
+        (self.is_over, self.given_up) = (true, None);
     }
 
     /// The configuration of a supervisor: the state of the task and the last status of its predecessor.
@@ -86,7 +99,8 @@ impl Allocations {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
         self.last_life = self.last_life.next();
         entry.record.life = self.last_life;
-        entry.supervisor = Supervisor::Running;
+        entry.child.start(self.last_life);
+        entry.given_up = None;
         cx.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
         let life = entry.record.life;
         let config = Box::new(entry.birth(&self.options));
@@ -99,16 +113,14 @@ impl Allocations {
     /// Starts a supervisor that was given up, with a full restart budget.
     pub(super) fn revive(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         if let Some(entry) = self.entries.get_mut(allocation) {
-            entry.restarts = RestartHistory::default();
-            entry.pauses.reset();
+            entry.child.forgive();
         }
         self.start(allocation, cx);
     }
 
     pub(super) fn restart(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
-        let is_pausing =
-            self.entries.get(allocation).is_some_and(|entry| entry.supervisor == Supervisor::Pausing);
-        if is_pausing {
+        let is_pausing = |entry: &Entry| !entry.is_over && entry.child.state() == ChildState::Pausing;
+        if self.entries.get(allocation).is_some_and(is_pausing) {
             self.start(allocation, cx);
         }
     }
@@ -131,7 +143,7 @@ impl Allocations {
         let SupervisorEnded { allocation, life, ending } = ended;
         let is_ending = self.ending.is_some();
         let Some(entry) = self.entries.get_mut(allocation) else { return };
-        if entry.record.life != *life {
+        if entry.child.ended(*life).is_none() {
             return;
         }
         let is_expected = match (&entry.leaving, ending) {
@@ -144,7 +156,7 @@ impl Allocations {
             | (Leaving::No, _) => is_ending,
         };
         if is_expected {
-            entry.supervisor = Supervisor::Ended;
+            entry.finish();
             self.conclude(allocation, cx);
         } else {
             self.crashed(allocation, ending, cx);
@@ -154,14 +166,12 @@ impl Allocations {
     fn crashed(&mut self, allocation: &AllocationId, ending: &Ending, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
         entry.crashes += 1;
-        if entry.restarts.charge(&self.options.restart_budget, cx.now()) {
-            let pause = entry.pauses.failed(&self.options.restart_pauses, cx.moment());
-            entry.supervisor = Supervisor::Pausing;
-            cx.start_timer(AllocationsTimer::Restart(allocation.clone()), cx.now() + pause);
+        let limits = (&self.options.restart_budget, &self.options.restart_pauses);
+        if entry.child.fell(AllocationsTimer::Restart(allocation.clone()), limits, cx) {
             return;
         }
         let reason = format!("its supervisor ended too often; the last time {ending}");
-        entry.supervisor = Supervisor::GivenUp(reason.clone());
+        entry.given_up = Some(reason.clone());
         entry.status.health = Health::Unhealthy { reason: reason.clone() };
         entry.status.last_event.clone_from(&reason);
         cx.publish(AllocationsNews::Changed(entry.status.clone()));
@@ -173,7 +183,7 @@ impl Allocations {
         if let Leaving::Stopping(report) = &mut entry.leaving {
             let remarks = vec![format!("{reason}; nothing was put away")];
             report.get_or_insert(AllocationStopped { deregistered: false, remarks });
-            entry.supervisor = Supervisor::Ended;
+            entry.finish();
             self.conclude(allocation, cx);
             return;
         }
@@ -188,7 +198,7 @@ impl Allocations {
     /// Removes an allocation when its supervisor has ended and all its reports have arrived.
     pub(super) fn conclude(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get(allocation) else { return };
-        if entry.supervisor != Supervisor::Ended {
+        if !entry.is_over {
             return;
         }
         let is_asked_for = entry.orders.iter().any(|(_, order)| *order == Order::Stop);
@@ -207,13 +217,10 @@ impl Allocations {
 
     pub(super) fn report_wait_over(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
-        match (&entry.supervisor, &entry.leaving) {
-            (Supervisor::Ended, _) => self.let_go(allocation, cx),
+        match (entry.is_over, &entry.leaving) {
+            (true, _) => self.let_go(allocation, cx),
             // It has cleaned up and continues only for the deregistration that it owes.
-            (
-                Supervisor::Running | Supervisor::Pausing | Supervisor::GivenUp(_),
-                Leaving::Stopping(Some(report)),
-            ) => {
+            (false, Leaving::Stopping(Some(report))) => {
                 entry.orders.retain(|(id, order)| {
                     let is_stop = *order == Order::Stop;
                     if is_stop {
@@ -222,10 +229,7 @@ impl Allocations {
                     !is_stop
                 });
             }
-            (
-                Supervisor::Running | Supervisor::Pausing | Supervisor::GivenUp(_),
-                Leaving::No | Leaving::Stopping(None) | Leaving::Refused(..),
-            ) => {}
+            (false, Leaving::No | Leaving::Stopping(None) | Leaving::Refused(..)) => {}
         }
     }
 
@@ -266,14 +270,15 @@ impl Allocations {
             entry.record.task = Task::Leaving;
             cx.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
         }
-        match (&entry.supervisor, mode) {
-            (Supervisor::Running, _) => self.end(allocation, mode, cx),
+        let is_pausing = !entry.is_over && entry.child.state() == ChildState::Pausing;
+        if entry.is_running() {
+            self.end(allocation, mode, cx);
+        } else if is_pausing && mode == StopMode::Stop {
             // Started in the leaving state, it cleans up and ends.
-            (Supervisor::Pausing, StopMode::Stop) => self.start(allocation, cx),
-            (Supervisor::Pausing, StopMode::Detach) | (Supervisor::GivenUp(_) | Supervisor::Ended, _) => {
-                entry.supervisor = Supervisor::Ended;
-                self.conclude(allocation, cx);
-            }
+            self.start(allocation, cx);
+        } else {
+            entry.finish();
+            self.conclude(allocation, cx);
         }
     }
 

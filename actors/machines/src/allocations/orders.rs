@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::messages::{AllocationsAnswer, AllocationsNews, PrepareError, UnknownAllocation};
 use super::state::{
-    Allocations, AllocationsCall, AllocationsChange, Entry, Leaving, Order, OrderAnswer, Record, Supervisor,
+    Allocations, AllocationsCall, AllocationsChange, Entry, Leaving, Order, OrderAnswer, Record,
 };
 use crate::AskError;
 use crate::allocation::{AllocationSpec, Plan, Task};
@@ -126,19 +126,17 @@ impl Allocations {
         }
         let (_, id) = said;
         entry.orders.push_back((id, order.clone()));
-        match entry.supervisor {
-            Supervisor::Running => {
-                // It takes a preparation for the next start of the task, which has happened already.
-                let is_started = is_again && task == Task::Running && order.prepares();
-                self.tell(allocation, id, order, cx);
-                if is_started {
-                    self.tell(allocation, NO_ASKER, Order::Start, cx);
-                }
+        if entry.is_running() {
+            // It takes a preparation for the next start of the task, which has happened already.
+            let is_started = is_again && task == Task::Running && order.prepares();
+            self.tell(allocation, id, order, cx);
+            if is_started {
+                self.tell(allocation, NO_ASKER, Order::Start, cx);
             }
-            // A new supervisor gets all pending orders when it is started; one that has ended needs none.
-            Supervisor::Pausing | Supervisor::Ended => {}
-            Supervisor::GivenUp(_) => self.revive(allocation, cx),
+        } else if entry.given_up.is_some() {
+            self.revive(allocation, cx);
         }
+        // A new supervisor gets all pending orders when it is started; one that has ended needs none.
     }
 
     pub(super) fn tell(
@@ -215,7 +213,7 @@ impl Allocations {
         cx: &mut StepContext<Self>,
     ) {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
-        let is_running = entry.supervisor == Supervisor::Running;
+        let is_running = entry.is_running();
         if entry.record.task != Task::NotStarted {
             refuse(id, &order, error, cx);
             entry.leaving = Leaving::Stopping(None);
@@ -232,7 +230,7 @@ impl Allocations {
             self.end(allocation, StopMode::Detach, cx);
         } else {
             // It crashed after this answer, and no successor is needed.
-            entry.supervisor = Supervisor::Ended;
+            entry.finish();
             self.conclude(allocation, cx);
         }
     }

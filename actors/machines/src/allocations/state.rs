@@ -8,9 +8,8 @@ use super::messages::{AllocationStatus, AllocationStopped, PrepareError, TaskCon
 use crate::AskError;
 use crate::allocation::{AllocationConfig, AllocationOptions, AllocationSpec, Layout, Plan, Task};
 use crate::kernel::{AskId, Ending, StopMode, Vitals};
-use crate::vocabulary::{
-    AllocationId, Attempt, Backoff, BackoffState, Probings, RestartBudget, RestartHistory, Timestamp,
-};
+use crate::supervisor::DynamicChild;
+use crate::vocabulary::{AllocationId, Attempt, Backoff, Probings, RestartBudget, Timestamp};
 use crate::volumes::{AwaitUnused, AwaitUnusedError};
 
 /// The options of the owner of the allocations.
@@ -280,22 +279,15 @@ pub struct Allocations {
 pub(super) struct Entry {
     pub(super) record: Record,
     pub(super) status: AllocationStatus,
-    pub(super) supervisor: Supervisor,
+    /// Its supervisor.
+    pub(super) child: DynamicChild,
+    /// Its supervisor has ended, and no other one follows.
+    pub(super) is_over: bool,
+    /// Why its supervisor was given up.
+    pub(super) given_up: Option<String>,
     pub(super) leaving: Leaving,
     pub(super) orders: VecDeque<(AskId, Order)>,
-    pub(super) restarts: RestartHistory,
-    pub(super) pauses: BackoffState,
     pub(super) crashes: u64,
-}
-
-/// The state of a supervisor's actor.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Supervisor {
-    Running,
-    /// It crashed and is restarted after a pause.
-    Pausing,
-    GivenUp(String),
-    Ended,
 }
 
 /// Whether an allocation is being removed.

@@ -168,22 +168,31 @@ impl Volume {
     }
 }
 
-impl Intent<StageArgs> {
-    /// Whether this is the other one, or that before its publish context was known.
-    fn foretells(&self, other: &Self) -> bool {
-        let context = &self.args.publish_context;
-        let known = if context.is_empty() { &other.args.publish_context } else { context };
-        let args = StageArgs { publish_context: known.clone(), ..self.args.clone() };
-        Self { args, generation: self.generation } == *other
+/// Arguments with the publish context of the attachment.
+pub trait OfAttachment: Clone + PartialEq {
+    /// The context.
+    fn publish_context(&mut self) -> &mut Context;
+}
+
+impl OfAttachment for StageArgs {
+    fn publish_context(&mut self) -> &mut Context {
+        &mut self.publish_context
     }
 }
 
-impl Intent<PublishArgs> {
+impl OfAttachment for PublishArgs {
+    fn publish_context(&mut self) -> &mut Context {
+        &mut self.publish_context
+    }
+}
+
+impl<A: OfAttachment> Intent<A> {
     /// Whether this is the other one, or that before its publish context was known.
     pub(super) fn foretells(&self, other: &Self) -> bool {
-        let context = &self.args.publish_context;
-        let known = if context.is_empty() { &other.args.publish_context } else { context };
-        let args = PublishArgs { publish_context: known.clone(), ..self.args.clone() };
-        Self { args, generation: self.generation } == *other
+        let (mut foretold, mut known) = (self.clone(), other.args.clone());
+        if foretold.args.publish_context().is_empty() {
+            std::mem::swap(foretold.args.publish_context(), known.publish_context());
+        }
+        foretold == *other
     }
 }
