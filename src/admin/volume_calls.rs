@@ -10,7 +10,7 @@ use callboard_actors::vocabulary::{AllocationId, PluginName};
 use callboard_actors::volume::{self, ForceScope, NewVolume, ObservedEnd, Usage, VolumeKey};
 use callboard_actors::volumes::{
     Claim, ClaimError, CreateError, CreateVolume, DeleteError, DeleteVolume, DescribeVolume, ForceError,
-    ForceRelease, Release, ReleaseError,
+    ForceRelease, Release, ReleaseError, UnknownVolume,
 };
 use callboard_proto::admin::v1 as wire;
 use tokio::time::Instant;
@@ -99,10 +99,12 @@ pub(super) async fn delete(
         );
         return Err(Status::failed_precondition(text));
     }
+    // One whose creation is given up may never have been at its plugin.
+    let was_known = !is_unknown(sources, &volume).await?;
     let delete = DeleteVolume { volume, within: within(asked.within_ms) };
     let deleted = sources.host.volumes().ask(delete).await.map_err(|error| unanswered(&error))?;
     let deleted = deleted.map_err(|error| Status::new(not_deleted(&error), error.to_string()))?;
-    Ok(wire::DeleteVolumeResponse { name, did_exist: deleted.did_exist })
+    Ok(wire::DeleteVolumeResponse { name, did_exist: was_known || deleted.did_exist })
 }
 
 /// Claims a volume for an allocation that the host does not run itself: the end of one that it does would release the claim.
@@ -151,6 +153,9 @@ pub(super) async fn release(
     let name = volume.to_string();
     let allocation = allocation(&asked.allocation)?;
     let refused = format!("volume {name} is not released");
+    if sources.volumes.entry(&volume).is_none() && is_unknown(sources, &volume).await? {
+        return Err(Status::not_found(UnknownVolume { volume }.to_string()));
+    }
     if let Some(what) = workloads(sources, &refused).await?.living(&allocation) {
         return Err(Status::failed_precondition(format!("{refused}: {what}")));
     }
@@ -366,7 +371,6 @@ const fn not_forced(error: &ForceError) -> Code {
 #[cfg(test)]
 mod tests {
     use callboard_actors::volume::ClaimError as Refusal;
-    use callboard_actors::volumes::UnknownVolume;
 
     use super::*;
     use crate::config::VolumeOrigin;

@@ -70,9 +70,11 @@ enum VolumeCommand {
     /// that it did not start, so it believes you: it takes the volume away from any process that is left, which may then lose data. The
     /// release is written down and goes on until it is confirmed, also when this command stops waiting and when the host is started again.
     ///
-    /// With --force the host gives up waiting for the confirmation of what is released already, and forgets it. It neither calls the
-    /// plugin nor removes a directory: what may be left is printed, and written into the log with your user and the reason. A claim that
-    /// is held cannot be forced; release it first. Without --allocation what was ordered and is not done is forgotten, too.
+    /// With --force the host gives up waiting for the confirmation of what is released already, and forgets it. For what is forgotten it
+    /// neither calls the plugin nor removes a directory: what may be left is printed, and written into the log with your user and the
+    /// reason. With --allocation only that claim is forgotten: if it was the last one, what the claims shared is unstaged and detached as
+    /// usual, so unmount its path before. Without --allocation all of that is forgotten, and what was ordered and is not done, too. A
+    /// claim that is held cannot be forced; release it first.
     Release(ReleaseArgs),
 }
 

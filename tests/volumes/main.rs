@@ -9,6 +9,7 @@ mod support;
 
 mod node;
 
+mod foreign;
 mod killed;
 mod lives;
 mod snapshots;

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::kernel::{ids, kind};
 use crate::datadir;
 
-use super::{Made, MountId, PathKind, Place, PlaceError, Purpose};
+use super::{Made, MountId, PathKind, Place, PlaceError};
 
 /// The mode of a directory that leads to a mount point: others may pass it, and not list it.
 const PASSABLE: Mode = Mode::RWXU.union(Mode::XGRP).union(Mode::XOTH);
@@ -37,20 +37,23 @@ enum Found {
     Entry(Entry),
 }
 
-/// Makes a directory, and those above it.
-pub(super) fn make_directory(place: &Place, purpose: Purpose) -> Result<Made, PlaceError> {
-    again_while_absent(place, |parent, name| {
-        let mode = match purpose {
-            Purpose::MountPoint => Mode::empty(),
-            Purpose::Parent => PASSABLE,
-        };
-        Ok(parent.make(name, mode)?.map(|(made, _)| made))
+/// Makes a mount point, and the directories above it.
+pub(super) fn make_directory(place: &Place) -> Result<Made, PlaceError> {
+    again_while_absent(place, |parent, _, name| Ok(parent.make(name, Mode::empty())?.map(|(made, _)| made)))
+}
+
+/// Makes the directories above a path, and looks what is there.
+pub(super) fn make_parent(place: &Place) -> Result<Made, PlaceError> {
+    again_while_absent(place, |parent, made, name| match parent.child(name)? {
+        Found::Mounted => Ok(Some(Made::Mounted)),
+        Found::Entry(Entry { kind: PathKind::Link, path, .. }) => Err(PlaceError::Link { path }),
+        Found::Absent | Found::Entry(_) => Ok(Some(made)),
     })
 }
 
 /// Makes an empty file, and the directories above it.
 pub(super) fn make_file(place: &Place) -> Result<Made, PlaceError> {
-    again_while_absent(place, |parent, name| {
+    again_while_absent(place, |parent, _, name| {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::WRONLY;
         let path = parent.path.join(name);
         let made = match rustix::fs::openat(&parent.fd, name, flags, Mode::empty()) {
@@ -74,24 +77,26 @@ pub(super) fn make_file(place: &Place) -> Result<Made, PlaceError> {
     })
 }
 
-/// Makes the directories above a place, then its last name. The last name answers `None` if its parent has gone.
+/// Makes the directories above a place, then its last name, which is given whether the one above it is new. It answers `None` if its parent
+/// has gone.
 fn again_while_absent(
     place: &Place,
-    last: impl Fn(&Entry, &str) -> Result<Option<Made>, PlaceError>,
+    last: impl Fn(&Entry, Made, &str) -> Result<Option<Made>, PlaceError>,
 ) -> Result<Made, PlaceError> {
     datadir::check(place.base()).map_err(|lost| failed("make", &place.path(), &io::Error::other(lost)))?;
     for _ in 0..RACES_MAX {
         let (name, above) = place.names().split_last().expect("a place has at least one name");
-        let mut parent = Some(Entry::base(place.base())?);
+        let mut parent = Some((Entry::base(place.base())?, Made::AlreadyThere));
         for name in above {
-            let Some(at) = parent else { break };
+            let Some((at, _)) = parent else { break };
             parent = match at.make(name, PASSABLE)? {
                 None => None,
-                Some((_, Some(entry))) => Some(entry),
+                Some((made, Some(entry))) => Some((entry, made)),
                 Some((_, None)) => return Err(PlaceError::Mounted { path: at.path.join(name) }),
             };
         }
-        if let Some(made) = parent.map(|parent| last(&parent, name)).transpose()?.flatten() {
+        let made = parent.map(|(parent, made)| last(&parent, made, name));
+        if let Some(made) = made.transpose()?.flatten() {
             return Ok(made);
         }
     }

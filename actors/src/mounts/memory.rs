@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 
 use super::{
     DeviceNumber, Hanging, LookError, Made, Mount, MountId, MountTable, Mounts, MountsAt, PathKind, PathLook,
-    Place, PlaceError, Propagation, Purpose,
+    Place, PlaceError, Propagation,
 };
 
 #[derive(Debug, Default)]
@@ -22,6 +22,24 @@ struct Held {
     kept: BTreeSet<PathBuf>,
     /// What the paths have in common whose file systems do not answer, and how long a look at them takes.
     hanging: Option<(String, Duration)>,
+}
+
+impl Held {
+    /// Makes a directory and those above it.
+    fn make(&mut self, place: &Place, path: &Path) -> Made {
+        let made = match (self.mounts.contains_key(path), self.directories.contains(path)) {
+            (true, _) => Made::Mounted,
+            (false, true) => Made::AlreadyThere,
+            (false, false) => Made::New,
+        };
+        let mut above: Vec<_> =
+            path.ancestors().take_while(|path| *path != place.base()).map(Path::to_owned).collect();
+        self.directories.extend(above.iter().cloned());
+        above.reverse();
+        above.truncate(place.kept());
+        self.kept.extend(above);
+        made
+    }
 }
 
 /// What a kernel has mounted, and the directories that were made. Clones are the same kernel.
@@ -99,25 +117,20 @@ impl Mounts for MemoryMounts {
         std::future::ready(Ok(MountTable::new(mounts))).boxed()
     }
 
-    fn make_directory(&self, place: Place, _: Purpose) -> BoxFuture<'static, Result<Made, PlaceError>> {
-        let mut held = self.held();
-        let path = place.path();
-        let made = match (held.mounts.contains_key(&path), held.directories.contains(&path)) {
-            (true, _) => Made::Mounted,
-            (false, true) => Made::AlreadyThere,
-            (false, false) => Made::New,
-        };
-        let mut above: Vec<_> =
-            path.ancestors().take_while(|path| *path != place.base()).map(Path::to_owned).collect();
-        held.directories.extend(above.iter().cloned());
-        above.reverse();
-        above.truncate(place.kept());
-        held.kept.extend(above);
+    fn make_directory(&self, place: Place) -> BoxFuture<'static, Result<Made, PlaceError>> {
+        let made = self.held().make(&place, &place.path());
+        std::future::ready(Ok(made)).boxed()
+    }
+
+    fn make_parent(&self, place: Place) -> BoxFuture<'static, Result<Made, PlaceError>> {
+        let (mut held, path) = (self.held(), place.path());
+        let made = path.parent().map(|parent| held.make(&place, parent));
+        let made = made.filter(|_| !held.mounts.contains_key(&path)).unwrap_or(Made::Mounted);
         std::future::ready(Ok(made)).boxed()
     }
 
     fn make_file(&self, place: Place) -> BoxFuture<'static, Result<Made, PlaceError>> {
-        self.make_directory(place, Purpose::MountPoint)
+        self.make_directory(place)
     }
 
     fn remove(&self, place: Place) -> BoxFuture<'static, Result<Vec<PathBuf>, PlaceError>> {

@@ -69,11 +69,19 @@ pub trait Mounts: fmt::Debug + Send + Sync {
     /// [`LookError::Refused`] when it cannot be read.
     fn table(&self) -> BoxFuture<'static, Result<MountTable, LookError>>;
 
-    /// Makes a directory and those above it, as far as they are missing. Idempotent.
+    /// Makes a mount point, and the directories above it, as far as they are missing. It has mode 000, so that no process without the rights
+    /// of root writes to the local disk while nothing is mounted (V7). Idempotent.
     ///
     /// # Errors
     /// [`PlaceError`]; what was made before stays, and [`remove`](Self::remove) removes it.
-    fn make_directory(&self, place: Place, purpose: Purpose) -> BoxFuture<'static, Result<Made, PlaceError>>;
+    fn make_directory(&self, place: Place) -> BoxFuture<'static, Result<Made, PlaceError>>;
+
+    /// Makes the directories above a path that a plugin makes itself (C136), with mode 711. Idempotent. [`Made::Mounted`] says that something is
+    /// mounted at the path.
+    ///
+    /// # Errors
+    /// As for [`make_directory`](Self::make_directory), and if the path is a symbolic link, through which a plugin would mount.
+    fn make_parent(&self, place: Place) -> BoxFuture<'static, Result<Made, PlaceError>>;
 
     /// Makes an empty file of mode 000 on which a block volume is mounted, and the directories above it. Idempotent.
     ///

@@ -9,8 +9,8 @@ use futures_util::future::BoxFuture;
 use super::kernel::SharedTable;
 use super::threads::{Threads, Ticket};
 use super::{
-    Hanging, LookError, Made, MountLimits, MountTable, Mounts, PathLook, Place, PlaceError, Purpose,
-    directories, kernel,
+    Hanging, LookError, Made, MountLimits, MountTable, Mounts, PathLook, Place, PlaceError, directories,
+    kernel,
 };
 
 /// The mounts of this process.
@@ -63,8 +63,12 @@ impl Mounts for KernelMounts {
         async move { threads.run("read the mounts of", "/".into(), |_| kernel::table()).await? }.boxed()
     }
 
-    fn make_directory(&self, place: Place, purpose: Purpose) -> BoxFuture<'static, Result<Made, PlaceError>> {
-        self.on("make", place, move |place| directories::make_directory(place, purpose))
+    fn make_directory(&self, place: Place) -> BoxFuture<'static, Result<Made, PlaceError>> {
+        self.on("make", place, directories::make_directory)
+    }
+
+    fn make_parent(&self, place: Place) -> BoxFuture<'static, Result<Made, PlaceError>> {
+        self.on("make the parent of", place, directories::make_parent)
     }
 
     fn make_file(&self, place: Place) -> BoxFuture<'static, Result<Made, PlaceError>> {

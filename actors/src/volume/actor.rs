@@ -54,7 +54,7 @@ impl EffectHandler<Volume> for Handler {
             }
             VolumeNews::MountLost { path, reason } => {
                 let path = path.display();
-                tracing::warn!(volume = %self.volume, %path, reason, "a mount is lost, and is set up again");
+                tracing::warn!(volume = %self.volume, %path, reason, "a mount is lost; it is set up again, one of a staging once no other claim holds it");
             }
             // The owner of the volumes logs them.
             VolumeNews::ClaimFailed { .. } | VolumeNews::OrderFailed { .. } | VolumeNews::Forced(_) => {}

@@ -18,12 +18,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::bulkhead::Permit;
-use super::mounting::Mounting;
+use super::mounting::{Mounting, refuse_foreign};
 use super::next_step::NextStep;
 use super::plugins::not_made;
 use super::shared::Shared;
 use super::{
-    AttachArgs, CreateArgs, Failure, PublishArgs, Seen, StageArgs, Turn, VolumeCall, VolumeOptions,
+    AttachArgs, Before, CreateArgs, Failure, PublishArgs, Seen, StageArgs, Turn, VolumeCall, VolumeOptions,
     VolumeOutcome, VolumeSpec,
 };
 use crate::csi::{
@@ -197,9 +197,11 @@ impl Admitted {
                 VolumeOutcome::Controller(self.attach(&spec, args, next).await)
             }
             VolumeCall::Detach(spec, _, args) => VolumeOutcome::Controller(self.detach(&spec, args).await),
-            VolumeCall::Stage(spec, _, args, next) => node(self.stage(&spec, args, next).await),
+            VolumeCall::Stage(spec, _, args, before, next) => {
+                node(self.stage(&spec, args, before, next).await)
+            }
             VolumeCall::Unstage(spec, _, args) => node(self.unstage(&spec, &args).await),
-            VolumeCall::Publish(spec, _, args) => node(self.publish(&spec, args).await),
+            VolumeCall::Publish(spec, _, args, before) => node(self.publish(&spec, args, before).await),
             VolumeCall::Unpublish(spec, _, args) => node(self.unpublish(&spec, &args).await),
             VolumeCall::Order(spec, _, call) => VolumeOutcome::Ordered(self.order(&spec, call).await),
             VolumeCall::ReadRoute | VolumeCall::Look { .. } | VolumeCall::AwaitAudits(_) => {
@@ -278,11 +280,13 @@ impl Admitted {
         self,
         spec: &VolumeSpec,
         args: StageArgs,
+        before: Before,
         next: Option<PathBuf>,
     ) -> Result<NodeCame, Failure> {
         let StageArgs { staging_path, publish_context, capability } = args;
         let staging_target_path = text(&staging_path)?;
         let made = self.directories_for(&spec.key, &NextStep::Stage(staging_path.clone())).await?;
+        refuse_foreign(&staging_path, made, before)?;
         let request = NodeStageVolumeRequest {
             volume_id: spec.volume_id.clone(),
             publish_context,
@@ -302,11 +306,17 @@ impl Admitted {
         Ok(self.mounting.after_undo(&args.staging_path, result).await)
     }
 
-    async fn publish(self, spec: &VolumeSpec, args: PublishArgs) -> Result<NodeCame, Failure> {
+    async fn publish(
+        self,
+        spec: &VolumeSpec,
+        args: PublishArgs,
+        before: Before,
+    ) -> Result<NodeCame, Failure> {
         let PublishArgs { target_path, staging_path, publish_context, usage } = args;
         let target = text(&target_path)?;
         let staging_target_path = staging_path.as_deref().map(text).transpose()?;
         let made = self.directories_for(&spec.key, &NextStep::Publish(target_path.clone())).await?;
+        refuse_foreign(&target_path, made, before)?;
         let request = NodePublishVolumeRequest {
             volume_id: spec.volume_id.clone(),
             publish_context,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::calls::NodeCame;
 use super::plugins::not_made;
 use super::shared::Shared;
-use super::{Failure, Known, Seen, VolumeLayout};
-use crate::mounts::{Made, MalformedPlace, Mounts, Place, Purpose};
+use super::{Before, Failure, Known, Seen, VolumeLayout};
+use crate::mounts::{Made, MalformedPlace, Mounts, Place};
 
 /// The mounts of this node, as one call needs them.
 pub(super) struct Mounting {
@@ -23,18 +23,14 @@ impl Mounting {
 
     /// Makes the directory that a volume is staged at (C125).
     pub(super) async fn make_mount_point(&self, path: &Path) -> Result<Made, Failure> {
-        self.make(path, Purpose::MountPoint).await
+        let place = self.place(path).map_err(not_made)?;
+        self.mounts.make_directory(place).await.map_err(not_made)
     }
 
     /// Makes the directory in which the plugin makes a target path (C136).
     pub(super) async fn make_parent(&self, path: &Path) -> Result<Made, Failure> {
-        let parent = path.parent().ok_or_else(|| not_made(format!("{} has no parent", path.display())))?;
-        self.make(parent, Purpose::Parent).await
-    }
-
-    async fn make(&self, path: &Path, purpose: Purpose) -> Result<Made, Failure> {
         let place = self.place(path).map_err(not_made)?;
-        self.mounts.make_directory(place, purpose).await.map_err(not_made)
+        self.mounts.make_parent(place).await.map_err(not_made)
     }
 
     fn place(&self, path: &Path) -> Result<Place, MalformedPlace> {
@@ -100,6 +96,20 @@ impl Mounting {
             tracing::warn!(%error, "a directory of a volume was not removed");
         }
     }
+}
+
+/// Refuses to set up over a mount of which no record says that it may be of this volume: it would be taken for the volume (V7), and undone
+/// with it. It is another's, or what was left when something was forced (V14).
+pub(super) fn refuse_foreign(path: &Path, made: Made, before: Before) -> Result<(), Failure> {
+    if (made, before) != (Made::Mounted, Before::Down) {
+        return Ok(());
+    }
+    let path = path.display();
+    let reason = format!(
+        "something is mounted at {path} that no record of this volume knows; it is not touched: look what it is \
+         (findmnt {path}), unmount it, and this goes on"
+    );
+    Err(Failure { known: Known::NotNow, reason })
 }
 
 /// What came of a call after which the kernel is not asked.

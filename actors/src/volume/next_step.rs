@@ -85,8 +85,8 @@ impl Admitted {
             return;
         };
         let is_needed = match (call, &step) {
-            (VolumeCall::Stage(_, _, args, _), NextStep::Stage(path)) => args.staging_path == *path,
-            (VolumeCall::Publish(_, _, args), NextStep::Publish(path)) => args.target_path == *path,
+            (VolumeCall::Stage(_, _, args, ..), NextStep::Stage(path)) => args.staging_path == *path,
+            (VolumeCall::Publish(_, _, args, _), NextStep::Publish(path)) => args.target_path == *path,
             _ => false,
         };
         match is_needed {

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use callboard_actors::mounts::{Made, Mounts as _, Place, PlaceError, Purpose};
+use callboard_actors::mounts::{Made, Mounts as _, Place, PlaceError};
 
 use super::namespace::{Stage, block_on, in_namespace, patient};
 
@@ -17,7 +17,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 async fn make(place: &Place) -> Result<Made, PlaceError> {
-    patient().make_directory(place.clone(), Purpose::MountPoint).await
+    patient().make_directory(place.clone()).await
 }
 
 async fn remove(place: &Place) -> Result<Vec<PathBuf>, PlaceError> {
@@ -40,9 +40,10 @@ fn a_bare_mount_point_is_closed_and_what_leads_to_it_is_passable_v7() {
             assert_eq!(mode(&place.path()), 0, "it is closed again");
             assert_eq!(mode(&stage.path("csi")), 0o700, "what was there keeps its mode");
 
-            let parent = stage.place("csi/target");
-            assert_eq!(patient().make_directory(parent.clone(), Purpose::Parent).await, Ok(Made::New));
-            assert_eq!(mode(&parent.path()), 0o711);
+            let target = stage.place("csi/target/volume");
+            assert_eq!(patient().make_parent(target.clone()).await, Ok(Made::New));
+            assert_eq!(mode(&stage.path("csi/target")), 0o711);
+            assert!(!target.path().exists(), "its plugin makes it");
         },
     );
 }
@@ -223,7 +224,7 @@ fn volumes_that_share_directories_are_made_and_removed_at_once_v6_v9() {
                     (mounts.clone(), stage.place(&format!("csi/plugin/ns/volume-{volume}/rw")));
                 async move {
                     for _ in 0..50 {
-                        let made = mounts.make_directory(place.clone(), Purpose::MountPoint).await;
+                        let made = mounts.make_directory(place.clone()).await;
                         assert_eq!(made, Ok(Made::New));
                         let removed = mounts.remove(place.clone()).await.unwrap();
                         assert!(removed.contains(&place.path()), "{removed:?}");

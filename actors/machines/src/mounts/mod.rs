@@ -30,6 +30,6 @@ mod place;
 pub use line::MalformedMount;
 pub use look::{LookError, MountsAt, PathKind, PathLook};
 pub use mount::{DeviceNumber, Mount, MountId, Propagation, UniqueMountId};
-pub use place::{Made, MalformedPlace, NAME_BYTES_MAX, PATH_BYTES_MAX, Place, PlaceError, Purpose};
+pub use place::{Made, MalformedPlace, NAME_BYTES_MAX, PATH_BYTES_MAX, Place, PlaceError};
 pub use record::{Difference, ListedMount, MountIdentity, MountRecord, MountState};
 pub use table::MountTable;

@@ -96,15 +96,6 @@ impl fmt::Display for Place {
     }
 }
 
-/// What a directory is made for. It decides its mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Purpose {
-    /// A mount point: mode 000, so that no process without the rights of root writes to the local disk while nothing is mounted (V7).
-    MountPoint,
-    /// The parent of a path that the plugin makes itself (C136): mode 711.
-    Parent,
-}
-
 /// What was found or made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Made {

@@ -75,7 +75,7 @@ codes!(
     /// Room or quota is used up.
     ResourceExhausted = "RESOURCE_EXHAUSTED" => Unclear, "the plugin has run out of something; make room, then repeat the call";
     /// A precondition is not met (C041).
-    FailedPrecondition = "FAILED_PRECONDITION" => Final, "something the plugin depends on is missing; look into its log";
+    FailedPrecondition = "FAILED_PRECONDITION" => Final, "something else has to be done first: see what the plugin says, or its log";
     /// Another call is pending (C003).
     Aborted = "ABORTED" => Unclear, "another call is pending; repeat this one after a pause";
     /// Out of the supported range.

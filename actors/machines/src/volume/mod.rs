@@ -132,7 +132,7 @@ pub use news::*;
 pub use order::{Brought, GrowArgs, Order, OrderCall, OrderRecord};
 pub use order_messages::*;
 pub use outcome::{
-    ControllerRoute, Expands, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,
+    Before, ControllerRoute, Expands, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,
 };
 pub use paths::VolumeLayout;
 pub use record::{

@@ -35,11 +35,11 @@ pub enum VolumeCall {
     Detach(Arc<VolumeSpec>, Generation, AttachArgs),
     /// `NodeStageVolume`. The path is that at which the volume is published next, if the ledger has that intent: the directory above it is made
     /// meanwhile.
-    Stage(Arc<VolumeSpec>, Generation, StageArgs, Option<PathBuf>),
+    Stage(Arc<VolumeSpec>, Generation, StageArgs, Before, Option<PathBuf>),
     /// `NodeUnstageVolume`.
     Unstage(Arc<VolumeSpec>, Generation, StageArgs),
     /// `NodePublishVolume`.
-    Publish(Arc<VolumeSpec>, Generation, PublishArgs),
+    Publish(Arc<VolumeSpec>, Generation, PublishArgs, Before),
     /// `NodeUnpublishVolume`.
     Unpublish(Arc<VolumeSpec>, Generation, PublishArgs),
     /// The call of an order.
@@ -51,6 +51,15 @@ pub enum VolumeCall {
     },
     /// Do nothing. It leaves behind the audits up to this number, so when it comes back, they are published.
     AwaitAudits(u64),
+}
+
+/// What the ledger says of a step before its call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Before {
+    /// It is down for certain: what is mounted at its path is not of this volume, and the call is not made (V7, V14).
+    Down,
+    /// It may be up.
+    Unknown,
 }
 
 impl VolumeCall {
@@ -99,7 +108,7 @@ impl VolumeCall {
             | Self::Detach(_, generation, _)
             | Self::Stage(_, generation, ..)
             | Self::Unstage(_, generation, _)
-            | Self::Publish(_, generation, _)
+            | Self::Publish(_, generation, ..)
             | Self::Unpublish(_, generation, _)
             | Self::Order(_, generation, _) => Some(*generation),
         }

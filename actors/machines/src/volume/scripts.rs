@@ -18,7 +18,7 @@ use super::news::*;
 use super::order::{Brought, GrowArgs, Order, OrderCall, OrderRecord};
 use super::order_messages::*;
 use super::outcome::{
-    ControllerRoute, Expands, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,
+    Before, ControllerRoute, Expands, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,
 };
 use super::record::{Mark, Step, Usage, VolumeChange, VolumeImage, VolumeKey, VolumeSpec, Wish};
 use super::state::{Volume, VolumeConfig, VolumeOptions, VolumeTimer};
@@ -505,6 +505,14 @@ fn tell_existence(existence: &Existence) -> String {
     }
 }
 
+/// Whether what is called may be up already.
+const fn tell_before(before: Before) -> &'static str {
+    match before {
+        Before::Down => "",
+        Before::Unknown => ", which may be up,",
+    }
+}
+
 /// For which path directories are made meanwhile.
 fn tell_next(next: Option<&std::path::PathBuf>) -> String {
     next.map_or_else(String::new, |path| format!(", then {}", path.display()))
@@ -520,16 +528,22 @@ fn tell_call(call: &VolumeCall) -> String {
             format!("{name} node={}{}", args.node_id, tell_next(next.as_ref()))
         }
         VolumeCall::Detach(_, _, args) => format!("{name} node={}", args.node_id),
-        VolumeCall::Stage(_, _, args, next) => {
+        VolumeCall::Stage(_, _, args, before, next) => {
             let (path, fs) = (args.staging_path.display(), fs(&args.capability));
             let next = tell_next(next.as_ref());
-            format!("{name} {path} as {fs} with {:?}{next}", args.publish_context)
+            let again = tell_before(*before);
+            format!("{name}{again} {path} as {fs} with {:?}{next}", args.publish_context)
         }
         VolumeCall::Unstage(_, _, args) => format!("{name} {}", args.staging_path.display()),
-        VolumeCall::Publish(_, _, args) => {
+        VolumeCall::Publish(_, _, args, before) => {
             let from = if args.staging_path.is_some() { "staged" } else { "unstaged" };
             let mode = if args.usage.read_only { " read-only" } else { "" };
-            format!("{name} {}{mode}, {from}, with {:?}", args.target_path.display(), args.publish_context)
+            let again = tell_before(*before);
+            format!(
+                "{name}{again} {}{mode}, {from}, with {:?}",
+                args.target_path.display(),
+                args.publish_context
+            )
         }
         VolumeCall::Unpublish(_, _, args) => format!("{name} {}", args.target_path.display()),
         VolumeCall::Order(_, _, OrderCall::Expand { range, capability }) => {

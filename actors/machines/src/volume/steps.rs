@@ -1,7 +1,7 @@
 //! How an operation begins: its intent is written down with the exact arguments, and then the call is made (V1, V5).
 
 use super::moves::Move;
-use super::outcome::VolumeCall;
+use super::outcome::{Before, VolumeCall};
 use super::planning::Need;
 use super::record::{AttachArgs, Intent, StageArgs, Step, Towards};
 use super::state::{Claim, Flight, Volume};
@@ -92,7 +92,10 @@ impl Volume {
         self.keep_staging(&intent, cx);
         let next = self.claims.values().find_map(|claim| claim.announced.as_ref());
         let next = next.map(|publishing| publishing.args.target_path.clone());
-        Some((VolumeCall::Stage(self.record.spec.clone(), generation, intent.args, next), was_unknown))
+        Some((
+            VolumeCall::Stage(self.record.spec.clone(), generation, intent.args, before(was_unknown), next),
+            was_unknown,
+        ))
     }
 
     fn begin_publish(
@@ -113,7 +116,8 @@ impl Volume {
             true => self.goes(id, Step::GoingUp(intent.clone())),
             false => self.go(id, Step::GoingUp(intent.clone()), cx),
         }
-        Some((VolumeCall::Publish(self.record.spec.clone(), generation, intent.args), was_unknown))
+        let before = before(was_unknown);
+        Some((VolumeCall::Publish(self.record.spec.clone(), generation, intent.args, before), was_unknown))
     }
 
     fn begin_unpublish(
@@ -147,6 +151,10 @@ impl Volume {
         self.keep_volume(cx);
         Some((call, true))
     }
+}
+
+const fn before(was_unknown: bool) -> Before {
+    if was_unknown { Before::Unknown } else { Before::Down }
 }
 
 /// What a failed call leaves of a step (V4).

@@ -48,7 +48,7 @@ impl VolumeLaws {
             }
             VolumeCall::Stage(..) if !stages => Some("the plugin does not stage"),
             VolumeCall::Attach(..) if !attaches => Some("the plugin does not attach"),
-            VolumeCall::Publish(_, _, args) if args.staging_path.is_some() != stages => {
+            VolumeCall::Publish(_, _, args, _) if args.staging_path.is_some() != stages => {
                 Some("its staging path is not what the plugin expects")
             }
             _ => None,

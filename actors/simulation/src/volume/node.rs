@@ -91,9 +91,9 @@ pub(super) fn step_of(call: &VolumeCall) -> Option<(StepOf, bool)> {
         VolumeCall::Delete(..) => (StepOf::Exist, false),
         VolumeCall::Attach(..) => (StepOf::Attach, true),
         VolumeCall::Detach(..) => (StepOf::Attach, false),
-        VolumeCall::Stage(_, _, args, _) => (StepOf::Stage(args.staging_path.clone()), true),
+        VolumeCall::Stage(_, _, args, ..) => (StepOf::Stage(args.staging_path.clone()), true),
         VolumeCall::Unstage(_, _, args) => (StepOf::Stage(args.staging_path.clone()), false),
-        VolumeCall::Publish(_, _, args) => (StepOf::Publish(args.target_path.clone()), true),
+        VolumeCall::Publish(_, _, args, _) => (StepOf::Publish(args.target_path.clone()), true),
         VolumeCall::Unpublish(_, _, args) => (StepOf::Publish(args.target_path.clone()), false),
     })
 }
@@ -259,8 +259,8 @@ impl Node {
     pub(super) fn has_context(&self, call: &VolumeCall) -> bool {
         let attaches = self.route().controller.is_some_and(|controller| controller.attaches);
         match call {
-            VolumeCall::Stage(_, _, args, _) if attaches => args.publish_context == attached(),
-            VolumeCall::Publish(_, _, args) if attaches => args.publish_context == attached(),
+            VolumeCall::Stage(_, _, args, ..) if attaches => args.publish_context == attached(),
+            VolumeCall::Publish(_, _, args, _) if attaches => args.publish_context == attached(),
             _ => true,
         }
     }

@@ -84,7 +84,7 @@ fn a_volume_that_never_writes_what_its_staging_brought_breaks_v5() {
 fn a_volume_that_stages_without_the_context_of_its_attachment_breaks_v5() {
     spoiled(Law::V5, VolumeBounds { attaches: true, ..CLAIMED }, |_, effects| {
         changed(effects, |effect| {
-            if let Effect::Call { call: VolumeCall::Stage(_, _, args, _), .. } = effect {
+            if let Effect::Call { call: VolumeCall::Stage(_, _, args, ..), .. } = effect {
                 args.publish_context.clear();
             }
         })

@@ -239,13 +239,13 @@ impl VolumeModel {
                 volume.map(|row| &row.attach), Some(Step::GoingUp(intent)) if intent.args == *args),
             VolumeCall::Detach(_, _, args) => matches!(
                 volume.map(|row| &row.attach), Some(Step::GoingDown(intent)) if intent.args == *args),
-            VolumeCall::Stage(_, _, args, _) => matches!(
+            VolumeCall::Stage(_, _, args, ..) => matches!(
                 volume.map(|row| &row.stage),
                 Some(Step::GoingUp(intent)) if intent.args == *args
                     || is_attaching && intent.args == StageArgs { publish_context: unknown(), ..args.clone() }),
             VolumeCall::Unstage(_, _, args) => matches!(
                 volume.map(|row| &row.stage), Some(Step::GoingDown(intent)) if intent.args == *args),
-            VolumeCall::Publish(_, _, args) => rows
+            VolumeCall::Publish(_, _, args, _) => rows
                 .claims
                 .iter()
                 .any(|row| matches!(

@@ -1,0 +1,109 @@
+//! What is mounted, or is a link, where a volume is to be set up, and is not of this volume, is neither taken for it nor touched.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use callboard::actors::mounts::mounts_of_this_process;
+use callboard::host::Host;
+use rustix::mount::{UnmountFlags, mount_bind, unmount};
+
+use crate::namespace::in_namespace;
+use crate::node::{claim, create, key, nothing_is_left, read, release, serve, until_shown, write};
+use crate::support::Stage;
+
+const USAGE: &str = "file-system-single-node-multi-writer";
+
+/// Where the volume `data` is staged, and where allocation `a` finds it.
+fn paths(stage: &Stage) -> [PathBuf; 2] {
+    let volumes = stage.data_dir().canonicalize().expect("it is there").join("csi/node/example");
+    let target = volumes.join("per-alloc/a/default/data").join(format!("rw-{USAGE}"));
+    [volumes.join("staging/default/data").join(USAGE), target]
+}
+
+/// A directory of somebody else.
+fn foreign(stage: &Stage) -> PathBuf {
+    let directory = stage.path("foreign");
+    fs::create_dir(&directory).expect("it can be made");
+    write(&directory, "theirs");
+    directory
+}
+
+/// Claims the volume while something is in its way, which this takes away, and checks that the claim has waited for that.
+async fn waits_until_it_is_gone(host: &Host, word: &str, take_away: impl FnOnce()) {
+    let data = key("data");
+    let (claimed, ()) = tokio::join!(claim(host, &data, "a", false), async {
+        until_shown(host, &data, word).await;
+        take_away();
+    });
+    let claimed = claimed.expect("nothing is in its way any more");
+    assert!(!claimed.path.join("file").exists(), "it is the volume");
+    write(&claimed.path, "ours");
+    release(host, &data, "a").await;
+}
+
+async fn mounted_at(stage: &Stage, host: &Host, path: &Path) {
+    let foreign = foreign(stage);
+    fs::create_dir_all(path).expect("it can be made");
+    mount_bind(&foreign, path).expect("it can be mounted");
+    waits_until_it_is_gone(host, "no record of this volume knows", || {
+        assert_eq!(read(path), "theirs", "it was not touched");
+        unmount(path, UnmountFlags::empty()).expect("it is mounted");
+    })
+    .await;
+    assert_eq!(read(&foreign), "theirs");
+}
+
+#[test]
+fn what_is_mounted_where_a_volume_is_staged_is_not_taken_for_it_v7_v14() {
+    let name = "foreign::what_is_mounted_where_a_volume_is_staged_is_not_taken_for_it_v7_v14";
+    in_namespace(name, async |_| {
+        let stage = Stage::new();
+        let (host, mut served) = serve(&stage).await;
+        create(&host, "data").await;
+        let [staging, _] = paths(&stage);
+        mounted_at(&stage, &host, &staging).await;
+        nothing_is_left(&stage);
+        served.stop(&host).await;
+        host.stop().await;
+    });
+}
+
+#[test]
+fn what_is_mounted_where_an_allocation_finds_a_volume_is_not_taken_for_it_v7_v14() {
+    let name = "foreign::what_is_mounted_where_an_allocation_finds_a_volume_is_not_taken_for_it_v7_v14";
+    in_namespace(name, async |_| {
+        let stage = Stage::new();
+        let (host, mut served) = serve(&stage).await;
+        create(&host, "data").await;
+        let [_, target] = paths(&stage);
+        mounted_at(&stage, &host, &target).await;
+        nothing_is_left(&stage);
+        served.stop(&host).await;
+        host.stop().await;
+    });
+}
+
+/// A plugin would mount through it.
+#[test]
+fn a_link_where_an_allocation_finds_a_volume_is_not_followed_v6() {
+    in_namespace("foreign::a_link_where_an_allocation_finds_a_volume_is_not_followed_v6", async |_| {
+        let stage = Stage::new();
+        let (host, mut served) = serve(&stage).await;
+        create(&host, "data").await;
+        let (foreign, [_, target]) = (foreign(&stage), paths(&stage));
+        fs::create_dir_all(target.parent().expect("it has one")).expect("it can be made");
+        symlink(&foreign, &target).expect("it can be made");
+        waits_until_it_is_gone(&host, "symbolic link", || {
+            let table = mounts_of_this_process().expect("it can be read");
+            assert_eq!(table.at_or_below(&foreign).len(), 0, "nothing is mounted through it");
+            assert_eq!(served.calls("NodePublishVolume"), 0);
+            fs::remove_file(&target).expect("it is there");
+        })
+        .await;
+        assert_eq!(read(&foreign), "theirs");
+        nothing_is_left(&stage);
+        served.stop(&host).await;
+        host.stop().await;
+    });
+}
