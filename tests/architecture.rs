@@ -44,7 +44,7 @@ const MACHINES: &[(&str, &[&str])] = &[
         &["vocabulary", "kernel", "instances", "driver", "drivers", "allocations", "volume", "volumes"],
     ),
     ("allocation", &["vocabulary", "kernel", "csi", "registry", "instances"]),
-    ("allocations", &["vocabulary", "kernel", "allocation", "volumes"]),
+    ("allocations", &["vocabulary", "kernel", "allocation", "supervisor", "volumes"]),
     ("volume", &["vocabulary", "kernel", "csi", "mounts"]),
     ("volumes", &["vocabulary", "kernel", "csi", "instances", "supervisor", "volume"]),
     ("allocdir", &["vocabulary", "driver"]),

@@ -128,6 +128,10 @@ fn what_cannot_be_done_with_a_volume_is_refused_with_the_holder_and_what_to_do_v
     };
     refused(&CLAIM, 1, &["there is no volume default/data; register or create it first"]);
     refused(&RELEASE, 1, &["there is no volume default/data, so nothing of it is claimed here"]);
+    // Its source is unknown to the plugin, so it is never created; giving that up is no error.
+    let copy = ["volume", "create", "copy", "--plugin", "zfs", "--from-volume", "unknown", "--within", "1s"];
+    refused(&copy, 1, &["it goes on: ask again, or delete it"]);
+    assert_eq!(printed(&host, &["volume", "delete", "copy", "--yes"]), "default/copy is deleted\n");
     refused(&DELETE, 1, &["the host has no volume default/data; `callboard volume list`"]);
     refused(
         &["volume", "status", "data"],

@@ -154,7 +154,7 @@ pub(super) async fn release(
     let allocation = allocation(&asked.allocation)?;
     let refused = format!("volume {name} is not released");
     if sources.volumes.entry(&volume).is_none() && is_unknown(sources, &volume).await? {
-        return Err(Status::not_found(UnknownVolume { volume }.to_string()));
+        return Err(Status::not_found(ReleaseError::Unknown(UnknownVolume { volume }).to_string()));
     }
     if let Some(what) = workloads(sources, &refused).await?.living(&allocation) {
         return Err(Status::failed_precondition(format!("{refused}: {what}")));

@@ -21,7 +21,7 @@ fn paths(stage: &Stage) -> [PathBuf; 2] {
     [volumes.join("staging/default/data").join(USAGE), target]
 }
 
-/// A directory of somebody else.
+/// A directory that is no volume.
 fn foreign(stage: &Stage) -> PathBuf {
     let directory = stage.path("foreign");
     fs::create_dir(&directory).expect("it can be made");
