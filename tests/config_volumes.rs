@@ -194,6 +194,14 @@ fn everything_that_is_wrong_with_a_volume_is_told_with_its_place_c004_c005_c007_
     }
 }
 
+#[test]
+fn what_is_wrong_with_the_use_of_a_new_volume_is_told_once_and_at_its_key_c005() {
+    let lines = format!("mount.flags = ['{}']\n[volume.create]\nlimit = '2GiB'", "x".repeat(5_000));
+    let complaints = complaints(&with_new_volume(&lines));
+    let [complaint] = &complaints[..] else { panic!("{complaints:?}") };
+    assert!(complaint.contains("`flags`: mount_flags has 5000 bytes"), "{complaint}");
+}
+
 /// As [`with_volume`], with a plugin that creates volumes.
 fn with_new_volume(lines: &str) -> String {
     with_volume(lines).replace("type = 'node'", "type = 'monolith'")

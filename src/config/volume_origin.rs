@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use callboard_actors::csi::{
-    CapacityRange, Context, Request, Secrets, TopologyRequirement, VolumeContentSource, rules,
+    AccessMode, AccessType, CapacityRange, Context, MountVolume, Request, Secrets, TopologyRequirement,
+    VolumeCapability, VolumeContentSource, rules,
 };
 use callboard_actors::vocabulary::{PluginName, Topology};
 use callboard_actors::volume::{NewVolume, Usage, VolumeKey, VolumeSpec};
@@ -107,7 +108,8 @@ fn created(
     let preferred = topologies(&table, "preferred", faults);
     let content_source = content(&table, faults);
     let capability = usage?.capability.clone();
-    let plain = NewVolume { capabilities: vec![capability], ..NewVolume::default() };
+    // What is wrong with the capability has been reported with its own key.
+    let sound = |part: NewVolume| NewVolume { capabilities: vec![sound_capability()], ..part };
     let range = CapacityRange {
         required_bytes: capacity.unwrap_or_default(),
         limit_bytes: limit.unwrap_or_default(),
@@ -115,16 +117,30 @@ fn created(
     let capacity_range = (capacity.is_some() || limit.is_some()).then_some(range);
     let has_places = !requisite.is_empty() || !preferred.is_empty();
     let accessibility = has_places.then_some(TopologyRequirement { requisite, preferred });
-    check_part("limit", &table, NewVolume { capacity_range, ..plain.clone() }, faults);
+    check_part("limit", &table, sound(NewVolume { capacity_range, ..NewVolume::default() }), faults);
     // What is wrong with one of the places has been reported there.
     let mut places = accessibility.iter().flat_map(|places| places.requisite.iter().chain(&places.preferred));
     if places.all(|place| !place.is_empty() && rules::topology(place).is_ok()) {
-        let part = NewVolume { accessibility: accessibility.clone(), ..plain.clone() };
-        check_part("preferred", &table, part, faults);
+        let part = NewVolume { accessibility: accessibility.clone(), ..NewVolume::default() };
+        check_part("preferred", &table, sound(part), faults);
     }
-    let new =
-        NewVolume { capacity_range, parameters, mutable_parameters, content_source, accessibility, ..plain };
+    let new = NewVolume {
+        capacity_range,
+        capabilities: vec![capability],
+        parameters,
+        mutable_parameters,
+        content_source,
+        accessibility,
+    };
     Some(VolumeOrigin::Created(Box::new(new)))
+}
+
+/// A capability that is never refused.
+fn sound_capability() -> VolumeCapability {
+    VolumeCapability {
+        access_type: AccessType::Mount(MountVolume::default()),
+        access_mode: AccessMode::SingleNodeWriter,
+    }
 }
 
 /// Checks a volume that is new in one part only.
