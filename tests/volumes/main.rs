@@ -11,6 +11,7 @@ mod node;
 
 mod foreign;
 mod killed;
+mod lies;
 mod lives;
 mod snapshots;
 mod stops;

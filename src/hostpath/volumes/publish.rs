@@ -37,7 +37,7 @@ pub(in crate::hostpath) fn publish(
             return Err(Status::failed_precondition(problem));
         }
     }
-    if !mounts::is_mounted(target)? {
+    if !work.lies() && !mounts::is_mounted(target)? {
         mount(work, &volume, &source, target, is_readonly)?;
     }
     on_node.published.insert(target.to_owned(), Published { capability, is_readonly });
@@ -99,6 +99,9 @@ pub(in crate::hostpath) fn unpublish(
     let id = check::given(&request.volume_id, "volume id")?;
     let target = check::path(&request.target_path, "target path")?;
     let answer = Ok(wire::NodeUnpublishVolumeResponse {});
+    if work.lies() {
+        return answer;
+    }
     let Some(mut on_node) = work.store.read::<OnNode>(id)? else { return answer };
     let Some(published) = on_node.published.get(target).cloned() else { return answer };
     mounts::remove(target)?;

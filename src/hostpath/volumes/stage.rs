@@ -34,7 +34,7 @@ pub(in crate::hostpath) fn stage(
         return Err(Status::failed_precondition(problem));
     }
     // After a boot the record is there, and the mount is not.
-    if !volume.is_block && !mounts::is_mounted(path)? {
+    if !volume.is_block && !work.lies() && !mounts::is_mounted(path)? {
         if volume.is_in_memory {
             mounts::memory(path, volume.capacity_bytes, false)?;
         } else {
@@ -80,7 +80,7 @@ pub(in crate::hostpath) fn unstage(
     let path = check::path(&request.staging_target_path, "staging path")?;
     let answer = Ok(wire::NodeUnstageVolumeResponse {});
     let Some(mut on_node) = work.store.read::<OnNode>(id)? else { return answer };
-    if on_node.staged.as_ref().is_none_or(|staged| staged.path != path) {
+    if work.lies() || on_node.staged.as_ref().is_none_or(|staged| staged.path != path) {
         return answer;
     }
     if let Some(target) = on_node.published.keys().next() {
