@@ -1,10 +1,12 @@
 //! Volumes from their creation to their deletion, while plugins are replaced and killed.
 
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt as _;
 
 use callboard::actors::inventory::{TakeInventory, VolumeRoom};
 use callboard::actors::vocabulary::PluginName;
 use callboard::actors::volumes::{DeleteError, DeleteVolume};
+use rustix::mount::{UnmountFlags, unmount};
 
 use crate::namespace::in_namespace;
 use crate::node::{
@@ -47,6 +49,30 @@ fn what_one_allocation_writes_another_reads_and_nothing_is_left_c050_v3_v6_v7() 
         served.stop(&host).await;
         let report = host.stop().await;
         assert_eq!(report.not_in_order().count(), 0, "{report:?}");
+    });
+}
+
+#[test]
+fn what_is_below_a_mount_of_an_allocation_that_is_pulled_away_is_closed_v7_vol_07() {
+    let name = "lives::what_is_below_a_mount_of_an_allocation_that_is_pulled_away_is_closed_v7_vol_07";
+    in_namespace(name, async |_| {
+        let stage = Stage::new();
+        let (host, mut served) = serve(&stage).await;
+        let data = create(&host, "data").await;
+        let claimed = claim(&host, &data, "a", false).await.expect("it is set up");
+        unmount(&claimed.path, UnmountFlags::empty()).expect("it is mounted");
+        let bare = std::fs::metadata(&claimed.path).expect("it is there");
+        assert_eq!(
+            bare.permissions().mode() & 0o777,
+            0,
+            "no workload without the rights of root writes there"
+        );
+        let again = claim(&host, &data, "a", false).await.expect("it is set up again");
+        write(&again.path, "from a");
+        release(&host, &data, "a").await;
+        nothing_is_left(&stage);
+        served.stop(&host).await;
+        host.stop().await;
     });
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use callboard_proto::csi::v1 as wire;
@@ -74,7 +75,8 @@ fn mount(
     let made = if volume.is_block {
         fs::File::options().write(true).create(true).truncate(false).open(target).map(drop)
     } else {
-        match fs::create_dir(target) {
+        // Should the mount be lost, no process without the rights of root writes below it.
+        match fs::DirBuilder::new().mode(0o000).create(target) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             made => made,
         }
