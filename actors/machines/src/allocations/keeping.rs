@@ -57,6 +57,11 @@ impl Entry {
         !self.is_over && self.child.life().is_some()
     }
 
+    /// Whether its supervisor crashed and is restarted after a pause.
+    fn is_pausing(&self) -> bool {
+        !self.is_over && self.child.state() == ChildState::Pausing
+    }
+
     /// Its supervisor has ended, and no other one follows.
     pub(super) fn finish(&mut self) {
         (self.is_over, self.given_up) = (true, None);
@@ -119,8 +124,7 @@ impl Allocations {
     }
 
     pub(super) fn restart(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
-        let is_pausing = |entry: &Entry| !entry.is_over && entry.child.state() == ChildState::Pausing;
-        if self.entries.get(allocation).is_some_and(is_pausing) {
+        if self.entries.get(allocation).is_some_and(Entry::is_pausing) {
             self.start(allocation, cx);
         }
     }
@@ -270,10 +274,9 @@ impl Allocations {
             entry.record.task = Task::Leaving;
             cx.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
         }
-        let is_pausing = !entry.is_over && entry.child.state() == ChildState::Pausing;
         if entry.is_running() {
             self.end(allocation, mode, cx);
-        } else if is_pausing && mode == StopMode::Stop {
+        } else if entry.is_pausing() && mode == StopMode::Stop {
             // Started in the leaving state, it cleans up and ends.
             self.start(allocation, cx);
         } else {

@@ -126,6 +126,7 @@ impl Allocations {
         }
         let (_, id) = said;
         entry.orders.push_back((id, order.clone()));
+        // A new supervisor gets all pending orders when it is started; one that has ended needs none.
         if entry.is_running() {
             // It takes a preparation for the next start of the task, which has happened already.
             let is_started = is_again && task == Task::Running && order.prepares();
@@ -136,7 +137,6 @@ impl Allocations {
         } else if entry.given_up.is_some() {
             self.revive(allocation, cx);
         }
-        // A new supervisor gets all pending orders when it is started; one that has ended needs none.
     }
 
     pub(super) fn tell(
