@@ -108,8 +108,6 @@ fn created(
     let preferred = topologies(&table, "preferred", faults);
     let content_source = content(&table, faults);
     let capability = usage?.capability.clone();
-    // What is wrong with the capability has been reported with its own key.
-    let sound = |part: NewVolume| NewVolume { capabilities: vec![sound_capability()], ..part };
     let range = CapacityRange {
         required_bytes: capacity.unwrap_or_default(),
         limit_bytes: limit.unwrap_or_default(),
@@ -117,12 +115,12 @@ fn created(
     let capacity_range = (capacity.is_some() || limit.is_some()).then_some(range);
     let has_places = !requisite.is_empty() || !preferred.is_empty();
     let accessibility = has_places.then_some(TopologyRequirement { requisite, preferred });
-    check_part("limit", &table, sound(NewVolume { capacity_range, ..NewVolume::default() }), faults);
+    check_part("limit", &table, NewVolume { capacity_range, ..NewVolume::default() }, faults);
     // What is wrong with one of the places has been reported there.
     let mut places = accessibility.iter().flat_map(|places| places.requisite.iter().chain(&places.preferred));
     if places.all(|place| !place.is_empty() && rules::topology(place).is_ok()) {
         let part = NewVolume { accessibility: accessibility.clone(), ..NewVolume::default() };
-        check_part("preferred", &table, sound(part), faults);
+        check_part("preferred", &table, part, faults);
     }
     let new = NewVolume {
         capacity_range,
@@ -135,17 +133,15 @@ fn created(
     Some(VolumeOrigin::Created(Box::new(new)))
 }
 
-/// A capability that is never refused.
-fn sound_capability() -> VolumeCapability {
-    VolumeCapability {
-        access_type: AccessType::Mount(MountVolume::default()),
-        access_mode: AccessMode::SingleNodeWriter,
-    }
-}
-
 /// Checks a volume that is new in one part only.
 fn check_part(key: &str, create: &Table<'_>, part: NewVolume, faults: &mut Faults) {
-    check(key, create.at_key(key), part.request(SOME_NAME, Secrets::none()).check(), faults);
+    // What is wrong with its own capability has been reported with the key of that.
+    let capability = VolumeCapability {
+        access_type: AccessType::Mount(MountVolume::default()),
+        access_mode: AccessMode::SingleNodeWriter,
+    };
+    let whole = NewVolume { capabilities: vec![capability], ..part };
+    check(key, create.at_key(key), whole.request(SOME_NAME, Secrets::none()).check(), faults);
 }
 
 /// Reads what a volume is to contain.
