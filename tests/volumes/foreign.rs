@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use callboard::actors::mounts::mounts_of_this_process;
 use callboard::host::Host;
@@ -42,46 +42,39 @@ async fn waits_until_it_is_gone(host: &Host, word: &str, take_away: impl FnOnce(
     release(host, &data, "a").await;
 }
 
-async fn mounted_at(stage: &Stage, host: &Host, path: &Path) {
-    let foreign = foreign(stage);
-    fs::create_dir_all(path).expect("it can be made");
-    mount_bind(&foreign, path).expect("it can be mounted");
-    waits_until_it_is_gone(host, "no record of this volume knows", || {
-        assert_eq!(read(path), "theirs", "it was not touched");
-        unmount(path, UnmountFlags::empty()).expect("it is mounted");
+/// Mounts something where the volume is to be staged, or where the allocation finds it.
+async fn is_not_taken_for_the_volume(of: fn([PathBuf; 2]) -> PathBuf) {
+    let stage = Stage::new();
+    let (host, mut served) = serve(&stage).await;
+    create(&host, "data").await;
+    let (foreign, path) = (foreign(&stage), of(paths(&stage)));
+    fs::create_dir_all(&path).expect("it can be made");
+    mount_bind(&foreign, &path).expect("it can be mounted");
+    waits_until_it_is_gone(&host, "no record of this volume knows", || {
+        assert_eq!(read(&path), "theirs", "it was not touched");
+        unmount(&path, UnmountFlags::empty()).expect("it is mounted");
     })
     .await;
     assert_eq!(read(&foreign), "theirs");
+    nothing_is_left(&stage);
+    served.stop(&host).await;
+    host.stop().await;
 }
 
 #[test]
 fn what_is_mounted_where_a_volume_is_staged_is_not_taken_for_it_v7_v14() {
-    let name = "foreign::what_is_mounted_where_a_volume_is_staged_is_not_taken_for_it_v7_v14";
-    in_namespace(name, async |_| {
-        let stage = Stage::new();
-        let (host, mut served) = serve(&stage).await;
-        create(&host, "data").await;
-        let [staging, _] = paths(&stage);
-        mounted_at(&stage, &host, &staging).await;
-        nothing_is_left(&stage);
-        served.stop(&host).await;
-        host.stop().await;
-    });
+    in_namespace(
+        "foreign::what_is_mounted_where_a_volume_is_staged_is_not_taken_for_it_v7_v14",
+        async |_| {
+            is_not_taken_for_the_volume(|[staging, _]| staging).await;
+        },
+    );
 }
 
 #[test]
 fn what_is_mounted_where_an_allocation_finds_a_volume_is_not_taken_for_it_v7_v14() {
     let name = "foreign::what_is_mounted_where_an_allocation_finds_a_volume_is_not_taken_for_it_v7_v14";
-    in_namespace(name, async |_| {
-        let stage = Stage::new();
-        let (host, mut served) = serve(&stage).await;
-        create(&host, "data").await;
-        let [_, target] = paths(&stage);
-        mounted_at(&stage, &host, &target).await;
-        nothing_is_left(&stage);
-        served.stop(&host).await;
-        host.stop().await;
-    });
+    in_namespace(name, async |_| is_not_taken_for_the_volume(|[_, target]| target).await);
 }
 
 /// A plugin would mount through it.

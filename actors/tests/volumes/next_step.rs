@@ -3,21 +3,28 @@
 
 use std::path::{Path, PathBuf};
 
+use callboard_actors::volume::VolumeKey;
 use tonic::Code;
 
 use crate::fixture::story;
 use crate::node::{Node, PATIENCE, SECOND};
-use crate::plugin::{Act, Plugin};
+use crate::plugin::{Act, Plugin, Serving};
 
 const STAGING: &str = "/data/csi/node/zfs/staging/default/data/file-system-multi-node-multi-writer";
 const ABOVE_THE_TARGET: &str = "/data/csi/node/zfs/per-alloc/a/default/data";
 
-/// Claims a volume, and says whether a directory is there while the plugin works on a call.
-async fn is_made_during(call: &'static str, path: &str) -> bool {
+/// A node with a plugin and a volume.
+async fn opened() -> (Node, Plugin, Serving, VolumeKey) {
     let node = Node::open();
     let plugin = Plugin::new(&node.kernel);
-    let _serving = node.add_plugin("zfs", "p", &plugin).await;
+    let serving = node.add_plugin("zfs", "p", &plugin).await;
     let data = node.add_volume("zfs", "data").await;
+    (node, plugin, serving, data)
+}
+
+/// Claims a volume, and says whether a directory is there while the plugin works on a call.
+async fn is_made_during(call: &'static str, path: &str) -> bool {
+    let (node, plugin, _serving, data) = opened().await;
     plugin.once(call, Act::After(10 * SECOND));
     let claim = tokio::task::spawn_local(node.claim_within(&data, "a", PATIENCE));
     tokio::time::sleep(SECOND).await;
@@ -41,10 +48,7 @@ fn what_publishing_needs_is_made_while_it_is_staged_c136() {
 
 /// Claims a volume that the plugin refuses, and gives what is left of it.
 async fn left_when_refused(call: &'static str) -> Vec<PathBuf> {
-    let node = Node::open();
-    let plugin = Plugin::new(&node.kernel);
-    let _serving = node.add_plugin("zfs", "p", &plugin).await;
-    let data = node.add_volume("zfs", "data").await;
+    let (node, plugin, _serving, data) = opened().await;
     plugin.on(call, Act::Fail(Code::InvalidArgument));
     node.claim(&data, "a").await.expect_err("it is refused");
     node.is_unneeded(&data).await;
@@ -65,10 +69,7 @@ fn a_staging_that_is_refused_leaves_no_directory_v6() {
 
 /// Releases a volume while the plugin works on a call of its claim, and gives what is left of it.
 async fn left_when_released_during(call: &'static str) -> Vec<PathBuf> {
-    let node = Node::open();
-    let plugin = Plugin::new(&node.kernel);
-    let _serving = node.add_plugin("zfs", "p", &plugin).await;
-    let data = node.add_volume("zfs", "data").await;
+    let (node, plugin, _serving, data) = opened().await;
     plugin.once(call, Act::After(10 * SECOND));
     let claim = tokio::task::spawn_local(node.claim_within(&data, "a", PATIENCE));
     tokio::time::sleep(SECOND).await;
