@@ -38,7 +38,7 @@ enum Found {
 }
 
 /// Makes a mount point, and the directories above it.
-pub(super) fn make_directory(place: &Place) -> Result<Made, PlaceError> {
+pub(super) fn make_mount_point(place: &Place) -> Result<Made, PlaceError> {
     again_while_absent(place, |parent, _, name| Ok(parent.make(name, Mode::empty())?.map(|(made, _)| made)))
 }
 

@@ -117,7 +117,7 @@ impl Mounts for MemoryMounts {
         std::future::ready(Ok(MountTable::new(mounts))).boxed()
     }
 
-    fn make_directory(&self, place: Place) -> BoxFuture<'static, Result<Made, PlaceError>> {
+    fn make_mount_point(&self, place: Place) -> BoxFuture<'static, Result<Made, PlaceError>> {
         let made = self.held().make(&place, &place.path());
         std::future::ready(Ok(made)).boxed()
     }
@@ -130,7 +130,7 @@ impl Mounts for MemoryMounts {
     }
 
     fn make_file(&self, place: Place) -> BoxFuture<'static, Result<Made, PlaceError>> {
-        self.make_directory(place)
+        self.make_mount_point(place)
     }
 
     fn remove(&self, place: Place) -> BoxFuture<'static, Result<Vec<PathBuf>, PlaceError>> {

@@ -74,23 +74,24 @@ pub trait Mounts: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`PlaceError`]; what was made before stays, and [`remove`](Self::remove) removes it.
-    fn make_directory(&self, place: Place) -> BoxFuture<'static, Result<Made, PlaceError>>;
+    fn make_mount_point(&self, place: Place) -> BoxFuture<'static, Result<Made, PlaceError>>;
 
-    /// Makes the directories above a path that a plugin makes itself (C136), with mode 711. Idempotent. [`Made::Mounted`] says that something is
-    /// mounted at the path.
+    /// Makes the directories above a path that a plugin makes itself (C136), with mode 711. Idempotent. [`Made::Mounted`] says that
+    /// something is mounted at the path.
     ///
     /// # Errors
-    /// As for [`make_directory`](Self::make_directory), and if the path is a symbolic link, through which a plugin would mount.
+    /// As for [`make_mount_point`](Self::make_mount_point), and if the path is a symbolic link, through which a plugin would mount.
     fn make_parent(&self, place: Place) -> BoxFuture<'static, Result<Made, PlaceError>>;
 
     /// Makes an empty file of mode 000 on which a block volume is mounted, and the directories above it. Idempotent.
     ///
     /// # Errors
-    /// As for [`make_directory`](Self::make_directory).
+    /// As for [`make_mount_point`](Self::make_mount_point).
     fn make_file(&self, place: Place) -> BoxFuture<'static, Result<Made, PlaceError>>;
 
     /// Removes a directory or file if it is empty, ours and no mount point; then the directories above it, as far as they are empty and
-    /// ours and are [not kept](Place::keeping), up to the base, which stays. Returns what was removed; nothing if nothing was there. Idempotent (V6).
+    /// ours and are [not kept](Place::keeping), up to the base, which stays. Returns what was removed; nothing if nothing was there.
+    /// Idempotent (V6).
     ///
     /// # Errors
     /// [`PlaceError`] if the path itself stays. One above it that stays is no error.

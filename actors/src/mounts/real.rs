@@ -63,8 +63,8 @@ impl Mounts for KernelMounts {
         async move { threads.run("read the mounts of", "/".into(), |_| kernel::table()).await? }.boxed()
     }
 
-    fn make_directory(&self, place: Place) -> BoxFuture<'static, Result<Made, PlaceError>> {
-        self.on("make", place, directories::make_directory)
+    fn make_mount_point(&self, place: Place) -> BoxFuture<'static, Result<Made, PlaceError>> {
+        self.on("make", place, directories::make_mount_point)
     }
 
     fn make_parent(&self, place: Place) -> BoxFuture<'static, Result<Made, PlaceError>> {

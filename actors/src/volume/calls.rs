@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::bulkhead::Permit;
-use super::mounting::{Mounting, refuse_foreign};
+use super::mounting::Mounting;
 use super::next_step::NextStep;
 use super::plugins::not_made;
 use super::shared::Shared;
@@ -286,7 +286,7 @@ impl Admitted {
         let StageArgs { staging_path, publish_context, capability } = args;
         let staging_target_path = text(&staging_path)?;
         let made = self.directories_for(&spec.key, &NextStep::Stage(staging_path.clone())).await?;
-        refuse_foreign(&staging_path, made, before)?;
+        before.admit(&staging_path, made)?;
         let request = NodeStageVolumeRequest {
             volume_id: spec.volume_id.clone(),
             publish_context,
@@ -316,7 +316,7 @@ impl Admitted {
         let target = text(&target_path)?;
         let staging_target_path = staging_path.as_deref().map(text).transpose()?;
         let made = self.directories_for(&spec.key, &NextStep::Publish(target_path.clone())).await?;
-        refuse_foreign(&target_path, made, before)?;
+        before.admit(&target_path, made)?;
         let request = NodePublishVolumeRequest {
             volume_id: spec.volume_id.clone(),
             publish_context,

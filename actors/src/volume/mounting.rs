@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::calls::NodeCame;
 use super::plugins::not_made;
 use super::shared::Shared;
-use super::{Before, Failure, Known, Seen, VolumeLayout};
+use super::{Failure, Known, Seen, VolumeLayout};
 use crate::mounts::{Made, MalformedPlace, Mounts, Place};
 
 /// The mounts of this node, as one call needs them.
@@ -24,7 +24,7 @@ impl Mounting {
     /// Makes the directory that a volume is staged at (C125).
     pub(super) async fn make_mount_point(&self, path: &Path) -> Result<Made, Failure> {
         let place = self.place(path).map_err(not_made)?;
-        self.mounts.make_directory(place).await.map_err(not_made)
+        self.mounts.make_mount_point(place).await.map_err(not_made)
     }
 
     /// Makes the directory in which the plugin makes a target path (C136).
@@ -96,20 +96,6 @@ impl Mounting {
             tracing::warn!(%error, "a directory of a volume was not removed");
         }
     }
-}
-
-/// Refuses to set up over a mount of which no record says that it may be of this volume: it would be taken for the volume (V7), and undone
-/// with it. It is another's, or what was left when something was forced (V14).
-pub(super) fn refuse_foreign(path: &Path, made: Made, before: Before) -> Result<(), Failure> {
-    if (made, before) != (Made::Mounted, Before::Down) {
-        return Ok(());
-    }
-    let path = path.display();
-    let reason = format!(
-        "something is mounted at {path} that no record of this volume knows; it is not touched: look what it is \
-         (findmnt {path}), unmount it, and this goes on"
-    );
-    Err(Failure { known: Known::NotNow, reason })
 }
 
 /// What came of a call after which the kernel is not asked.

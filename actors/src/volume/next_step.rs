@@ -1,7 +1,7 @@
 //! The directories of the next step of a claim are made while the plugin works on the step before it.
 //!
 //! They are removed again if that step fails, or if the next call of the volume is another one. The ledger has the intent of the next step
-//! already (V5), so that after a crash its undo removes them.
+//! already (V5), so that after a crash its undo removes them. What is at its path is looked at when they are made.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -25,6 +25,15 @@ pub(super) enum NextStep {
 }
 
 impl NextStep {
+    /// The step that a call makes, if it needs directories.
+    fn of(call: &VolumeCall) -> Option<Self> {
+        match call {
+            VolumeCall::Stage(_, _, args, ..) => Some(Self::Stage(args.staging_path.clone())),
+            VolumeCall::Publish(_, _, args, _) => Some(Self::Publish(args.target_path.clone())),
+            _ => None,
+        }
+    }
+
     const fn path(&self) -> &PathBuf {
         match self {
             Self::Stage(path) | Self::Publish(path) => path,
@@ -78,20 +87,12 @@ impl Admitted {
 
     /// Removes what was made for a step, if this call does not need it.
     pub(super) async fn remove_unused(&self, call: &VolumeCall) {
-        let Some((volume, (step, made))) = call.spec().and_then(|spec| {
-            let prepared = self.shared.prepared.take(&spec.key)?;
-            Some((&spec.key, prepared))
-        }) else {
-            return;
-        };
-        let is_needed = match (call, &step) {
-            (VolumeCall::Stage(_, _, args, ..), NextStep::Stage(path)) => args.staging_path == *path,
-            (VolumeCall::Publish(_, _, args, _), NextStep::Publish(path)) => args.target_path == *path,
-            _ => false,
-        };
-        match is_needed {
-            true => self.shared.prepared.keep(volume, step, made),
-            false => self.remove_new(&step, made).await,
+        let Some(volume) = call.spec().map(|spec| &spec.key) else { return };
+        let Some((step, made)) = self.shared.prepared.take(volume) else { return };
+        if NextStep::of(call).as_ref() == Some(&step) {
+            self.shared.prepared.keep(volume, step, made);
+        } else {
+            self.remove_new(&step, made).await;
         }
     }
 

@@ -17,7 +17,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 async fn make(place: &Place) -> Result<Made, PlaceError> {
-    patient().make_directory(place.clone()).await
+    patient().make_mount_point(place.clone()).await
 }
 
 async fn remove(place: &Place) -> Result<Vec<PathBuf>, PlaceError> {
@@ -224,7 +224,7 @@ fn volumes_that_share_directories_are_made_and_removed_at_once_v6_v9() {
                     (mounts.clone(), stage.place(&format!("csi/plugin/ns/volume-{volume}/rw")));
                 async move {
                     for _ in 0..50 {
-                        let made = mounts.make_directory(place.clone()).await;
+                        let made = mounts.make_mount_point(place.clone()).await;
                         assert_eq!(made, Ok(Made::New));
                         let removed = mounts.remove(place.clone()).await.unwrap();
                         assert!(removed.contains(&place.path()), "{removed:?}");

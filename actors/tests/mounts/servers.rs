@@ -96,7 +96,7 @@ fn a_server_that_hangs_costs_two_threads_and_no_other_volume_waits_v7_v9_vol_08(
                 assert_eq!(mounts.hanging().len(), 2, "no more threads of one file system");
 
                 assert!(mounts.look(stage.path("other")).await.unwrap().mounted().is_some());
-                let made = mounts.make_directory(stage.place("hung")).await;
+                let made = mounts.make_mount_point(stage.place("hung")).await;
                 assert_eq!(
                     made,
                     Ok(callboard_actors::mounts::Made::Mounted),

@@ -89,6 +89,7 @@ mod record;
 mod existence;
 mod snapshots;
 
+mod before;
 mod outcome;
 mod turns;
 
@@ -123,6 +124,7 @@ mod shown;
 #[cfg(test)]
 mod scripts;
 
+pub use before::Before;
 pub use existence::{CreateArgs, Existence, NewVolume, Origin};
 pub use force::{ForceError, ForceRelease, ForceScope, Forced, PrepareForce};
 pub use group::{GroupMember, GroupOrder};
@@ -132,7 +134,7 @@ pub use news::*;
 pub use order::{Brought, GrowArgs, Order, OrderCall, OrderRecord};
 pub use order_messages::*;
 pub use outcome::{
-    Before, ControllerRoute, Expands, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,
+    ControllerRoute, Expands, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,
 };
 pub use paths::VolumeLayout;
 pub use record::{

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::before::Before;
 use super::existence::CreateArgs;
 use super::order::{Brought, OrderCall};
 use super::record::{AttachArgs, Mark, PublishArgs, StageArgs, VolumeSpec};
@@ -51,15 +52,6 @@ pub enum VolumeCall {
     },
     /// Do nothing. It leaves behind the audits up to this number, so when it comes back, they are published.
     AwaitAudits(u64),
-}
-
-/// What the ledger says of a step before its call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Before {
-    /// It is down for certain: what is mounted at its path is not of this volume, and the call is not made (V7, V14).
-    Down,
-    /// It may be up.
-    Unknown,
 }
 
 impl VolumeCall {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use goldenscript::ArgumentConsumer;
 
 use super::VolumeLayout;
+use super::before::Before;
 use super::existence::{Existence, NewVolume};
 use super::force::*;
 use super::group::{GroupMember, GroupOrder};
@@ -18,7 +19,7 @@ use super::news::*;
 use super::order::{Brought, GrowArgs, Order, OrderCall, OrderRecord};
 use super::order_messages::*;
 use super::outcome::{
-    Before, ControllerRoute, Expands, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,
+    ControllerRoute, Expands, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,
 };
 use super::record::{Mark, Step, Usage, VolumeChange, VolumeImage, VolumeKey, VolumeSpec, Wish};
 use super::state::{Volume, VolumeConfig, VolumeOptions, VolumeTimer};

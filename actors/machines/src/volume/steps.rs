@@ -1,7 +1,8 @@
 //! How an operation begins: its intent is written down with the exact arguments, and then the call is made (V1, V5).
 
+use super::before::Before;
 use super::moves::Move;
-use super::outcome::{Before, VolumeCall};
+use super::outcome::VolumeCall;
 use super::planning::Need;
 use super::record::{AttachArgs, Intent, StageArgs, Step, Towards};
 use super::state::{Claim, Flight, Volume};

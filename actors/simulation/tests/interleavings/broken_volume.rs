@@ -9,7 +9,7 @@ use callboard_actors::vocabulary::{Generation, PluginName, RunNumber, VolumeName
 use callboard_machines::csi::AccessMode;
 use callboard_machines::mounts::DeviceNumber;
 use callboard_machines::volume::{
-    Claim, ClaimError, Claimed, ConfirmClaims, CreateArgs, DeleteError, Done, Expands, Known, Mark,
+    Before, Claim, ClaimError, Claimed, ConfirmClaims, CreateArgs, DeleteError, Done, Expands, Known, Mark,
     OrderCall, Origin, RouteChanged, Seen, Step, Volume, VolumeAnswer, VolumeAsk, VolumeCall, VolumeChange,
     VolumeImage, VolumeKey, VolumeNews, VolumeOutcome, VolumeSpec, VolumeTimer,
 };
@@ -97,6 +97,19 @@ fn a_volume_that_makes_directories_for_a_step_that_it_has_not_written_breaks_v5(
         changed(effects, |effect| {
             if let Effect::Call { call: VolumeCall::Attach(.., Some(path)), .. } = effect {
                 path.push("elsewhere");
+            }
+        })
+    });
+}
+
+/// Its own mount would be taken for a foreign one.
+#[test]
+fn a_volume_that_takes_a_step_that_may_be_up_for_down_breaks_v4() {
+    let unclear = VolumeBounds { faults: 1, ..CLAIMED };
+    spoiled(Law::V4, unclear, |_, effects| {
+        changed(effects, |effect| {
+            if let Effect::Call { call: VolumeCall::Publish(_, _, _, before), .. } = effect {
+                *before = Before::Down;
             }
         })
     });

@@ -3,8 +3,8 @@
 use callboard_actors::csi::Context;
 use callboard_actors::vocabulary::{AllocationId, Timestamp};
 use callboard_machines::volume::{
-    ClaimError, Mark, Origin, PublishArgs, StageArgs, Step, Volume, VolumeAnswer, VolumeCall, VolumeNews,
-    VolumeOutcome, Wish,
+    Before, ClaimError, Mark, Origin, PublishArgs, StageArgs, Step, Volume, VolumeAnswer, VolumeCall,
+    VolumeNews, VolumeOutcome, Wish,
 };
 
 use super::super::super::law::Law;
@@ -210,6 +210,15 @@ impl VolumeModel {
         if !self.node.has_context(call) && !self.is_forced {
             self.violation(Law::V5, || {
                 format!("{call:?} is made without the publish context of the attachment")
+            });
+        }
+        let is_called_down = matches!(
+            call,
+            VolumeCall::Stage(_, _, _, Before::Down, _) | VolumeCall::Publish(_, _, _, Before::Down)
+        );
+        if is_called_down && self.node.sure(&step) != Sure::Down && !self.is_forced {
+            self.violation(Law::V4, || {
+                format!("{call:?} is made as of a step that is down, and it may be up")
             });
         }
         self.check_order(&step, is_up);
