@@ -137,6 +137,7 @@ pub(crate) fn nothing_is_left(stage: &Stage) {
     assert_eq!(mounted(stage), Vec::<PathBuf>::new());
     for plugin in below(&stage.data_dir().join("csi/node")) {
         for kept in below(&plugin) {
+            assert!(kept.ends_with("staging") || kept.ends_with("per-alloc"), "{} is left", kept.display());
             assert_eq!(below(&kept), Vec::<PathBuf>::new(), "directories are left");
         }
     }

@@ -99,6 +99,7 @@ impl Workspace {
 
     /// What is left of volumes: directories for their mounts, and files that tasks wrote to the mount point and not to the volume.
     pub(in crate::demo) fn left_of_volumes(&self) -> Result<Vec<PathBuf>, DemoError> {
+        // These two stay for each plugin.
         let of_plugin = self.data_dir_of_volumes().join("csi/node").join(PLUGIN);
         let mut directories = vec![of_plugin.join("staging"), of_plugin.join("per-alloc")];
         directories.extend(USES.map(|(task, volume)| self.mount_point(task, volume)));

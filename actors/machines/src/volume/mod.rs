@@ -43,6 +43,8 @@
 //!   before anyone is answered. An unknown outcome needs no write: an intent on disk means unknown after a restart.
 //! - V1, V4, V5: the intents of the later steps of a claim are written with that of its first one, and the outcomes of the earlier steps with
 //!   that of the last one (`ledger.rs`): a crash between them leaves all of them unknown.
+//! - V5, V6: while a step is under way, directories are made for the next one, whose intent stays on disk until that call has come back.
+//! - V7, V14: a step that is down for certain is not set up over a mount, which is not of this volume then (`before.rs`).
 //! - V3, C079, C121 to C132: `targets > 0` implies staged implies attached, as far as the plugin has these steps; undoing goes in
 //!   reverse, each step only after the one before is confirmed down. What may be set up with other arguments is undone first (C138).
 //! - V4: an unclear outcome leaves a step unknown. Unknown is as good as up for undoing and as good as down for setting up. A refusal
