@@ -32,6 +32,14 @@ fn a_publication_that_was_not_made_is_not_handed_out_v7() {
     });
 }
 
+/// The reference plugin publishes what is at the staging directory, so it would give out a directory of the host.
+#[test]
+fn a_staging_that_was_not_made_is_not_published_from_v7() {
+    in_namespace("lies::a_staging_that_was_not_made_is_not_published_from_v7", async |_| {
+        is_not_believed("NodeStageVolume").await;
+    });
+}
+
 #[test]
 fn a_volume_that_was_not_unpublished_is_not_unstaged_v3_v9() {
     in_namespace("lies::a_volume_that_was_not_unpublished_is_not_unstaged_v3_v9", async |_| {

@@ -10,7 +10,9 @@ use rustix::io::Errno;
 
 use super::reading::Reading;
 use super::threads::Ticket;
-use super::{DeviceNumber, LookError, MountId, MountTable, MountsAt, PathKind, PathLook, UniqueMountId};
+use super::{
+    DeviceNumber, FileId, LookError, MountId, MountTable, MountsAt, PathKind, PathLook, UniqueMountId,
+};
 
 const TABLE: &str = "/proc/self/mountinfo";
 /// The size limit of a mount table, in bytes. The kernel allows 100,000 mounts of a namespace, of some 200 bytes each.
@@ -65,7 +67,7 @@ fn by_unique_id(path: &Path, ticket: &Ticket) -> Result<Option<PathLook>, LookEr
         Err(Errno::NOSYS | Errno::PERM) => return Ok(None),
         Err(Errno::NOENT) => {
             let (path, mounts) = (path.to_owned(), MountsAt::Unique(None));
-            return Ok(Some(PathLook { path, kind: PathKind::Absent, mode: 0, mounts }));
+            return Ok(Some(PathLook { path, kind: PathKind::Absent, mode: 0, file: None, mounts }));
         }
         Err(error) => return Err(failed(path, error)),
     };
@@ -77,9 +79,10 @@ fn by_unique_id(path: &Path, ticket: &Ticket) -> Result<Option<PathLook>, LookEr
     // Without links on the way, the root of a mount is reached at its mount point alone.
     let is_mount_point = facts.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
     ticket.touches(DeviceNumber { major: facts.stx_dev_major, minor: facts.stx_dev_minor }, |_| None)?;
-    let (kind, mode) = touch(path, &found, is_mount_point)?;
     let mounts = MountsAt::Unique(is_mount_point.then_some(UniqueMountId(facts.stx_mnt_id)));
-    Ok(Some(PathLook { path: path.to_owned(), kind, mode, mounts }))
+    let mut look = PathLook { path: path.to_owned(), kind: PathKind::Absent, mode: 0, file: None, mounts };
+    touch(&mut look, &found)?;
+    Ok(Some(look))
 }
 
 /// Looks at a path with the mount table.
@@ -116,24 +119,28 @@ fn once(path: &Path, tables: &SharedTable, ticket: &Ticket) -> Result<Option<Pat
         }
         look.set_unique_id(unique_id);
     }
-    (look.kind, look.mode) = touch(path, &found, look.mounted().is_some())?;
+    touch(&mut look, &found)?;
     Ok(Some(look))
 }
 
-/// What is there, when its file system has answered.
-fn touch(path: &Path, found: &OwnedFd, is_mount_point: bool) -> Result<(PathKind, u32), LookError> {
+/// Adds to a look what is there, when its file system has answered.
+fn touch(look: &mut PathLook, found: &OwnedFd) -> Result<(), LookError> {
+    let path = &look.path;
     let facts = rustix::fs::statx(found, "", AtFlags::EMPTY_PATH | FORCE_SYNC, StatxFlags::BASIC_STATS)
         .map_err(|error| failed(path, error))?;
     let kind = kind(&facts);
     match kind {
         // The file system itself has to answer, not only its cache.
-        PathKind::Directory if is_mount_point => {
+        PathKind::Directory if look.mounted().is_some() => {
             rustix::fs::fstatfs(found).map_err(|error| failed(path, error))?;
         }
         PathKind::BlockDevice(device) => has_device(path, device)?,
         _ => {}
     }
-    Ok((kind, u32::from(facts.stx_mode) & 0o7777))
+    (look.kind, look.mode) = (kind, u32::from(facts.stx_mode) & 0o7777);
+    let device = DeviceNumber { major: facts.stx_dev_major, minor: facts.stx_dev_minor };
+    look.file = Some(FileId { device, inode: facts.stx_ino });
+    Ok(())
 }
 
 /// Opens a path without links in it, for looking only. The last name may be a link, which is not followed.

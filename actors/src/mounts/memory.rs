@@ -109,7 +109,20 @@ impl Mounts for MemoryMounts {
         let mount = self.held().mounts.get(&path).map(|number| mount(*number, &path));
         let kind = if mount.is_some() { PathKind::Directory } else { PathKind::Absent };
         let mounts = MountsAt::Listed { mount, hidden: vec![] };
-        std::future::ready(Ok(PathLook { path, kind, mode: 0, mounts })).boxed()
+        std::future::ready(Ok(PathLook { path, kind, mode: 0, file: None, mounts })).boxed()
+    }
+
+    fn look_at_both(
+        &self,
+        path: PathBuf,
+        other: PathBuf,
+    ) -> BoxFuture<'static, Result<[PathLook; 2], LookError>> {
+        let looks = [self.look(path), self.look(other)];
+        async move {
+            let [first, second] = looks;
+            Ok([first.await?, second.await?])
+        }
+        .boxed()
     }
 
     fn table(&self) -> BoxFuture<'static, Result<MountTable, LookError>> {

@@ -63,6 +63,16 @@ pub trait Mounts: fmt::Debug + Send + Sync {
     /// [`LookError`]: what is there is unknown then, and is not handed out.
     fn look(&self, path: PathBuf) -> BoxFuture<'static, Result<PathLook, LookError>>;
 
+    /// Looks at a path, and then at another one.
+    ///
+    /// # Errors
+    /// As for [`look`](Self::look), of the first that fails.
+    fn look_at_both(
+        &self,
+        path: PathBuf,
+        other: PathBuf,
+    ) -> BoxFuture<'static, Result<[PathLook; 2], LookError>>;
+
     /// Reads the mount table, which touches no file system.
     ///
     /// # Errors

@@ -58,6 +58,18 @@ impl Mounts for KernelMounts {
             .boxed()
     }
 
+    fn look_at_both(
+        &self,
+        path: PathBuf,
+        other: PathBuf,
+    ) -> BoxFuture<'static, Result<[PathLook; 2], LookError>> {
+        let Self { threads, tables, look } = self.clone();
+        let first = path.clone();
+        let looks =
+            move |ticket: &Ticket| Ok([look(&first, &tables, ticket)?, look(&other, &tables, ticket)?]);
+        async move { threads.run("look at", path, looks).await? }.boxed()
+    }
+
     fn table(&self) -> BoxFuture<'static, Result<MountTable, LookError>> {
         let threads = self.threads.clone();
         async move { threads.run("read the mounts of", "/".into(), |_| kernel::table()).await? }.boxed()

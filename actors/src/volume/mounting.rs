@@ -10,6 +10,25 @@ use super::shared::Shared;
 use super::{Failure, Known, Seen, VolumeLayout};
 use crate::mounts::{Made, MalformedPlace, Mounts, Place};
 
+/// Where a call has set something up.
+pub(super) struct SetUp<'p> {
+    pub(super) path: &'p Path,
+    /// Where the volume is staged that was published there. If nothing is mounted there any more, that directory is one of the host.
+    pub(super) staging: Option<&'p Path>,
+}
+
+impl SetUp<'_> {
+    async fn look(&self, mounts: &dyn Mounts) -> Seen {
+        let path = self.path.to_owned();
+        let Some(staging) = self.staging else { return Seen::of(&mounts.look(path).await) };
+        match mounts.look_at_both(path, staging.to_owned()).await {
+            Ok([target, staging]) if staging.is_bare_and_same_as(&target) => Seen::BareStaging,
+            Ok([target, _]) => Seen::of(&Ok(target)),
+            Err(error) => Seen::of(&Err(error)),
+        }
+    }
+}
+
 /// The mounts of this node, as one call needs them.
 pub(super) struct Mounting {
     mounts: Arc<dyn Mounts>,
@@ -41,12 +60,13 @@ impl Mounting {
     /// undo follows that would remove it. What a plugin has refused and done all the same is undone (V4).
     pub(super) async fn after_set_up(
         &self,
-        path: &Path,
+        set_up: SetUp<'_>,
         made: Made,
         result: Result<(), Failure>,
     ) -> NodeCame {
+        let path = set_up.path;
         let failure = match result {
-            Ok(()) => return (Ok(()), self.look(path).await),
+            Ok(()) => return (Ok(()), set_up.look(&*self.mounts).await),
             Err(failure) if matches!(failure.known, Known::Unclear | Known::NotMade) => failure,
             Err(failure) => match self.look(path).await {
                 Seen::Present(mark) if made != Made::Mounted => Failure {

@@ -43,6 +43,31 @@ fn has_unique_ids(record: &MountRecord) -> bool {
 }
 
 #[test]
+fn a_bind_of_a_bare_directory_is_told_from_one_of_a_mount_v7() {
+    in_namespace("looks::a_bind_of_a_bare_directory_is_told_from_one_of_a_mount_v7", async |stage: Stage| {
+        let staging = stage.directory("staging");
+        stage.directory("target");
+        stage.bind(&staging, "target");
+        for mounts in both(PATIENT) {
+            let [bare, target] =
+                [look(&stage, &mounts, "staging").await, look(&stage, &mounts, "target").await];
+            assert!(bare.is_bare_and_same_as(&target), "{bare:?} {target:?}");
+            assert!(!target.is_bare_and_same_as(&bare), "something is mounted there");
+        }
+        stage.tmpfs("staging");
+        stage.directory("other");
+        stage.bind(&staging, "other");
+        for mounts in both(PATIENT) {
+            let staged = look(&stage, &mounts, "staging").await;
+            for target in ["target", "other", "absent"] {
+                let target = look(&stage, &mounts, target).await;
+                assert!(!staged.is_bare_and_same_as(&target), "{staged:?} {target:?}");
+            }
+        }
+    });
+}
+
+#[test]
 fn a_bind_and_a_tmpfs_are_told_from_bare_directories_v7() {
     in_namespace("looks::a_bind_and_a_tmpfs_are_told_from_bare_directories_v7", async |stage: Stage| {
         let source = stage.directory("source/sub");

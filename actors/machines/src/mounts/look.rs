@@ -24,6 +24,15 @@ pub enum PathKind {
     Other,
 }
 
+/// Which file or directory something is: another path with the same one leads to the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileId {
+    /// The device of its file system.
+    pub device: DeviceNumber,
+    /// Its number there.
+    pub inode: u64,
+}
+
 /// What a look at a path found. It answered in time, so whatever is mounted there lives.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PathLook {
@@ -33,6 +42,8 @@ pub struct PathLook {
     pub kind: PathKind,
     /// Its permissions, without the bits of its kind.
     pub mode: u32,
+    /// Which file of its file system it is. `None` if it is absent.
+    pub file: Option<FileId>,
     /// What is mounted there.
     pub mounts: MountsAt,
 }
@@ -54,14 +65,14 @@ pub enum MountsAt {
 }
 
 impl PathLook {
-    /// What the table says of a path. Its kind and mode are unknown to the table: [`PathKind::Absent`] and 0.
+    /// What the table says of a path. The rest is unknown to the table: [`PathKind::Absent`], mode 0 and no file.
     #[must_use]
     pub fn of(path: &Path, table: &MountTable) -> Self {
         let mounts = MountsAt::Listed {
             mount: table.visible_at(path).cloned(),
             hidden: table.hidden_at(path).into_iter().cloned().collect(),
         };
-        Self { path: path.to_owned(), kind: PathKind::Absent, mode: 0, mounts }
+        Self { path: path.to_owned(), kind: PathKind::Absent, mode: 0, file: None, mounts }
     }
 
     /// Adds to what the table says the unique id of the mount that the path is on, which the kernel says apart from it, if it says it.
@@ -80,6 +91,12 @@ impl PathLook {
                 mount.as_ref().filter(|mount| mount.is_at(&self.path)).map(Mount::identity)
             }
         }
+    }
+
+    /// Whether the path leads to a directory at which nothing is mounted, and the other one to the same.
+    #[must_use]
+    pub fn is_bare_and_same_as(&self, other: &Self) -> bool {
+        self.mounted().is_none() && self.file.is_some() && self.file == other.file
     }
 
     /// The mount that a process reaches instead, if one of those that no path reaches is this one. A look that did not read the table knows

@@ -28,7 +28,7 @@ mod look;
 mod place;
 
 pub use line::MalformedMount;
-pub use look::{LookError, MountsAt, PathKind, PathLook};
+pub use look::{FileId, LookError, MountsAt, PathKind, PathLook};
 pub use mount::{DeviceNumber, Mount, MountId, Propagation, UniqueMountId};
 pub use place::{Made, MalformedPlace, NAME_BYTES_MAX, PATH_BYTES_MAX, Place, PlaceError};
 pub use record::{Difference, ListedMount, MountIdentity, MountRecord, MountState};

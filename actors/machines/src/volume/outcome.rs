@@ -114,6 +114,9 @@ pub enum Seen {
     Nothing,
     /// This is there, and it answers.
     Present(Mark),
+    /// The directory at which the volume is staged is mounted there, and nothing is mounted on that: what is written goes to the disk of the
+    /// host.
+    BareStaging,
     /// Something is mounted there, and it says that it is dead (VOL-07).
     Dead(String),
     /// It cannot be told: the look failed or hung.

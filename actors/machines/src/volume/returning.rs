@@ -93,7 +93,7 @@ impl Volume {
                 let Step::GoingUp(intent) = &self.record.stage else { return Ok(()) };
                 let mark = match seen {
                     Seen::Present(mark) => Some(mark),
-                    Seen::Nothing => None,
+                    Seen::Nothing | Seen::BareStaging => None,
                     Seen::Dead(reason) | Seen::Unclear(reason) => {
                         return Err(unclear(format!("it is staged and cannot be looked at: {reason}")));
                     }
@@ -116,6 +116,11 @@ impl Volume {
                             "the plugin answered OK, and nothing is mounted at {path}"
                         )));
                     }
+                    Seen::BareStaging => {
+                        claim.is_stale = true;
+                        claim.tries.in_vain(&self.config.options.backoff, moment);
+                        return Err(unclear(self.doubt_staging(id, cx)));
+                    }
                     Seen::Dead(reason) | Seen::Unclear(reason) => {
                         return Err(unclear(format!("it is published and cannot be looked at: {reason}")));
                     }
@@ -135,6 +140,29 @@ impl Volume {
             | Move::Order(..) => {}
         }
         Ok(())
+    }
+
+    /// Nothing is mounted where the volume is staged, and the plugin has published that directory: the mount was lost, or the plugin never
+    /// made one. The staging is undone and made again, unless it never had a mount and others have it published all the same. Says what is
+    /// wrong.
+    fn doubt_staging(&mut self, id: &AllocationId, cx: &mut StepContext<Self>) -> String {
+        let Step::Up(intent, proof) = &self.record.stage else { return "it is not staged".to_owned() };
+        let path = &intent.args.staging_path;
+        let reason = format!(
+            "nothing is mounted at {path}, where the volume is staged, and the plugin has published that directory, which is one of this \
+             host: what is written there is not written to the volume",
+            path = path.display()
+        );
+        let is_alone =
+            || self.claims.iter().all(|(other, claim)| other == id || claim.record.publish.is_down());
+        if proof.mark.is_some() {
+            cx.publish(mount_lost(path, proof, &Seen::Nothing));
+        }
+        if proof.mark.is_some() || is_alone() {
+            self.record.stage = Step::Unknown(Towards::Up, intent.clone());
+            self.is_stage_stale = true;
+        }
+        reason
     }
 
     /// Nothing more is tried for the claims that need this step: they fail, and what was begun is undone.
@@ -182,10 +210,8 @@ impl Volume {
     fn went_down(&mut self, flight: &Flight, came: Came, cx: &mut StepContext<Self>) {
         let failure = match (came.result, came.seen) {
             (Ok(_), Seen::Nothing) => None,
-            (Ok(_), Seen::Present(mark)) => Some(Failure {
-                known: Known::Unclear,
-                reason: format!("it is confirmed, and the kernel still has {mark}"),
-            }),
+            (Ok(_), Seen::Present(mark)) => Some(still_there(&mark)),
+            (Ok(_), Seen::BareStaging) => Some(still_there(&"the staging directory")),
             (Ok(_), Seen::Dead(reason) | Seen::Unclear(reason)) => Some(Failure {
                 known: Known::Unclear,
                 reason: format!("it is confirmed and cannot be looked at: {reason}"),
@@ -340,6 +366,11 @@ impl Volume {
     }
 }
 
+fn still_there(what: &dyn std::fmt::Display) -> Failure {
+    let reason = format!("it is confirmed, and the kernel still has {what}");
+    Failure { known: Known::Unclear, reason }
+}
+
 /// Why an operation failed, with its name, which the error of a call begins with already.
 pub(super) fn named(what: &Move, reason: &str) -> String {
     let name = what.name();
@@ -351,6 +382,7 @@ fn mount_lost(path: &Path, proof: &Proof, seen: &Seen) -> VolumeNews {
     let before = proof.mark.as_ref().map_or_else(|| "nothing".to_owned(), Mark::to_string);
     let now = match seen {
         Seen::Present(mark) => format!("there is {mark} now"),
+        Seen::BareStaging => "there is the staging directory now".to_owned(),
         Seen::Nothing => "there is nothing now".to_owned(),
         Seen::Dead(reason) | Seen::Unclear(reason) => format!("it does not answer: {reason}"),
     };
@@ -363,7 +395,9 @@ fn agrees(proof: &Proof, seen: &Seen) -> Result<bool, String> {
         (Seen::Unclear(reason), _) => Err(reason.clone()),
         (Seen::Present(mark), Some(recorded)) => Ok(recorded.is(mark)),
         (Seen::Nothing, None) => Ok(true),
-        (Seen::Present(_), None) | (Seen::Nothing, Some(_)) | (Seen::Dead(_), _) => Ok(false),
+        (Seen::Present(_), None) | (Seen::Nothing, Some(_)) | (Seen::BareStaging | Seen::Dead(_), _) => {
+            Ok(false)
+        }
     }
 }
 

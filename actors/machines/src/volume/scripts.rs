@@ -425,6 +425,7 @@ fn seen(text: &str) -> Result<Seen, Fault> {
         "other" => Seen::Present(mount(71)),
         "device" => Seen::Present(Mark::Device(DeviceNumber { major: 7, minor: 3 })),
         "nothing" => Seen::Nothing,
+        "bare" => Seen::BareStaging,
         "dead" => Seen::Dead("transport endpoint is not connected".to_owned()),
         "hung" => Seen::Unclear("no answer within 10s".to_owned()),
         other => return Err(format!("{other} cannot be seen").into()),

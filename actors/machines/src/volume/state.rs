@@ -108,7 +108,9 @@ impl Tries {
 
     /// What is remembered when it is down: how often it was set up in vain.
     pub(super) fn after_down(&self) -> Self {
-        Self { rounds: self.rounds, up_from: self.up_from, ..Self::default() }
+        // What was set up in vain is tried again later: until then that is why it waits.
+        let error = self.up_from.and_then(|_| self.error.clone());
+        Self { rounds: self.rounds, up_from: self.up_from, error, ..Self::default() }
     }
 
     /// A try has failed. One that never reached the plugin does not count.

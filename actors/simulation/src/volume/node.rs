@@ -70,6 +70,8 @@ pub(crate) struct Node {
     /// How many it has ever created.
     made_ever: u32,
     mounts: BTreeMap<PathBuf, u32>,
+    /// Those of them that lead to a staging directory at which nothing was mounted.
+    bare: BTreeSet<PathBuf>,
     /// Paths at which every look hangs.
     hung: BTreeSet<PathBuf>,
     /// What an observer knows.
@@ -206,9 +208,9 @@ impl Node {
         let is_as_recorded = match (&seen, recorded) {
             (Seen::Present(there), Some(recorded)) => there == recorded,
             (Seen::Present(_), None) => true,
-            (Seen::Nothing | Seen::Dead(_) | Seen::Unclear(_), _) => false,
+            (Seen::Nothing | Seen::BareStaging | Seen::Dead(_) | Seen::Unclear(_), _) => false,
         };
-        self.seen.insert(path.to_owned(), is_as_recorded);
+        self.seen.insert(path.to_owned(), is_as_recorded && !self.bare.contains(path));
         seen
     }
 
@@ -232,7 +234,12 @@ impl Node {
         let result = result.map_err(|known| Failure { known, reason: format!("{how}") });
         let seen = match &step {
             StepOf::Exist | StepOf::Attach => Seen::Nothing,
-            StepOf::Stage(path) | StepOf::Publish(path) => self.look(path, None),
+            StepOf::Stage(path) => self.look(path, None),
+            // An undo is not followed by a look at the staging directory.
+            StepOf::Publish(path) => match self.look(path, None) {
+                Seen::Present(_) if is_up && self.bare.contains(path) => Seen::BareStaging,
+                seen => seen,
+            },
         };
         let sure = match (how, is_up, before) {
             (Answered::Ok | Answered::Lie, true, _) => Sure::Up,
@@ -304,6 +311,15 @@ impl Node {
             StepOf::Attach => return,
             StepOf::Stage(path) | StepOf::Publish(path) => path,
         };
+        let staging = match call {
+            VolumeCall::Publish(_, _, args, _) => args.staging_path.as_ref(),
+            _ => None,
+        };
+        let is_bare = staging.is_some_and(|staging| !self.mounts.contains_key(staging));
+        match is_bare && !self.mounts.contains_key(path) {
+            true => self.bare.insert(path.clone()),
+            false => !is_up && self.bare.remove(path),
+        };
         let next = self.mounts.values().max().map_or(1, |last| last + 1);
         match is_up {
             true => *self.mounts.entry(path.clone()).or_insert(next),
@@ -322,6 +338,7 @@ impl Node {
     pub(crate) fn pull_away(&mut self, place: usize) {
         if let Some(path) = self.mounts.keys().nth(place).cloned() {
             self.mounts.remove(&path);
+            self.bare.remove(&path);
         }
     }
 
@@ -347,6 +364,7 @@ impl Node {
         self.seen.clear();
         if is_reboot {
             self.mounts.clear();
+            self.bare.clear();
             self.hung.clear();
             // The plugin starts with the machine, and knows of no mount.
             let node = |step: &StepOf| matches!(step, StepOf::Stage(_) | StepOf::Publish(_));

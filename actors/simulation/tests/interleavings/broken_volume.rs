@@ -170,6 +170,24 @@ fn a_volume_that_believes_a_plugin_without_a_look_breaks_v7() {
     });
 }
 
+/// What is written would go to the disk of the host.
+#[test]
+fn a_volume_that_hands_out_a_bare_staging_directory_breaks_v7() {
+    misheard(Law::V7, VolumeBounds { lies: 1, ..CLAIMED }, |input| {
+        Some(match input {
+            Input::Returned {
+                key,
+                call: call @ VolumeCall::Publish(..),
+                outcome: Ok(VolumeOutcome::Node(Ok(()), Seen::BareStaging)),
+            } => {
+                let seen = Seen::Present(Mark::Device(DeviceNumber { major: 0, minor: 9 }));
+                Input::Returned { key, call, outcome: Ok(VolumeOutcome::Node(Ok(()), seen)) }
+            }
+            other => other,
+        })
+    });
+}
+
 #[test]
 fn a_volume_that_releases_the_claims_of_the_living_breaks_v8() {
     misheard(Law::V8, VolumeBounds { kills: 1, ..CLAIMED }, |input| {
