@@ -293,7 +293,10 @@ fn who_comes_second_to_a_volume_waits_and_a_claim_of_an_operator_outlives_an_ord
     let (code, told) = host.refusal(&["volume", "create", "data", "--plugin", "hostpath"]);
     assert!(code == 1 && told.contains("it is in the configuration"), "{told}");
     let (code, told) = host.refusal(&["volume", "delete", "data", "--yes"]);
-    assert!(code == 1 && told.contains("is not deleted: it is in the configuration"), "{told}");
+    assert!(
+        code == 1 && told.contains("is not deleted: allocation user-1 of the configuration uses it"),
+        "{told}"
+    );
     host.json(&["volume", "claim", "data", "--allocation", "job-7"]);
     let claim = host.json(&["volume", "status", "data"])["claims"][0].clone();
     assert_eq!(claim["usage"], "file system, single-node-writer");

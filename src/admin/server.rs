@@ -1,6 +1,6 @@
 //! The serving end of the admin socket.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use callboard_actors::shell::{Address, StopMode};
 use callboard_actors::supervisor::ShutdownReport;
 use callboard_actors::topology::Topology;
 use callboard_actors::vocabulary::{AllocationId, PluginName, SocketPath, Timestamp};
+use callboard_actors::volume::VolumeKey;
 use callboard_proto::admin::v1::admin_server;
 use tokio::net::UnixListener;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -31,7 +32,7 @@ use crate::agent::Agent;
 use crate::host::Host;
 use crate::tasks::Tasks;
 use crate::usage::UsageView;
-use crate::volumes::Claimer;
+use crate::volumes::{Claimer, ConfiguredSecrets};
 
 /// Questions of one connection that are worked on at once.
 const QUESTIONS_MAX: usize = 32;
@@ -58,6 +59,10 @@ pub struct Sources {
     pub tasks: Address<Tasks>,
     /// The volumes of the configuration, and how they are made known to their owner.
     pub volumes: Claimer,
+    /// The secrets of volumes.
+    pub secrets: Arc<ConfiguredSecrets>,
+    /// The volumes that allocations and tasks of the configuration use, with the words for one of those.
+    pub volume_users: BTreeMap<VolumeKey, String>,
     /// The plugins that an allocation of the configuration serves as controller.
     pub controllers: BTreeSet<PluginName>,
     /// The allocations that an earlier configuration had, and that left something behind.

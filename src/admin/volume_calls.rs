@@ -41,10 +41,11 @@ pub(super) async fn create(
         return Err(Status::failed_precondition(text));
     }
     let plugin = PluginName::new(&asked.plugin).map_err(invalid)?;
-    if let Err(text) = check_served(sources, &plugin)
-        && is_unknown(sources, &volume).await?
-    {
-        return Err(Status::failed_precondition(format!("volume {name} is not created: {text}")));
+    if is_unknown(sources, &volume).await? {
+        let refused = |text| Status::failed_precondition(format!("volume {name} is not created: {text}"));
+        check_served(sources, &plugin).map_err(refused)?;
+        // What had this name before is another one.
+        forget_secrets(sources, &volume).await.map_err(refused)?;
     }
     let range = CapacityRange { required_bytes: asked.capacity_bytes, limit_bytes: 0 };
     let create = CreateVolume {
@@ -80,6 +81,13 @@ pub(super) fn check_served(sources: &Sources, plugin: &PluginName) -> Result<(),
     Err(format!("no allocation of the configuration serves plugin {plugin} as controller; {advice}"))
 }
 
+/// Forgets which secrets a volume had, unless the configuration has it.
+async fn forget_secrets(sources: &Sources, volume: &VolumeKey) -> Result<(), String> {
+    let (secrets, volume) = (sources.secrets.clone(), volume.clone());
+    let forgotten = actix_rt::task::spawn_blocking(move || secrets.forget(&volume)).await;
+    forgotten.map_err(|error| error.to_string())?
+}
+
 /// Whether the host knows nothing of a volume, not even that it is to be created.
 async fn is_unknown(sources: &Sources, volume: &VolumeKey) -> Result<bool, Status> {
     let described = sources.host.volumes().ask(DescribeVolume { volume: volume.clone() }).await;
@@ -93,18 +101,23 @@ pub(super) async fn delete(
 ) -> Result<wire::DeleteVolumeResponse, Status> {
     let volume = key(&asked.name)?;
     let name = volume.to_string();
-    if sources.volumes.entry(&volume).is_some() {
+    if let Some(user) = sources.volume_users.get(&volume) {
         let text = format!(
-            "volume {name} is not deleted: it is in the configuration; remove it there, and start the host again before"
+            "volume {name} is not deleted: {user} of the configuration uses it; remove it from its `volumes`, and start the host again \
+             before"
         );
         return Err(Status::failed_precondition(text));
     }
     // One whose creation is given up may never have been at its plugin.
     let was_known = !is_unknown(sources, &volume).await?;
-    let delete = DeleteVolume { volume, within: within(asked.within_ms) };
+    let delete = DeleteVolume { volume: volume.clone(), within: within(asked.within_ms) };
     let deleted = sources.host.volumes().ask(delete).await.map_err(|error| unanswered(&error))?;
     let deleted = deleted.map_err(|error| Status::new(not_deleted(&error), error.to_string()))?;
-    Ok(wire::DeleteVolumeResponse { name, did_exist: was_known || deleted.did_exist })
+    if let Err(error) = forget_secrets(sources, &volume).await {
+        tracing::warn!(volume = %volume, %error, "it is not forgotten which secrets a deleted volume had");
+    }
+    let is_configured = sources.volumes.entry(&volume).is_some();
+    Ok(wire::DeleteVolumeResponse { name, did_exist: was_known || deleted.did_exist, is_configured })
 }
 
 /// Claims a volume for an allocation that the host does not run itself: the end of one that it does would release the claim.

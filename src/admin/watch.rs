@@ -336,7 +336,7 @@ mod tests {
 
     use super::*;
     use crate::host::Host;
-    use crate::volumes::Claimer;
+    use crate::volumes::{Claimer, ConfiguredSecrets};
 
     fn plugin(name: &str, health: &str) -> wire::PluginStatus {
         wire::PluginStatus { name: name.to_owned(), health: health.to_owned(), ..Default::default() }
@@ -481,6 +481,8 @@ mod tests {
                 agent: Address::vacant("agent", 1),
                 tasks: Address::vacant("tasks", 1),
                 volumes: Claimer::new(host.volumes().clone(), &[]),
+                secrets: Arc::new(ConfiguredSecrets::of(data_dir.path(), &[])),
+                volume_users: [].into(),
                 controllers: [].into(),
                 departed: Vec::new(),
                 topology: topology::of_this_machine(),

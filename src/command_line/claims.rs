@@ -1,6 +1,6 @@
 //! After the start of `callboard run`: whose claims to volumes of an earlier run are kept, and what is known of the configured volumes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use callboard_actors::allocation::{self, Layout};
 use callboard_actors::processes::ListProcesses;
 use callboard_actors::shell::Address;
 use callboard_actors::vocabulary::{AllocationId, PluginName, PluginType, Role};
-use callboard_actors::volume::ObservedEnd;
+use callboard_actors::volume::{ObservedEnd, VolumeKey};
 use callboard_actors::volumes::Volumes;
 use futures_util::future::join;
 use tokio::time::sleep;
@@ -64,6 +64,17 @@ pub(super) async fn departed(config: &Config, runtime_dir: &Path) -> Vec<Allocat
 pub(super) fn layout(config: &Config, runtime_dir: &Path) -> Option<Layout> {
     let data_dir = std::path::absolute(&config.data_dir).ok()?;
     Layout::new(data_dir, runtime_dir).ok()
+}
+
+/// The volumes that allocations and tasks of the configuration use, each with the words for one of those.
+pub(super) fn volume_users(config: &Config) -> BTreeMap<VolumeKey, String> {
+    let of_tasks = config.tasks.iter().flat_map(|task| {
+        task.volumes.iter().map(|used| (used.volume.clone(), format!("task {}", task.name)))
+    });
+    let of_allocations = config.allocations.iter().flat_map(|allocation| {
+        allocation.volumes.iter().map(|used| (used.volume.clone(), format!("allocation {}", allocation.name)))
+    });
+    of_tasks.chain(of_allocations).collect()
 }
 
 /// The plugins that an allocation of the configuration serves as controller.

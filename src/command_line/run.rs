@@ -136,7 +136,6 @@ fn builder(config: &Config, runtime_dir: &Path) -> HostBuilder {
         .instances(config.failover.instances())
         .inventory(inventory_options(config))
         .probings(probings.collect())
-        .secrets(Arc::new(ConfiguredSecrets::of(&config.volumes)))
 }
 
 /// Why it ends.
@@ -201,7 +200,8 @@ impl Program {
         let (keeper, started_at) = (keeper(&config)?, Clock::system().now());
         let runtime_dir = config.runtime_dir.clone().unwrap_or_else(default_runtime_dir);
         let binder = Binder::this_program().kept_by(&keeper);
-        let builder = builder(&config, &runtime_dir).binder(binder.clone());
+        let secrets = Arc::new(ConfiguredSecrets::of(&config.data_dir, &config.volumes));
+        let builder = builder(&config, &runtime_dir).binder(binder.clone()).secrets(secrets.clone());
         let agent = Address::vacant("agent", IN_FLIGHT_MAX);
         let tasks = Address::vacant("tasks", IN_FLIGHT_MAX);
         let home = ProcessHome { binder, log_dir: config.data_dir.join("logs") };
@@ -239,6 +239,8 @@ impl Program {
             agent,
             tasks,
             volumes,
+            secrets,
+            volume_users: claims::volume_users(&config),
             controllers: claims::controllers(&config),
             departed,
             topology,

@@ -352,10 +352,12 @@ async fn delete(mut client: AdminClient, args: &DeleteArgs) -> Result<(), AskErr
         confirm::at_terminal(&question, "the data of a volume is deleted with it")?;
     }
     let request = wire::DeleteVolumeRequest { name: args.name.clone(), within_ms: args.wait.milliseconds() };
-    let wire::DeleteVolumeResponse { name, did_exist } = client.delete_volume(request).await?;
+    let wire::DeleteVolumeResponse { name, did_exist, is_configured } = client.delete_volume(request).await?;
+    let still =
+        if is_configured { "; remove its [[volume]] from the configuration, which has it still" } else { "" };
     let text = match args.plain.json {
-        true => pretty(&json!({ "deleted": name, "did_exist": did_exist })),
-        false if did_exist => format!("{name} is deleted\n"),
+        true => pretty(&json!({ "deleted": name, "did_exist": did_exist, "is_configured": is_configured })),
+        false if did_exist => format!("{name} is deleted{still}\n"),
         false => String::new(),
     };
     print(&text)?;

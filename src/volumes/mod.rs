@@ -12,6 +12,8 @@
 //! - A claim belongs to the allocation or task of its name; both share one namespace of names.
 //! - V8: a release says what was observed of its processes. That something is to stop releases nothing.
 //! - V11: a secret is read for each call of a plugin, and kept nowhere. The configuration holds only where it is.
+//! - C081: a call and its inverse need the same secrets. Before a volume is first called with secrets, the data directory has their keys; a
+//!   volume that has keys there and no secrets in the configuration is not called.
 //! - V14: after the start, the owner is notified whose claims of an earlier run are kept: those of users that may have processes, and of
 //!   users that the host does not run itself. The other ones are released. Those of a user of whose process only its environment tells
 //!   stay provisional until it has ended.
@@ -19,6 +21,7 @@
 
 mod claimer;
 mod confirming;
+mod secret_keys;
 mod secrets;
 mod watching;
 

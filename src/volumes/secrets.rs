@@ -1,6 +1,6 @@
 //! Reads the secrets of volumes where the configuration says, for each call of a plugin (V11, C025).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,6 +12,7 @@ use callboard_actors::volume::{SecretSource, VolumeKey};
 use futures_util::future::LocalBoxFuture;
 use rustix::fs::OFlags;
 
+use super::secret_keys::SecretKeys;
 use crate::config::{SecretOrigin, VolumeConfig};
 
 /// The longest secret, in bytes: all secrets of a call together have no more (C005).
@@ -24,9 +25,20 @@ type Origins = BTreeMap<String, SecretOrigin>;
 type Reader = Arc<dyn Fn(&Path) -> Result<String, String> + Send + Sync>;
 
 /// The source of the secrets of a configuration. It knows where they are, and keeps none.
+///
+/// A volume that an earlier configuration had with secrets is not called without them: its keys are in the data directory.
 pub struct ConfiguredSecrets {
+    /// Those of the configuration.
     volumes: BTreeMap<VolumeKey, Arc<OfVolume>>,
+    keys: Arc<KeysOfAll>,
     reader: Reader,
+}
+
+/// The keys that are on disk, and what the configuration wants there.
+struct KeysOfAll {
+    kept: SecretKeys,
+    with: BTreeMap<String, BTreeSet<String>>,
+    without: BTreeSet<String>,
 }
 
 /// The secrets of one volume. At most one thread reads them: one that waits for a dead file system never ends.
@@ -41,20 +53,59 @@ struct OfVolume {
 struct Turn(Arc<OfVolume>);
 
 impl ConfiguredSecrets {
-    /// Those of these volumes.
+    /// Those of these volumes, which are all of a configuration. The data directory keeps their keys.
     #[must_use]
-    pub fn of(volumes: &[VolumeConfig]) -> Self {
-        let with_secrets = volumes.iter().filter(|volume| !volume.secrets.is_empty());
-        let origins = with_secrets.map(|volume| (volume.key.clone(), volume.secrets.clone()));
-        Self::read_by(Arc::new(content), origins)
+    pub fn of(data_dir: &Path, volumes: &[VolumeConfig]) -> Self {
+        let origins = volumes.iter().map(|volume| (volume.key.clone(), volume.secrets.clone()));
+        Self::read_by(Arc::new(content), data_dir, origins)
     }
 
-    fn read_by(reader: Reader, origins: impl IntoIterator<Item = (VolumeKey, Origins)>) -> Self {
+    fn read_by(
+        reader: Reader,
+        data_dir: &Path,
+        origins: impl IntoIterator<Item = (VolumeKey, Origins)>,
+    ) -> Self {
         let volumes = origins.into_iter().map(|(key, origins)| {
             let of_volume = OfVolume { key: key.clone(), origins, read_now: Mutex::new(None) };
             (key, Arc::new(of_volume))
         });
-        Self { volumes: volumes.collect(), reader }
+        let volumes: BTreeMap<_, _> = volumes.collect();
+        let (with, without): (Vec<_>, Vec<_>) = volumes.values().partition(|of| !of.origins.is_empty());
+        let keys = KeysOfAll {
+            kept: SecretKeys::open(data_dir),
+            with: with
+                .into_iter()
+                .map(|of| (of.key.to_string(), of.origins.keys().cloned().collect()))
+                .collect(),
+            without: without.into_iter().map(|of| of.key.to_string()).collect(),
+        };
+        Self { volumes, keys: Arc::new(keys), reader }
+    }
+
+    /// Forgets which secrets a volume had that is in the configuration no more: it is deleted, or its name means another one now. Waits for
+    /// the disk.
+    ///
+    /// # Errors
+    /// That is not written down.
+    pub fn forget(&self, volume: &VolumeKey) -> Result<(), String> {
+        if self.volumes.contains_key(volume) {
+            return Ok(());
+        }
+        self.keys.kept.keep(&BTreeMap::new(), &[volume.to_string()].into())
+    }
+
+    /// The secrets of a volume that is not in the configuration: none, if it never had any.
+    fn of_unconfigured(&self, volume: &VolumeKey) -> Result<Secrets, String> {
+        let keys = self.keys.kept.of(volume)?;
+        if keys.is_empty() {
+            return Ok(Secrets::none());
+        }
+        let keys: Vec<_> = keys.into_iter().collect();
+        Err(format!(
+            "an earlier configuration had volume {volume} with the secrets {}, and this one has no [[volume]] for it; put that back, with \
+             its `secrets`, and restart the host",
+            keys.join(", ")
+        ))
     }
 }
 
@@ -66,16 +117,24 @@ impl fmt::Debug for ConfiguredSecrets {
 
 impl SecretSource for ConfiguredSecrets {
     fn secrets(&self, volume: &VolumeKey, _call: Call) -> LocalBoxFuture<'static, Result<Secrets, String>> {
-        let Some(of_volume) = self.volumes.get(volume) else {
-            return Box::pin(std::future::ready(Ok(Secrets::none())));
+        let of_volume = match self.volumes.get(volume) {
+            None => return Box::pin(std::future::ready(self.of_unconfigured(volume))),
+            Some(of_volume) if of_volume.origins.is_empty() => {
+                return Box::pin(std::future::ready(Ok(Secrets::none())));
+            }
+            Some(of_volume) => of_volume,
         };
         let turn = match Turn::begin(of_volume) {
             Ok(turn) => turn,
             Err(reason) => return Box::pin(std::future::ready(Err(reason))),
         };
-        let reader = Arc::clone(&self.reader);
+        let (reader, keys) = (Arc::clone(&self.reader), Arc::clone(&self.keys));
         // A file may be on a disk that does not answer: then the caller gives up, and the turn of this thread does not end.
-        let reading = actix_rt::task::spawn_blocking(move || turn.read(&*reader));
+        let reading = actix_rt::task::spawn_blocking(move || {
+            // From the first call on its inverse may be due, whatever the configuration is then.
+            keys.kept.keep(&keys.with, &keys.without)?;
+            turn.read(&*reader)
+        });
         Box::pin(async move { reading.await.map_err(|error| error.to_string())? })
     }
 }
@@ -168,9 +227,49 @@ mod tests {
         VolumeKey { namespace: namespace.unwrap(), name: name.unwrap() }
     }
 
-    fn source(origins: &[(&str, SecretOrigin)]) -> ConfiguredSecrets {
+    fn source(data_dir: &Path, origins: &[(&str, SecretOrigin)]) -> ConfiguredSecrets {
         let origins = origins.iter().map(|(key, origin)| ((*key).to_owned(), origin.clone()));
-        ConfiguredSecrets::read_by(Arc::new(content), [(key(), origins.collect())])
+        ConfiguredSecrets::read_by(Arc::new(content), data_dir, [(key(), origins.collect())])
+    }
+
+    /// An undo that is refused without them would leave the volume for ever, and a creation would make another volume.
+    #[actix::test]
+    async fn a_volume_that_left_the_configuration_is_not_called_without_its_secrets_c081() {
+        let directory = tempfile::tempdir().unwrap();
+        let call = Call::ControllerUnpublishVolume;
+        let variable = SecretOrigin::Environment("PATH".to_owned());
+        let first = source(directory.path(), &[("password", variable.clone())]);
+        assert!(!first.secrets(&key(), call).await.unwrap().is_empty());
+
+        let without = ConfiguredSecrets::of(directory.path(), &[]);
+        let told = without.secrets(&key(), call).await.unwrap_err();
+        let path = std::env::var("PATH").unwrap();
+        assert!(
+            told.contains("volume default/data with the secrets password") && !told.contains(&path),
+            "{told}"
+        );
+
+        // It is configured again; then, without secrets; and then its name means another volume.
+        let again = source(directory.path(), &[("password", variable)]);
+        assert!(!again.secrets(&key(), call).await.unwrap().is_empty());
+        assert!(source(directory.path(), &[]).secrets(&key(), call).await.unwrap().is_empty());
+        without.secrets(&key(), call).await.unwrap_err();
+        without.forget(&key()).unwrap();
+        assert!(without.secrets(&key(), call).await.unwrap().is_empty());
+        let later = ConfiguredSecrets::of(directory.path(), &[]);
+        assert!(later.secrets(&key(), call).await.unwrap().is_empty());
+    }
+
+    #[actix::test]
+    async fn no_secret_is_given_before_it_is_on_disk_that_the_volume_has_some_c081() {
+        let directory = tempfile::tempdir().unwrap();
+        let full = directory.path().join("gone");
+        let variable = SecretOrigin::Environment("PATH".to_owned());
+        let source = source(&full, &[("path", variable)]);
+        let told = source.secrets(&key(), Call::CreateVolume).await.unwrap_err();
+        assert!(told.contains("cannot be written"), "{told}");
+        fs::create_dir(&full).unwrap();
+        assert!(!source.secrets(&key(), Call::CreateVolume).await.unwrap().is_empty());
     }
 
     /// A file system that hangs takes no more threads, however often the caller tries again.
@@ -185,7 +284,9 @@ mod tests {
             answers.recv().map(str::to_owned).map_err(|error| error.to_string())
         };
         let origin = ("password".to_owned(), SecretOrigin::File("/dead/password".into()));
-        let source = ConfiguredSecrets::read_by(Arc::new(reader), [(key(), Origins::from([origin]))]);
+        let directory = tempfile::tempdir().unwrap();
+        let origins = [(key(), Origins::from([origin]))];
+        let source = ConfiguredSecrets::read_by(Arc::new(reader), directory.path(), origins);
         let first = source.secrets(&key(), Call::NodeStageVolume);
         begun.recv().unwrap();
         // The caller has given up.
@@ -212,10 +313,11 @@ mod tests {
     async fn a_secret_is_read_anew_for_each_call_without_the_line_break_at_its_end_v11() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("password");
-        let source = source(&[
+        let origins = [
             ("password", SecretOrigin::File(path.clone())),
             ("path", SecretOrigin::Environment("PATH".to_owned())),
-        ]);
+        ];
+        let source = source(directory.path(), &origins);
         for (written, expected) in
             [("one\n", "one"), ("two\r\n", "two"), (" three\n\n", " three\n"), ("", "")]
         {
@@ -230,9 +332,11 @@ mod tests {
 
     #[actix::test]
     async fn a_volume_without_secrets_has_none() {
-        let secrets = source(&[]).secrets(&key(), Call::CreateVolume).await.unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let secrets = source(directory.path(), &[]).secrets(&key(), Call::CreateVolume).await.unwrap();
         assert!(secrets.is_empty());
-        let secrets = ConfiguredSecrets::of(&[]).secrets(&key(), Call::CreateVolume).await.unwrap();
+        let secrets =
+            ConfiguredSecrets::of(directory.path(), &[]).secrets(&key(), Call::CreateVolume).await.unwrap();
         assert!(secrets.is_empty());
     }
 
@@ -242,7 +346,7 @@ mod tests {
         let path = directory.path().join("password");
         let shown = path.display().to_string();
         let read = async || {
-            let source = source(&[("k-canary", SecretOrigin::File(path.clone()))]);
+            let source = source(directory.path(), &[("k-canary", SecretOrigin::File(path.clone()))]);
             source.secrets(&key(), Call::CreateVolume).await.unwrap_err()
         };
         let missing = read().await;
@@ -258,7 +362,8 @@ mod tests {
         let pipe = read().await;
         assert!(pipe.contains(&shown) && pipe.contains("no regular file"), "{pipe}");
         let variable = SecretOrigin::Environment("CANARY_OF_A_SECRET".to_owned());
-        let unset = source(&[("k-canary", variable)]).secrets(&key(), Call::CreateVolume).await.unwrap_err();
+        let unset = source(directory.path(), &[("k-canary", variable)]);
+        let unset = unset.secrets(&key(), Call::CreateVolume).await.unwrap_err();
         assert!(unset.contains("volume default/data"), "{unset}");
         for error in [missing, long, binary, pipe, unset] {
             assert!(!error.to_lowercase().contains("canary"), "{error}");
