@@ -410,7 +410,8 @@ fn v9_the_audit_of_a_forced_release_is_kept_until_it_is_published() {
         let audit = volume::Audit { number: 1, spec: spec("data"), forced: forced.clone() };
         let mut store = volume::DurableStore::new(&run.database, spec("data").key.clone(), Attempt::new(2));
         store.load().await.unwrap();
-        let force = VolumeChange::Force { claims: Vec::new(), volume: None, orders: Vec::new(), audit };
+        let force =
+            VolumeChange::Force { claims: vec![], volume: None, orders: vec![], abandoned: vec![], audit };
         assert!(matches!(store.write(Ticket { epoch: 1, sequence: 1 }, force), Written::Later));
         assert_eq!(run.ledger("data").await.audits.len(), 1);
         run.end().await;

@@ -72,9 +72,9 @@ enum VolumeCommand {
     ///
     /// With --force the host gives up waiting for the confirmation of what is released already, and forgets it. For what is forgotten it
     /// neither calls the plugin nor removes a directory: what may be left is printed, and written into the log with your user and the
-    /// reason. With --allocation only that claim is forgotten: if it was the last one, what the claims shared is unstaged and detached as
-    /// usual, so unmount its path before. Without --allocation all of that is forgotten, and what was ordered and is not done, too. A
-    /// claim that is held cannot be forced; release it first.
+    /// reason. With --allocation only that claim is forgotten: what the claims shared stays until nothing is mounted at its path any more,
+    /// which is for you to unmount, and is then unstaged and detached as usual. Without --allocation all of that is forgotten, and what was
+    /// ordered and is not done, too. A claim that is held cannot be forced; release it first.
     Release(ReleaseArgs),
 }
 

@@ -56,6 +56,7 @@ fn name(row: &UnwrittenRow) -> String {
         volumes::KNOWN_TABLE | volume::VOLUME_TABLE | volume::AUDIT_TABLE => ("volume", of_volume()),
         volumes::DELETION_TABLE => ("deletion of volume", of_volume()),
         volume::CLAIM_TABLE | volume::LOST_CLAIM_TABLE => ("claim to volume", of_volume()),
+        volume::ABANDONED_TABLE => ("target of volume", of_volume()),
         volume::ORDER_TABLE => ("order of volume", of_volume()),
         COURSES | EVENTS => ("task", by_key()),
         DRIVERS => ("driver", by_key()),

@@ -45,10 +45,10 @@ pub use order_row::{ORDER_TABLE, OrderRow};
 pub(crate) use parts::{KeyPart, Part, SpecPart};
 pub use plugins::Plugins;
 pub use row::{
-    AUDIT_TABLE, AuditRow, CLAIM_TABLE, ClaimRow, LOST_CLAIM_TABLE, LostClaimRow, VOLUME_TABLE, VolumeRow,
-    name_of_key,
+    ABANDONED_TABLE, AUDIT_TABLE, AbandonedRow, AuditRow, CLAIM_TABLE, ClaimRow, LOST_CLAIM_TABLE,
+    LostClaimRow, VOLUME_TABLE, VolumeRow, name_of_key,
 };
-pub(crate) use row::{key, lost_claims, row};
+pub(crate) use row::{key, lost_claims, row, volume_of_abandoned};
 pub use secrets::{NoSecrets, SecretSource};
 pub use shared::Shared;
 pub use store::{DurableStore, MemoryLedgers, MemoryStore, OWNER_KIND};

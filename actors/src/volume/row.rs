@@ -3,6 +3,7 @@
 //! Their keys begin with that of the volume, in which each name has its length in front. So the rows below one volume are never those
 //! of a neighbour.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::de::{DeserializeOwned, Error as _};
@@ -11,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::creation_parts::{ExistencePart, WishPart};
 use super::parts::{Part, PathPart, SpecPart, TimePart, UsagePart};
 use super::step_parts::{AttachPart, IntentPart, ProofPart, PublishPart, StagePart, StepPart};
-use super::{Audit, ClaimRecord, Forced, VolumeKey, VolumeRecord};
+use super::{Abandoned, Audit, ClaimRecord, Forced, VolumeKey, VolumeRecord};
 use crate::csi::Context;
 use crate::persister::{DecodeError, Loaded, Operation, Record, Table, decode_payload};
 use crate::vocabulary::{AllocationId, RunNumber, VolumeName, VolumeNamespace};
@@ -25,6 +26,9 @@ pub const CLAIM_TABLE: Table = Table("volume_claims");
 /// The claims whose rows were damaged and that are not released yet, by the keys of those rows. What each of them used is in use, for all
 /// that is known.
 pub const LOST_CLAIM_TABLE: Table = Table("volume_lost_claims");
+
+/// The targets of claims that were given up by force, by the key of the volume and the path.
+pub const ABANDONED_TABLE: Table = Table("volume_abandoned_targets");
 
 /// The audits that are not published yet, by the key of the volume and their number.
 pub const AUDIT_TABLE: Table = Table("volume_audits");
@@ -54,6 +58,10 @@ impl Record for LostClaimRow {
 fn lost_claim(key: &[u8]) -> Option<Operation> {
     read_claim_key(key).map(|_| Operation::put(key, &LostClaimRow))
 }
+
+/// A row of [`ABANDONED_TABLE`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AbandonedRow(pub(crate) Abandoned);
 
 /// A row of [`AUDIT_TABLE`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,6 +122,15 @@ pub(crate) fn lost_claims(
     keys.filter_map(|key| read_claim_key(key)).collect()
 }
 
+pub(super) fn abandoned_key(volume: &VolumeKey, path: &Path) -> Vec<u8> {
+    [&key(volume), path.as_os_str().as_encoded_bytes()].concat()
+}
+
+/// The volume of the row of an abandoned target.
+pub(crate) fn volume_of_abandoned(key: &[u8]) -> Option<VolumeKey> {
+    read_volume_key(key).map(|(volume, _)| volume)
+}
+
 pub(super) fn audit_key(volume: &VolumeKey, number: u64) -> Vec<u8> {
     [&key(volume)[..], &number.to_be_bytes()].concat()
 }
@@ -164,6 +181,7 @@ row!(ClaimRow, Box<ClaimPart>, CLAIM_TABLE, {
         lost_claim(key)
     }
 });
+row!(AbandonedRow, AbandonedPart, ABANDONED_TABLE);
 row!(AuditRow, AuditPart, AUDIT_TABLE);
 
 /// Reads a row of schema 1. It has the same layout; no mount in it is recognised by its unique id alone.
@@ -252,6 +270,25 @@ impl Part for ClaimPart {
 }
 
 #[derive(Serialize, Deserialize)]
+struct AbandonedPart {
+    path: PathPart,
+    allocation: String,
+}
+
+impl Part for AbandonedPart {
+    type Of = Abandoned;
+
+    fn of(it: &Abandoned) -> Self {
+        Self { path: Part::of(&it.path), allocation: it.allocation.as_str().to_owned() }
+    }
+
+    fn read(self) -> Result<Abandoned, String> {
+        let allocation = AllocationId::new(&self.allocation).map_err(|error| error.to_string())?;
+        Ok(Abandoned { path: self.path.read()?, allocation })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
 struct AuditPart {
     number: u64,
     spec: Box<SpecPart>,
@@ -294,6 +331,10 @@ mod tests {
 
     fn data() -> VolumeKey {
         volume_key("d", "v")
+    }
+
+    fn abandoned() -> Abandoned {
+        Abandoned { path: "/t".into(), allocation: AllocationId::new("a1").unwrap() }
     }
 
     fn comes_back<R: Record + PartialEq + std::fmt::Debug>(row: R) {
@@ -367,6 +408,7 @@ mod tests {
                 fs",
         );
         has_bytes(LostClaimRow, b"\x01\x00");
+        has_bytes(AbandonedRow(abandoned()), b"\x01\x00\x00\x02/t\x02a1");
         has_bytes(
             AuditRow(audit(data(), 1)),
             b"\x01\x00\x01\x01d\x01v\x03zfs\x02id\x01\x04pool\x01t\x03kim\x07\x01\x05stage",
@@ -397,6 +439,9 @@ mod tests {
         assert_eq!(audit_key(&data(), 0x0102), b"\0\x01d\0\x01v\0\0\0\0\0\0\x01\x02");
         let read = read_claim_key(b"\0\x01d\0\x01va1");
         assert_eq!(read, Some((data(), AllocationId::new("a1").unwrap())));
+        let of_target = abandoned_key(&data(), Path::new("/t"));
+        assert_eq!(of_target, b"\0\x01d\0\x01v/t");
+        assert_eq!(volume_of_abandoned(&of_target), Some(data()));
         for damaged in
             [&b""[..], b"\0\x01d\0\x01v", b"\0\x01d\0\x09va1", b"\0\x01/\0\x01va1", b"\0\x01d\0\x01v/"]
         {
@@ -414,6 +459,8 @@ mod tests {
             let told = refusal(&ClaimRow(record.into()));
             assert!(told.contains("not absolute"), "{told}");
         }
+        let told = refusal(&AbandonedRow(Abandoned { path: "t".into(), ..abandoned() }));
+        assert!(told.contains("not absolute"), "{told}");
         let mut everywhere = claim(data(), "a1");
         everywhere.attach.as_mut().expect("it is attached").args.node_id.clear();
         let told = refusal(&ClaimRow(everywhere.into()));

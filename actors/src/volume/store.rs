@@ -9,7 +9,10 @@ use actix::Recipient;
 use futures_util::future::LocalBoxFuture;
 
 use super::order_row::{OrderRow, order_key};
-use super::row::{AuditRow, ClaimRow, LostClaimRow, VolumeRow, audit_key, claim_key, key, lost_claims};
+use super::row::{
+    AbandonedRow, AuditRow, ClaimRow, LostClaimRow, VolumeRow, abandoned_key, audit_key, claim_key, key,
+    lost_claims,
+};
 use super::{Volume, VolumeChange, VolumeImage, VolumeKey};
 use crate::persister::{Disk, Operation, Owner, Settled};
 use crate::shell::{Database, Ledger, Store, Ticket, Written};
@@ -68,12 +71,14 @@ impl Store<Volume> for DurableStore {
             let claims = ledger.load_below::<ClaimRow>(below.clone()).await?;
             let lost = ledger.load_below::<LostClaimRow>(below.clone()).await?;
             let orders = ledger.rows_below::<OrderRow>(below.clone()).await?;
+            let abandoned = ledger.rows_below::<AbandonedRow>(below.clone()).await?;
             let audits = ledger.rows_below::<AuditRow>(below).await?;
             Ok(VolumeImage {
                 volume: volumes.into_iter().next().map(|(_, row)| Arc::unwrap_or_clone(row.0)),
                 lost: lost_claims(&claims, &lost).into_iter().map(|(_, id)| id).collect(),
                 claims: claims.rows.into_iter().map(|(_, row)| Arc::unwrap_or_clone(row.0)).collect(),
                 orders: orders.into_iter().map(|(_, row)| row.0).collect(),
+                abandoned: abandoned.into_iter().map(|(_, row)| row.0).collect(),
                 audits: audits.into_iter().map(|(_, row)| row.0).collect(),
             })
         })
@@ -94,7 +99,10 @@ fn operations_of(volume: &VolumeKey, change: VolumeChange) -> Vec<Operation> {
             vec![Operation::put(order_key(volume, row.number), &OrderRow(row))]
         }
         VolumeChange::ForgetOrder(number) => vec![Operation::delete::<OrderRow>(order_key(volume, number))],
-        VolumeChange::Force { claims, volume: row, orders, audit } => {
+        VolumeChange::ForgetAbandoned(path) => {
+            vec![Operation::delete::<AbandonedRow>(abandoned_key(volume, &path))]
+        }
+        VolumeChange::Force { claims, volume: row, orders, abandoned, audit } => {
             let forgotten = claims.iter().flat_map(|id| {
                 let key = claim_key(volume, id);
                 [Operation::delete::<LostClaimRow>(key.clone()), Operation::delete::<ClaimRow>(key)]
@@ -102,7 +110,10 @@ fn operations_of(volume: &VolumeKey, change: VolumeChange) -> Vec<Operation> {
             let orders =
                 orders.into_iter().map(|number| Operation::delete::<OrderRow>(order_key(volume, number)));
             let audit = Operation::put(audit_key(volume, audit.number), &AuditRow(audit));
-            forgotten.chain(orders).chain(row.map(keep)).chain([audit]).collect()
+            let abandoned = abandoned
+                .into_iter()
+                .map(|target| Operation::put(abandoned_key(volume, &target.path), &AbandonedRow(target)));
+            forgotten.chain(orders).chain(abandoned).chain(row.map(keep)).chain([audit]).collect()
         }
         VolumeChange::ForgetAudits(numbers) => {
             let forget = |number| Operation::delete::<AuditRow>(audit_key(volume, number));

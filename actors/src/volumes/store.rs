@@ -14,8 +14,8 @@ use crate::persister::{Disk, Operation, Owner, Settled};
 use crate::shell::{Database, Ledger, Store, Ticket, Written};
 use crate::vocabulary::Attempt;
 use crate::volume::{
-    self, AuditRow, ClaimRow, LostClaimRow, MemoryLedgers, OrderRow, VolumeImage, VolumeKey, VolumeRow,
-    VolumeSpec, key, lost_claims, volume_of_order,
+    self, AbandonedRow, AuditRow, ClaimRow, LostClaimRow, MemoryLedgers, OrderRow, VolumeImage, VolumeKey,
+    VolumeRow, VolumeSpec, key, lost_claims, volume_of_abandoned, volume_of_order,
 };
 
 /// The owner of these writes.
@@ -131,8 +131,16 @@ impl Ledgers {
         let claims = ledger.load::<ClaimRow>().await?;
         let lost = ledger.load::<LostClaimRow>().await?;
         let orders = ledger.load::<OrderRow>().await?;
+        let abandoned = ledger.load::<AbandonedRow>().await?;
         let audits = ledger.load::<AuditRow>().await?;
-        let damaged = [&volumes.damaged, &claims.damaged, &lost.damaged, &orders.damaged, &audits.damaged];
+        let damaged = [
+            &volumes.damaged,
+            &claims.damaged,
+            &lost.damaged,
+            &orders.damaged,
+            &abandoned.damaged,
+            &audits.damaged,
+        ];
         let is_sound = damaged.into_iter().all(Vec::is_empty);
         let (mut images, mut others) = (BTreeMap::<VolumeKey, VolumeImage>::new(), BTreeSet::new());
         for (volume, allocation) in lost_claims(&claims, &lost) {
@@ -151,6 +159,11 @@ impl Ledgers {
             let Some(volume) = volume_of_order(&key) else { continue };
             others.insert(volume.clone());
             images.entry(volume).or_default().orders.push(record);
+        }
+        for (key, AbandonedRow(target)) in abandoned.rows {
+            let Some(volume) = volume_of_abandoned(&key) else { continue };
+            others.insert(volume.clone());
+            images.entry(volume).or_default().abandoned.insert(target);
         }
         for (_, AuditRow(record)) in audits.rows {
             images.entry(record.spec.key.clone()).or_default().audits.push(record);

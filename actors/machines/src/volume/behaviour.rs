@@ -54,6 +54,7 @@ impl Machine for Volume {
             expanded_bytes,
             claims: claims.collect(),
             lost: image.lost,
+            abandoned: image.abandoned,
             config: config.clone(),
             is_kept,
             is_behind: false,
@@ -62,6 +63,7 @@ impl Machine for Volume {
             life: Life { unfit, ..Life::default() },
             attach_tries: Tries::default(),
             stage_tries: Tries::default(),
+            abandoned_tries: Tries::default(),
             is_stage_proven: false,
             is_stage_stale: false,
             flight: None,
@@ -165,6 +167,7 @@ impl Volume {
     /// Goes on as far as it can after any input.
     fn advance(&mut self, cx: &mut StepContext<Self>) {
         self.forget_released(cx);
+        self.forget_abandoned(cx);
         self.forget_if_over(cx);
         self.answer_existence(cx);
         self.settle_orders(cx);
@@ -209,6 +212,7 @@ impl Volume {
         self.life.tries.again();
         self.attach_tries.again();
         self.stage_tries.again();
+        self.abandoned_tries.again();
         self.orders.iter_mut().for_each(|ordered| ordered.tries.again());
         self.claims.values_mut().for_each(|claim| claim.tries.again());
     }

@@ -8,7 +8,7 @@ use crate::vocabulary::{AllocationId, Timestamp};
 pub enum ForceScope {
     /// All of it: every claim, the staging, the attachment, a deletion and the orders.
     Everything,
-    /// The claim of this allocation.
+    /// The claim of this allocation. What it shared with others stays, and is undone when nothing is mounted at its target any more (C131).
     Claim(AllocationId),
     /// What was ordered and is not done. The volume may be in use meanwhile.
     Orders,

@@ -1,5 +1,7 @@
 //! The operations of a volume: which half of its plugin each one calls, and which way it leads.
 
+use std::path::PathBuf;
+
 use super::record::Towards;
 use crate::csi::{Call, Service};
 use crate::vocabulary::AllocationId;
@@ -17,12 +19,14 @@ pub(super) enum Move {
     Unpublish(AllocationId),
     LookAtStage,
     LookAt(AllocationId),
+    /// At the target path of a claim that was given up by force.
+    LookAtAbandoned(PathBuf),
     /// A call of the order of this number.
     Order(u64, Call),
 }
 
 impl Move {
-    /// Whether it sets something up. A look is part of that.
+    /// Whether it sets something up. A look is part of that, but for one after which something is undone.
     pub(super) const fn is_up(&self) -> bool {
         match self {
             Self::Create
@@ -32,7 +36,9 @@ impl Move {
             | Self::LookAtStage
             | Self::LookAt(_)
             | Self::Order(..) => true,
-            Self::Delete | Self::Detach | Self::Unstage | Self::Unpublish(_) => false,
+            Self::Delete | Self::Detach | Self::Unstage | Self::Unpublish(_) | Self::LookAtAbandoned(_) => {
+                false
+            }
         }
     }
 
@@ -45,7 +51,8 @@ impl Move {
             | Self::Publish(_)
             | Self::Unpublish(_)
             | Self::LookAtStage
-            | Self::LookAt(_) => false,
+            | Self::LookAt(_)
+            | Self::LookAtAbandoned(_) => false,
             Self::Order(_, call) => call.service() != Service::Node,
         }
     }
@@ -66,6 +73,7 @@ impl Move {
             Self::Unpublish(_) => "NodeUnpublishVolume",
             Self::LookAtStage => "the look at the staging path",
             Self::LookAt(_) => "the look at the target path",
+            Self::LookAtAbandoned(_) => "the look at what was given up by force",
             Self::Order(_, call) => call.as_str(),
         }
     }

@@ -68,11 +68,14 @@ impl Volume {
 
     /// What is undone next, of what the claims share (V3).
     fn down_move(&self) -> Option<Move> {
-        match (self.record.stage.is_down(), self.record.attach.is_down()) {
-            (false, _) => Some(Move::Unstage),
-            (true, false) => Some(Move::Detach),
-            (true, true) => None,
-        }
+        let shared = match (self.record.stage.is_down(), self.record.attach.is_down()) {
+            (false, _) => Move::Unstage,
+            (true, false) => Move::Detach,
+            (true, true) => return None,
+        };
+        // A claim that was given up by force may still be published above it (C131).
+        let above = self.abandoned.first().map(|target| Move::LookAtAbandoned(target.path.clone()));
+        Some(above.unwrap_or(shared))
     }
 
     /// Whether its half of the plugin is there, and it has not to wait for its next try.
@@ -80,7 +83,7 @@ impl Volume {
         let has_node = || self.node().is_some();
         let has_controller = || self.route.as_ref().is_some_and(|route| route.controller.is_some());
         let is_reachable = match wanted {
-            Move::LookAtStage | Move::LookAt(_) => true,
+            Move::LookAtStage | Move::LookAt(_) | Move::LookAtAbandoned(_) => true,
             other if other.is_at_controller() => has_controller(),
             _ => has_node(),
         };

@@ -277,6 +277,16 @@ impl ClaimRecord {
     }
 }
 
+/// The target of a claim that was given up by force. What the claims of the volume share is not undone before the kernel shows nothing
+/// there (C131).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Abandoned {
+    /// The path.
+    pub path: PathBuf,
+    /// The allocation that had the claim.
+    pub allocation: AllocationId,
+}
+
 /// The audit of a forced release, until it is published. It has the volume, whose own row may be gone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Audit {
@@ -311,9 +321,13 @@ pub enum VolumeChange {
         volume: Option<Arc<VolumeRecord>>,
         /// The numbers of the orders.
         orders: Vec<u64>,
+        /// The targets of those claims below which something is shared that is kept.
+        abandoned: Vec<Abandoned>,
         /// What was left, for the audit.
         audit: Audit,
     },
+    /// Remove the row of the abandoned target at this path.
+    ForgetAbandoned(PathBuf),
     /// Remove the audits of these numbers: they are published.
     ForgetAudits(Vec<u64>),
 }
@@ -343,7 +357,9 @@ impl VolumeImage {
                 self.orders.sort_by_key(|order| order.number);
             }
             VolumeChange::ForgetOrder(number) => self.orders.retain(|order| order.number != *number),
-            VolumeChange::Force { claims, volume, orders, audit } => {
+            VolumeChange::ForgetAbandoned(path) => self.abandoned.retain(|target| target.path != *path),
+            VolumeChange::Force { claims, volume, orders, abandoned, audit } => {
+                self.abandoned.extend(abandoned.iter().cloned());
                 self.claims.retain(|claim| !claims.contains(&claim.allocation));
                 self.lost.retain(|lost| !claims.contains(lost));
                 self.orders.retain(|order| !orders.contains(&order.number));
@@ -371,6 +387,8 @@ pub struct VolumeImage {
     pub lost: BTreeSet<AllocationId>,
     /// Its orders, by their numbers.
     pub orders: Vec<OrderRecord>,
+    /// The targets that were given up by force, and at which something may be mounted.
+    pub abandoned: BTreeSet<Abandoned>,
     /// The audits that may not have been published, in their order.
     pub audits: Vec<Audit>,
 }

@@ -8,11 +8,22 @@ use super::messages::{
 use super::moves::Move;
 use super::news::VolumeNews;
 use super::outcome::VolumeCall;
-use super::record::{Audit, Step, VolumeChange, Wish};
+use super::record::{Abandoned, Audit, Step, VolumeChange, Wish};
 use super::returning::named;
-use super::state::{ReleaseWaiter, Volume, VolumeTimer};
+use super::state::{Claim, ReleaseWaiter, Volume, VolumeTimer};
 use crate::kernel::{AskId, CallKey, StepContext};
 use crate::vocabulary::{AllocationId, Timestamp};
+
+/// What is forgotten by force.
+#[derive(Default)]
+struct Forgotten {
+    claims: Vec<AllocationId>,
+    orders: Vec<u64>,
+    /// Whether what the claims share is forgotten.
+    is_shared: bool,
+    /// The targets below which that is kept.
+    abandoned: Vec<Abandoned>,
+}
 
 impl Volume {
     /// Releases a claim, or asks again what became of that.
@@ -26,6 +37,7 @@ impl Volume {
         self.let_go(&asked.allocation, cx);
         self.let_go_lost(asked_at, &asked.allocation, cx);
         // A caller that asks again wants another try of what is held (C017).
+        self.abandoned_tries.again();
         for tries in [&mut self.attach_tries, &mut self.stage_tries] {
             tries.is_held = false;
         }
@@ -66,7 +78,11 @@ impl Volume {
         let reason = format!("allocation {allocation} was released, and the record of its claim is damaged");
         let left = vec![self.left_of_lost(allocation)];
         let forced = Forced { volume: self.record.spec.key.clone(), reason, at, left };
-        self.forget_audited((vec![allocation.clone()], Vec::new()), false, forced, cx);
+        self.forget_audited(
+            Forgotten { claims: vec![allocation.clone()], ..Forgotten::default() },
+            forced,
+            cx,
+        );
     }
 
     fn left_of_lost(&self, allocation: &AllocationId) -> String {
@@ -160,7 +176,8 @@ impl Volume {
                 || !self.record.attach.is_down()
                 || self.record.existence.as_ref().is_some_and(is_deleted)
         };
-        let is_left = meant.next().is_some() || self.lost.iter().any(|lost| asked.is_for(lost));
+        let is_left = meant.any(|claim| !claim.record.publish.is_down())
+            || self.lost.iter().any(|lost| asked.is_for(lost));
         let is_rest_left =
             asked.is_for_shared() && is_shared_left() || asked.is_for_orders() && self.has_open_orders();
         if is_left || is_rest_left {
@@ -177,9 +194,12 @@ impl Volume {
     ) -> Result<Forced, ForceError> {
         self.admit_force(asked)?;
         let volume = self.record.spec.key.clone();
-        let mut left = Vec::new();
-        let mut forgotten = Vec::new();
-        for claim in self.in_order().iter().filter(|claim| asked.is_for(&claim.record.allocation)) {
+        let (mut left, mut forgotten) = (Vec::new(), Vec::new());
+        let abandoned = self.abandoned_by(asked);
+        // One that is down is forgotten in any case, as soon as no call makes directories for it (V5).
+        let is_up = |claim: &&&Claim| !claim.record.publish.is_down();
+        let claims = self.in_order();
+        for claim in claims.iter().filter(is_up).filter(|claim| asked.is_for(&claim.record.allocation)) {
             let (state, path) = (claim.record.publish.as_str(), claim.record.target_path.display());
             left.push(format!("publish of {} is {state}, at {path}", claim.record.allocation));
             forgotten.push(claim.record.allocation.clone());
@@ -198,24 +218,21 @@ impl Volume {
             self.lost.remove(id);
         });
         let forced = Forced { volume, reason: asked.reason.clone(), at: cx.now(), left };
-        self.forget_audited((forgotten, orders), is_shared, forced.clone(), cx);
+        self.abandoned.extend(abandoned.iter().cloned());
+        let forgotten = Forgotten { claims: forgotten, orders, is_shared, abandoned };
+        self.forget_audited(forgotten, forced.clone(), cx);
         Ok(forced)
     }
 
-    /// Writes and publishes what was forgotten: these claims and orders, and with `is_shared` what the claims share.
-    fn forget_audited(
-        &mut self,
-        (claims, orders): (Vec<AllocationId>, Vec<u64>),
-        is_shared: bool,
-        forced: Forced,
-        cx: &mut StepContext<Self>,
-    ) {
+    /// Writes and publishes what was forgotten.
+    fn forget_audited(&mut self, forgotten: Forgotten, forced: Forced, cx: &mut StepContext<Self>) {
+        let Forgotten { claims, orders, is_shared, abandoned } = forgotten;
         let number = self.audits.last().map_or(1, |audit| audit.number + 1);
         let audit = Audit { number, spec: self.record.spec.clone(), forced: forced.clone() };
         self.audits.push(audit.clone());
         let volume = is_shared.then(|| self.record.clone().into());
         // One write: a part of it would have the rest undone under what was not confirmed down, or forget without an audit.
-        cx.persist(VolumeChange::Force { claims, volume, orders: orders.clone(), audit });
+        cx.persist(VolumeChange::Force { claims, volume, orders: orders.clone(), abandoned, audit });
         self.answer_forced_deletion(&forced.left, cx);
         self.answer_forced_orders(&orders, &forced.left, cx);
         cx.publish(VolumeNews::Forced(forced));

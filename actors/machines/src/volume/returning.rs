@@ -1,12 +1,10 @@
 //! What a volume learns from the outcome of its operation (V4, V7, table C.6).
 
-use std::path::Path;
-
 use super::messages::{ClaimError, VolumeAnswer};
 use super::moves::Move;
 use super::news::VolumeNews;
 use super::outcome::{Failure, Known, Seen, VolumeOutcome};
-use super::record::{Mark, Proof, Step, Towards, Wish};
+use super::record::{Proof, Step, Wish};
 use super::state::{Flight, Volume};
 use super::steps::after_failure;
 use crate::csi::Context;
@@ -43,6 +41,7 @@ impl Volume {
             Move::Delete => self.delete_returned(&flight, came.result.map(|_| ()), cx),
             Move::LookAtStage => self.stage_seen(came.seen, cx),
             Move::LookAt(id) => self.target_seen(&id.clone(), came.seen, cx),
+            Move::LookAtAbandoned(path) => self.abandoned_seen(path, came.seen, cx),
             Move::Attach | Move::Stage | Move::Publish(_) => self.went_up(&flight, came, cx),
             Move::Detach | Move::Unstage | Move::Unpublish(_) => {
                 self.went_down(&flight, came, cx);
@@ -137,36 +136,14 @@ impl Volume {
             | Move::Unpublish(_)
             | Move::LookAtStage
             | Move::LookAt(_)
+            | Move::LookAtAbandoned(_)
             | Move::Order(..) => {}
         }
         Ok(())
     }
 
-    /// Nothing is mounted where the volume is staged, and the plugin has published that directory: the mount was lost, or the plugin never
-    /// made one. The staging is undone and made again, unless it never had a mount and others have it published all the same. Says what is
-    /// wrong.
-    fn doubt_staging(&mut self, id: &AllocationId, cx: &mut StepContext<Self>) -> String {
-        let Step::Up(intent, proof) = &self.record.stage else { return "it is not staged".to_owned() };
-        let path = &intent.args.staging_path;
-        let reason = format!(
-            "nothing is mounted at {path}, where the volume is staged, and the plugin has published that directory, which is one of this \
-             host: what is written there is not written to the volume",
-            path = path.display()
-        );
-        let is_alone =
-            || self.claims.iter().all(|(other, claim)| other == id || claim.record.publish.is_down());
-        if proof.mark.is_some() {
-            cx.publish(mount_lost(path, proof, &Seen::Nothing));
-        }
-        if proof.mark.is_some() || is_alone() {
-            self.record.stage = Step::Unknown(Towards::Up, intent.clone());
-            self.is_stage_stale = true;
-        }
-        reason
-    }
-
     /// Nothing more is tried for the claims that need this step: they fail, and what was begun is undone.
-    fn give_up(&mut self, what: &Move, reason: &str, cx: &mut StepContext<Self>) {
+    pub(super) fn give_up(&mut self, what: &Move, reason: &str, cx: &mut StepContext<Self>) {
         let reason = named(what, reason);
         match what {
             Move::Publish(id) | Move::LookAt(id) => self.fail_claim(&id.clone(), &reason, cx),
@@ -272,56 +249,6 @@ impl Volume {
         }
     }
 
-    // === Looks ===
-
-    /// A staging path was looked at before it is used once more.
-    fn stage_seen(&mut self, seen: Seen, cx: &mut StepContext<Self>) {
-        let Step::Up(intent, proof) = &self.record.stage else { return };
-        match agrees(proof, &seen) {
-            Ok(true) => self.is_stage_proven = true,
-            Ok(false) => {
-                cx.publish(mount_lost(&intent.args.staging_path, proof, &seen));
-                // What is missing is unknown (V14); the ledger learns of it when it is undone.
-                self.record.stage = Step::Unknown(Towards::Up, intent.clone());
-                self.is_stage_stale = true;
-            }
-            Err(reason) => {
-                let failure = Failure { known: Known::Unclear, reason };
-                if self.try_failed(cx.moment(), &Move::LookAtStage, &failure) {
-                    self.give_up(&Move::LookAtStage, &failure.reason, cx);
-                }
-            }
-        }
-    }
-
-    /// A target path was looked at before it is handed out once more.
-    fn target_seen(&mut self, id: &AllocationId, seen: Seen, cx: &mut StepContext<Self>) {
-        let Some(claim) = self.claims.get_mut(id) else { return };
-        let Step::Up(intent, proof) = &claim.record.publish else { return };
-        match agrees(proof, &seen) {
-            Ok(true) => {
-                claim.is_proven = true;
-                claim.tries = Default::default();
-            }
-            Ok(false) => {
-                cx.publish(mount_lost(&claim.record.target_path, proof, &seen));
-                claim.record.publish = Step::Unknown(Towards::Up, intent.clone());
-                claim.is_stale = true;
-            }
-            // Its users are not disturbed: it stays, and callers get the error that it is not proven.
-            Err(reason) => {
-                let path = claim.record.target_path.clone();
-                claim.tries.hold(&reason);
-                let waiters = std::mem::take(&mut claim.waiters);
-                let volume = self.record.spec.key.clone();
-                let error = ClaimError::Unproven { volume, path, reason };
-                for waiter in waiters {
-                    self.answer(waiter, VolumeAnswer::Claim(Err(error.clone())), cx);
-                }
-            }
-        }
-    }
-
     // === Both ===
 
     /// Notes a failed try. True if so many failed in a row that nothing more is to be tried upwards.
@@ -357,7 +284,12 @@ impl Volume {
                 }
                 return;
             }
-            Move::Create | Move::Delete | Move::LookAtStage | Move::LookAt(_) | Move::Order(..) => return,
+            Move::Create
+            | Move::Delete
+            | Move::LookAtStage
+            | Move::LookAt(_)
+            | Move::LookAtAbandoned(_)
+            | Move::Order(..) => return,
         }
         if is_certain {
             self.keep_volume(cx);
@@ -377,37 +309,13 @@ pub(super) fn named(what: &Move, reason: &str) -> String {
     if reason.starts_with(name) { reason.to_owned() } else { format!("{name}: {reason}") }
 }
 
-/// That a path has not what was recorded.
-fn mount_lost(path: &Path, proof: &Proof, seen: &Seen) -> VolumeNews {
-    let before = proof.mark.as_ref().map_or_else(|| "nothing".to_owned(), Mark::to_string);
-    let now = match seen {
-        Seen::Present(mark) => format!("there is {mark} now"),
-        Seen::BareStaging => "there is the staging directory now".to_owned(),
-        Seen::Nothing => "there is nothing now".to_owned(),
-        Seen::Dead(reason) | Seen::Unclear(reason) => format!("it does not answer: {reason}"),
-    };
-    VolumeNews::MountLost { path: path.to_owned(), reason: format!("it was {before}, and {now}") }
-}
-
-/// Whether what is seen is what was recorded; why it cannot be told, if so.
-fn agrees(proof: &Proof, seen: &Seen) -> Result<bool, String> {
-    match (seen, &proof.mark) {
-        (Seen::Unclear(reason), _) => Err(reason.clone()),
-        (Seen::Present(mark), Some(recorded)) => Ok(recorded.is(mark)),
-        (Seen::Nothing, None) => Ok(true),
-        (Seen::Present(_), None) | (Seen::Nothing, Some(_)) | (Seen::BareStaging | Seen::Dead(_), _) => {
-            Ok(false)
-        }
-    }
-}
-
 fn came(what: &Move, outcome: &Result<VolumeOutcome, CallLost>) -> Came {
     let unclear = |reason: String| {
         let known = Known::Unclear;
         Came { result: Err(Failure { known, reason: reason.clone() }), seen: Seen::Unclear(reason) }
     };
     let is_controller = matches!(what, Move::Attach | Move::Detach | Move::Delete);
-    let is_look = matches!(what, Move::LookAtStage | Move::LookAt(_));
+    let is_look = matches!(what, Move::LookAtStage | Move::LookAt(_) | Move::LookAtAbandoned(_));
     match outcome {
         Ok(VolumeOutcome::Controller(result)) if is_controller => {
             Came { result: result.clone(), seen: Seen::Nothing }

@@ -21,7 +21,7 @@ use super::order_messages::*;
 use super::outcome::{
     ControllerRoute, Expands, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,
 };
-use super::record::{Mark, Step, Usage, VolumeChange, VolumeImage, VolumeKey, VolumeSpec, Wish};
+use super::record::{Abandoned, Mark, Step, Usage, VolumeChange, VolumeImage, VolumeKey, VolumeSpec, Wish};
 use super::state::{Volume, VolumeConfig, VolumeOptions, VolumeTimer};
 use crate::csi::{self, AccessMode, AccessType, MountVolume, VolumeCapability};
 use crate::kernel::{CallLost, Effect};
@@ -485,11 +485,14 @@ fn tell_change(change: &VolumeChange) -> String {
             format!("ledger: order {number} {order}, {}", row.as_str())
         }
         VolumeChange::ForgetOrder(number) => format!("ledger: order {number} forgotten"),
-        VolumeChange::Force { claims, volume, orders, audit } => {
+        VolumeChange::ForgetAbandoned(path) => format!("ledger: abandoned {} forgotten", path.display()),
+        VolumeChange::Force { claims, volume, orders, abandoned, audit } => {
             let claims = claims.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
             let shared = if volume.is_some() { ", and what they shared" } else { "" };
             let orders = if orders.is_empty() { String::new() } else { format!(", orders {orders:?}") };
-            format!("ledger: forced [{claims}]{shared}{orders}, audit {}", audit.number)
+            let of_target = |target: &Abandoned| format!(", abandoned {}", target.path.display());
+            let abandoned: String = abandoned.iter().map(of_target).collect();
+            format!("ledger: forced [{claims}]{shared}{orders}{abandoned}, audit {}", audit.number)
         }
         VolumeChange::ForgetAudits(numbers) => format!("ledger: audits {numbers:?} forgotten"),
     }

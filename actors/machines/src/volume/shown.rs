@@ -70,7 +70,7 @@ impl Volume {
     fn status_of(&self, wanted: &[Move]) -> VolumeStatus {
         let claims = self.in_order().into_iter().map(claim_status);
         let lost = self.lost.iter().map(|id| self.lost_status(id));
-        let tries = [&self.life.tries, &self.stage_tries, &self.attach_tries];
+        let tries = [&self.life.tries, &self.abandoned_tries, &self.stage_tries, &self.attach_tries];
         let mut errors = tries.into_iter().chain(self.orders.iter().map(|ordered| &ordered.tries));
         VolumeStatus {
             key: self.record.spec.key.clone(),
@@ -175,6 +175,7 @@ fn describe(what: &Move) -> String {
         | Move::Stage
         | Move::Unstage
         | Move::LookAtStage
+        | Move::LookAtAbandoned(_)
         | Move::Order(..) => what.name().to_owned(),
     }
 }

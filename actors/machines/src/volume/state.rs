@@ -10,7 +10,7 @@ use super::ordered::Ordered;
 use super::outcome::{ControllerRoute, NodeRoute, Route};
 use super::paths::VolumeLayout;
 use super::record::{
-    Audit, ClaimRecord, Intent, PublishArgs, StageArgs, Towards, VolumeRecord, VolumeSpec, Wish,
+    Abandoned, Audit, ClaimRecord, Intent, PublishArgs, StageArgs, Towards, VolumeRecord, VolumeSpec, Wish,
 };
 use crate::kernel::{AskId, StopMode};
 use crate::vocabulary::{AllocationId, Attempt, Backoff, BackoffState, Moment, RunNumber, Timestamp};
@@ -245,6 +245,8 @@ pub struct Volume {
     pub(super) claims: BTreeMap<AllocationId, Box<Claim>>,
     /// The allocations whose claims had rows that were damaged (RES-08). They may use the volume until they are released.
     pub(super) lost: BTreeSet<AllocationId>,
+    /// The targets of claims that were given up by force, in the ledger as well.
+    pub(super) abandoned: BTreeSet<Abandoned>,
     /// The orders that are not done, in the order in which they came.
     pub(super) orders: Vec<Ordered>,
     /// How large the volume is since it was expanded, if that was seen.
@@ -253,6 +255,8 @@ pub struct Volume {
     pub(super) life: Life,
     pub(super) attach_tries: Tries,
     pub(super) stage_tries: Tries,
+    /// Those of the looks at abandoned targets.
+    pub(super) abandoned_tries: Tries,
     /// Whether the kernel agrees about the staging, since a claim came last.
     pub(super) is_stage_proven: bool,
     /// What is staged is not what it should be: it is undone before it is staged again.
@@ -318,6 +322,7 @@ impl Volume {
             Move::Create | Move::Delete => Some(&self.life.tries),
             Move::Attach | Move::Detach => Some(&self.attach_tries),
             Move::Stage | Move::Unstage | Move::LookAtStage => Some(&self.stage_tries),
+            Move::LookAtAbandoned(_) => Some(&self.abandoned_tries),
             Move::Publish(id) | Move::Unpublish(id) | Move::LookAt(id) => {
                 self.claims.get(id).map(|claim| &claim.tries)
             }
@@ -331,6 +336,7 @@ impl Volume {
             Move::Create | Move::Delete => Some(&mut self.life.tries),
             Move::Attach | Move::Detach => Some(&mut self.attach_tries),
             Move::Stage | Move::Unstage | Move::LookAtStage => Some(&mut self.stage_tries),
+            Move::LookAtAbandoned(_) => Some(&mut self.abandoned_tries),
             Move::Publish(id) | Move::Unpublish(id) | Move::LookAt(id) => {
                 self.claims.get_mut(id).map(|claim| &mut claim.tries)
             }

@@ -29,6 +29,7 @@ impl Volume {
                 let path = self.record.stage.intent().map(|intent| intent.args.staging_path.clone());
                 path.map(|path| (VolumeCall::Look { path }, false))
             }
+            Move::LookAtAbandoned(path) => Some((VolumeCall::Look { path: path.clone() }, false)),
             Move::LookAt(id) => {
                 let path = self.claims.get(id).map(|claim| claim.record.target_path.clone());
                 path.map(|path| (VolumeCall::Look { path }, false))

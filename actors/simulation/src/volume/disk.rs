@@ -66,6 +66,7 @@ fn apply(rows: &mut VolumeImage, (had_claims, forced): (&mut bool, &mut u32), ch
         | VolumeChange::ForgetClaim(_)
         | VolumeChange::KeepOrder(_)
         | VolumeChange::ForgetOrder(_)
+        | VolumeChange::ForgetAbandoned(_)
         | VolumeChange::ForgetAudits(_) => {}
     }
     rows.apply(change);

@@ -18,6 +18,8 @@ pub struct VolumeBounds {
     pub releases: u8,
     /// How often a release is forced.
     pub forces: u8,
+    /// How often an operator gives up the released claim of one allocation.
+    pub gives_up: u8,
     /// How often the volume is created.
     pub creations: u8,
     /// How often it is deleted.
@@ -69,6 +71,7 @@ impl VolumeBounds {
         claims: 0,
         releases: 0,
         forces: 0,
+        gives_up: 0,
         creations: 0,
         deletions: 0,
         expansions: 0,
@@ -137,6 +140,8 @@ pub enum VolumeEvent {
     Release(u8),
     /// An operator forces what is released.
     Force,
+    /// An operator forces the released claim of the allocation of this number alone.
+    GiveUp(u8),
     /// A caller creates the volume.
     Create,
     /// A caller deletes it.
@@ -182,6 +187,7 @@ impl fmt::Display for VolumeEvent {
             Self::Claim(number) => write!(f, "claim a{number}"),
             Self::Release(number) => write!(f, "release a{number}"),
             Self::Force => f.write_str("force"),
+            Self::GiveUp(number) => write!(f, "force a{number}"),
             Self::Create => f.write_str("create"),
             Self::Delete => f.write_str("delete"),
             Self::Expand => f.write_str("expand"),

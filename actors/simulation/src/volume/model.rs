@@ -46,6 +46,8 @@ pub(super) enum Asked {
     Claim(u8, u8, Timestamp),
     Release,
     Force,
+    /// For the claim of this allocation.
+    GiveUp(u8),
     Create,
     Delete,
     Expand,
@@ -200,6 +202,12 @@ impl VolumeModel {
         self.is_forced = true;
         let reason = "an operator".to_owned();
         self.ask(now, Asked::Force, ForceRelease { scope: ForceScope::Everything, reason });
+    }
+
+    /// An operator gives up the claim of one allocation.
+    pub(crate) fn give_up(&mut self, now: Timestamp, number: u8) {
+        let scope = ForceScope::Claim(allocation(number));
+        self.ask(now, Asked::GiveUp(number), ForceRelease { scope, reason: "an operator".to_owned() });
     }
 
     /// Whether claims of an earlier run wait for a word.

@@ -14,6 +14,8 @@ use super::event::Answered;
 use super::groups::Groups;
 use super::storage::Storage;
 
+mod happening;
+
 /// The publish context of an attachment.
 fn attached() -> Context {
     Context::from([("device".to_owned(), "sdb".to_owned())])
@@ -72,6 +74,8 @@ pub(crate) struct Node {
     mounts: BTreeMap<PathBuf, u32>,
     /// Those of them that lead to a staging directory at which nothing was mounted.
     bare: BTreeSet<PathBuf>,
+    /// Targets of claims that were given up by force.
+    abandoned: BTreeSet<PathBuf>,
     /// Paths at which every look hangs.
     hung: BTreeSet<PathBuf>,
     /// What an observer knows.
@@ -325,52 +329,6 @@ impl Node {
             true => *self.mounts.entry(path.clone()).or_insert(next),
             false => self.mounts.remove(path).unwrap_or_default(),
         };
-    }
-
-    // === What happens ===
-
-    /// The paths at which something is mounted.
-    pub(super) fn mounts(&self) -> impl Iterator<Item = &PathBuf> {
-        self.mounts.keys()
-    }
-
-    /// It is unmounted from outside.
-    pub(crate) fn pull_away(&mut self, place: usize) {
-        if let Some(path) = self.mounts.keys().nth(place).cloned() {
-            self.mounts.remove(&path);
-            self.bare.remove(&path);
-        }
-    }
-
-    /// Every look at this one hangs.
-    pub(crate) fn hang(&mut self, place: usize) {
-        self.hung.extend(self.mounts.keys().nth(place).cloned());
-    }
-
-    /// Nothing hangs any more.
-    pub(crate) fn heal(&mut self) {
-        self.hung.clear();
-    }
-
-    /// Another instance of the plugin serves. The call to the former one is cut, and comes back as unclear.
-    pub(super) fn take_over(&mut self, stages: bool) -> Option<(u64, VolumeOutcome)> {
-        self.generation += 1;
-        self.stages = stages;
-        self.answer(Answered::UnclearAfter)
-    }
-
-    /// Another host begins; the machine was booted in between, or not.
-    pub(super) fn begin_run(&mut self, is_reboot: bool) {
-        self.seen.clear();
-        if is_reboot {
-            self.mounts.clear();
-            self.bare.clear();
-            self.hung.clear();
-            // The plugin starts with the machine, and knows of no mount.
-            let node = |step: &StepOf| matches!(step, StepOf::Stage(_) | StepOf::Publish(_));
-            let steps: Vec<_> = self.known.keys().filter(|step| node(step)).cloned().collect();
-            steps.into_iter().for_each(|step| self.note(step, Sure::Unsure));
-        }
     }
 }
 

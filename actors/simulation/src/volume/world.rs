@@ -96,6 +96,9 @@ impl World for VolumeWorld {
         if left.releases > 0 {
             events.extend((0..left.allocations).map(VolumeEvent::Release));
         }
+        if left.gives_up > 0 {
+            events.extend((0..left.allocations).map(VolumeEvent::GiveUp));
+        }
         self.answers(&mut events);
         self.writes(&mut events);
         if left.losses > 0 {
@@ -142,6 +145,10 @@ impl Play for VolumeWorld {
             VolumeEvent::Force => {
                 left.forces -= 1;
                 model.force(now);
+            }
+            VolumeEvent::GiveUp(number) => {
+                left.gives_up -= 1;
+                model.give_up(now, number);
             }
             VolumeEvent::Create => {
                 left.creations -= 1;
@@ -228,6 +235,8 @@ impl Play for VolumeWorld {
             while self.model.go_on(self.now) {
                 self.hear()?;
             }
+            // A call that was in flight may have mounted what was given up meanwhile.
+            self.model.node.heal();
             if self.model.due().is_none() {
                 break;
             }

@@ -137,6 +137,18 @@ fn a_volume_that_unstages_after_a_refused_unpublish_breaks_v3() {
 }
 
 #[test]
+fn a_volume_that_unstages_below_what_was_given_up_and_is_mounted_breaks_v3() {
+    misheard(Law::V3, VolumeBounds { gives_up: 1, faults: 1, ..RELEASED }, |input| {
+        Some(match input {
+            Input::Returned { key, call: call @ VolumeCall::Look { .. }, outcome: Ok(_) } => {
+                Input::Returned { key, call, outcome: Ok(VolumeOutcome::Looked(Seen::Nothing)) }
+            }
+            other => other,
+        })
+    });
+}
+
+#[test]
 fn a_volume_that_takes_a_timeout_for_done_breaks_v4() {
     misheard(Law::V4, VolumeBounds { faults: 1, ..RELEASED }, |input| {
         takes_for_done(input, |known| known == Known::Unclear)

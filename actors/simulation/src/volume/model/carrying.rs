@@ -100,6 +100,10 @@ impl VolumeModel {
                 self.audits.1 += 1;
                 self.node.forget();
             }
+            (Asked::GiveUp(number), VolumeAnswer::ForceRelease(Ok(_))) => {
+                self.audits.1 += 1;
+                self.node.abandon(&super::allocation(number));
+            }
             (Asked::Create, VolumeAnswer::CreateVolume(Ok(created))) => self.told_created(created),
             (Asked::Delete, VolumeAnswer::DeleteVolume(Ok(_))) => self.told_deleted(),
             (Asked::Expand, VolumeAnswer::PlaceOrder(Ok(done))) => self.told_done(done),
@@ -195,8 +199,13 @@ impl VolumeModel {
         let rows = self.owner.books.rows();
         let owned = rows.claims.iter().find(|claim| StepOf::Publish(claim.target_path.clone()) == step);
         let owner: Option<AllocationId> = owned.map(|claim| claim.allocation.clone());
+        // It was about to leave when its claim was given up by force: the ledger has its path all the same.
+        let is_abandoned = match &step {
+            StepOf::Publish(path) => rows.abandoned.iter().any(|target| target.path == *path),
+            _ => false,
+        };
         let is_claimed = match &step {
-            StepOf::Publish(_) => owner.is_some(),
+            StepOf::Publish(_) => owner.is_some() || is_abandoned,
             // It needs no claim.
             StepOf::Exist => true,
             StepOf::Attach | StepOf::Stage(_) => self.owner.books.had_claims(),
@@ -204,7 +213,7 @@ impl VolumeModel {
         if is_up && !is_claimed && !self.is_forced {
             self.violation(Law::V1, || format!("{call:?} is made for no claim that is on disk"));
         }
-        if !self.is_written(call) && !self.is_forced {
+        if !self.is_written(call) && !is_abandoned && !self.is_forced {
             self.violation(Law::V5, || format!("{call:?} is made, and its intent is not on disk"));
         }
         if !self.node.has_context(call) && !self.is_forced {
@@ -317,6 +326,12 @@ impl VolumeModel {
                 self.violation(Law::V4, || format!("{step:?} is set up on something that is unclear"));
             }
             Some(Sure::Up) | None => {}
+        }
+        let is_shared = matches!(step, StepOf::Stage(_) | StepOf::Attach);
+        if let Some(path) = self.node.abandoned().cloned().filter(|_| is_shared && !is_up) {
+            self.violation(Law::V3, || {
+                format!("{step:?} is undone, and {} was given up and is mounted", path.display())
+            });
         }
         let above = self.node.maybe_up().find(|other| match step {
             StepOf::Exist => !matches!(other, StepOf::Exist),

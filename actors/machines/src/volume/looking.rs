@@ -1,0 +1,109 @@
+//! What a volume concludes from looks at its paths (V7).
+
+use std::path::Path;
+
+use super::messages::{ClaimError, VolumeAnswer};
+use super::moves::Move;
+use super::news::VolumeNews;
+use super::outcome::{Failure, Known, Seen};
+use super::record::{Mark, Proof, Step, Towards};
+use super::state::Volume;
+use crate::kernel::StepContext;
+use crate::vocabulary::AllocationId;
+
+impl Volume {
+    /// A staging path was looked at before it is used once more.
+    pub(super) fn stage_seen(&mut self, seen: Seen, cx: &mut StepContext<Self>) {
+        let Step::Up(intent, proof) = &self.record.stage else { return };
+        match agrees(proof, &seen) {
+            Ok(true) => self.is_stage_proven = true,
+            Ok(false) => {
+                cx.publish(mount_lost(&intent.args.staging_path, proof, &seen));
+                // What is missing is unknown (V14); the ledger learns of it when it is undone.
+                self.record.stage = Step::Unknown(Towards::Up, intent.clone());
+                self.is_stage_stale = true;
+            }
+            Err(reason) => {
+                let failure = Failure { known: Known::Unclear, reason };
+                if self.try_failed(cx.moment(), &Move::LookAtStage, &failure) {
+                    self.give_up(&Move::LookAtStage, &failure.reason, cx);
+                }
+            }
+        }
+    }
+
+    /// A target path was looked at before it is handed out once more.
+    pub(super) fn target_seen(&mut self, id: &AllocationId, seen: Seen, cx: &mut StepContext<Self>) {
+        let Some(claim) = self.claims.get_mut(id) else { return };
+        let Step::Up(intent, proof) = &claim.record.publish else { return };
+        match agrees(proof, &seen) {
+            Ok(true) => {
+                claim.is_proven = true;
+                claim.tries = Default::default();
+            }
+            Ok(false) => {
+                cx.publish(mount_lost(&claim.record.target_path, proof, &seen));
+                claim.record.publish = Step::Unknown(Towards::Up, intent.clone());
+                claim.is_stale = true;
+            }
+            // Its users are not disturbed: it stays, and callers get the error that it is not proven.
+            Err(reason) => {
+                let path = claim.record.target_path.clone();
+                claim.tries.hold(&reason);
+                let waiters = std::mem::take(&mut claim.waiters);
+                let volume = self.record.spec.key.clone();
+                let error = ClaimError::Unproven { volume, path, reason };
+                for waiter in waiters {
+                    self.answer(waiter, VolumeAnswer::Claim(Err(error.clone())), cx);
+                }
+            }
+        }
+    }
+
+    /// Nothing is mounted where the volume is staged, and the plugin has published that directory: the mount was lost, or the plugin never
+    /// made one. The staging is undone and made again, unless it never had a mount and others have it published all the same. Says what is
+    /// wrong.
+    pub(super) fn doubt_staging(&mut self, id: &AllocationId, cx: &mut StepContext<Self>) -> String {
+        let Step::Up(intent, proof) = &self.record.stage else { return "it is not staged".to_owned() };
+        let path = &intent.args.staging_path;
+        let reason = format!(
+            "nothing is mounted at {path}, where the volume is staged, and the plugin has published that directory, which is one of this \
+             host: what is written there is not written to the volume",
+            path = path.display()
+        );
+        let is_alone =
+            || self.claims.iter().all(|(other, claim)| other == id || claim.record.publish.is_down());
+        if proof.mark.is_some() {
+            cx.publish(mount_lost(path, proof, &Seen::Nothing));
+        }
+        if proof.mark.is_some() || is_alone() {
+            self.record.stage = Step::Unknown(Towards::Up, intent.clone());
+            self.is_stage_stale = true;
+        }
+        reason
+    }
+}
+
+/// That a path has not what was recorded.
+fn mount_lost(path: &Path, proof: &Proof, seen: &Seen) -> VolumeNews {
+    let before = proof.mark.as_ref().map_or_else(|| "nothing".to_owned(), Mark::to_string);
+    let now = match seen {
+        Seen::Present(mark) => format!("there is {mark} now"),
+        Seen::BareStaging => "there is the staging directory now".to_owned(),
+        Seen::Nothing => "there is nothing now".to_owned(),
+        Seen::Dead(reason) | Seen::Unclear(reason) => format!("it does not answer: {reason}"),
+    };
+    VolumeNews::MountLost { path: path.to_owned(), reason: format!("it was {before}, and {now}") }
+}
+
+/// Whether what is seen is what was recorded; why it cannot be told, if so.
+fn agrees(proof: &Proof, seen: &Seen) -> Result<bool, String> {
+    match (seen, &proof.mark) {
+        (Seen::Unclear(reason), _) => Err(reason.clone()),
+        (Seen::Present(mark), Some(recorded)) => Ok(recorded.is(mark)),
+        (Seen::Nothing, None) => Ok(true),
+        (Seen::Present(_), None) | (Seen::Nothing, Some(_)) | (Seen::BareStaging | Seen::Dead(_), _) => {
+            Ok(false)
+        }
+    }
+}

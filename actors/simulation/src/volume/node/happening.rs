@@ -1,0 +1,85 @@
+//! What happens to a plugin and its mounts from outside.
+
+use std::path::PathBuf;
+
+use callboard_actors::vocabulary::AllocationId;
+use callboard_machines::volume::VolumeOutcome;
+
+use super::super::event::Answered;
+use super::{Node, StepOf, Sure, step_of};
+
+impl Node {
+    /// The paths at which something is mounted.
+    pub(crate) fn mounts(&self) -> impl Iterator<Item = &PathBuf> {
+        self.mounts.keys()
+    }
+
+    /// It is unmounted from outside.
+    pub(crate) fn pull_away(&mut self, place: usize) {
+        if let Some(path) = self.mounts.keys().nth(place).cloned() {
+            self.mounts.remove(&path);
+            self.bare.remove(&path);
+        }
+    }
+
+    /// Every look at this one hangs.
+    pub(crate) fn hang(&mut self, place: usize) {
+        self.hung.extend(self.mounts.keys().nth(place).cloned());
+    }
+
+    /// Nothing hangs any more, and people unmount what was given up by force.
+    pub(crate) fn heal(&mut self) {
+        self.hung.clear();
+        let is_used = |path: &&PathBuf| self.known.contains_key(&StepOf::Publish((*path).clone()));
+        let unused: Vec<_> = self.abandoned.iter().filter(|path| !is_used(path)).cloned().collect();
+        unused.iter().for_each(|path| {
+            self.mounts.remove(path);
+        });
+    }
+
+    /// Another instance of the plugin serves. The call to the former one is cut, and comes back as unclear.
+    pub(crate) fn take_over(&mut self, stages: bool) -> Option<(u64, VolumeOutcome)> {
+        self.generation += 1;
+        self.stages = stages;
+        self.answer(Answered::UnclearAfter)
+    }
+
+    /// Another host begins; the machine was booted in between, or not.
+    pub(crate) fn begin_run(&mut self, is_reboot: bool) {
+        self.seen.clear();
+        if is_reboot {
+            self.mounts.clear();
+            self.bare.clear();
+            self.hung.clear();
+            // The plugin starts with the machine, and knows of no mount.
+            let node = |step: &StepOf| matches!(step, StepOf::Stage(_) | StepOf::Publish(_));
+            let steps: Vec<_> = self.known.keys().filter(|step| node(step)).cloned().collect();
+            steps.into_iter().for_each(|step| self.note(step, Sure::Unsure));
+        }
+    }
+
+    /// Its host gives up by force on the claim of this allocation: what becomes of its target is up to people.
+    pub(crate) fn abandon(&mut self, allocation: &AllocationId) {
+        let part = format!("/per-alloc/{allocation}/");
+        let is_its =
+            |step: &StepOf| matches!(step, StepOf::Publish(path) if path.to_string_lossy().contains(&part));
+        let its: Vec<_> = self.known.keys().filter(|step| is_its(step)).cloned().collect();
+        for step in its {
+            if let StepOf::Publish(path) = &step {
+                self.abandoned.insert(path.clone());
+            }
+            self.note(step, Sure::Down);
+        }
+        let flight = self.in_flight.as_mut();
+        if let Some(flight) =
+            flight.filter(|flight| step_of(&flight.call).is_some_and(|(step, _)| is_its(&step)))
+        {
+            flight.is_forgotten = true;
+        }
+    }
+
+    /// The abandoned target at which something is mounted.
+    pub(crate) fn abandoned(&self) -> Option<&PathBuf> {
+        self.abandoned.iter().find(|path| self.mounts.contains_key(*path))
+    }
+}
