@@ -132,6 +132,11 @@ fn what_cannot_be_done_with_a_volume_is_refused_with_the_holder_and_what_to_do_v
     let copy = ["volume", "create", "copy", "--plugin", "zfs", "--from-volume", "unknown", "--within", "1s"];
     refused(&copy, 1, &["it goes on: ask again, or delete it"]);
     assert_eq!(printed(&host, &["volume", "delete", "copy", "--yes"]), "default/copy is deleted\n");
+    refused(
+        &["volume", "forget", "data"],
+        1,
+        &["the host has no volume default/data; `callboard volume list`"],
+    );
     refused(&DELETE, 1, &["the host has no volume default/data; `callboard volume list`"]);
     refused(
         &["volume", "status", "data"],
@@ -148,6 +153,7 @@ fn what_cannot_be_done_with_a_volume_is_refused_with_the_holder_and_what_to_do_v
     let other = [&CREATE[..], &["--parameter", "pool=tank"]].concat();
     refused(&other, 1, &["was to be created with other arguments: parameter \"pool\" was not given"]);
 
+    refused(&["volume", "forget", "data"], 1, &["was created here; delete it instead"]);
     host.json(&CLAIM);
     let second = ["volume", "claim", "data", "--allocation", "db"];
     refused(&second, 1, &["is held by web", "it can be claimed once that is released"]);
@@ -557,4 +563,69 @@ impl Drop for Timeline {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A volume that an earlier configuration had by its id stays known until it is forgotten; at its plugin it stays.
+#[test]
+fn a_volume_that_was_made_elsewhere_is_forgotten_on_request_v12() {
+    let stage = stage(&[]);
+    let without = std::fs::read_to_string(stage.config()).expect("it is there");
+    let volume = "[[volume]]\nname = 'old'\nplugin = 'zfs'\nid = 'v-1'\n";
+    std::fs::write(stage.config(), format!("{without}\n{volume}")).expect("it can be written");
+    let forget = ["volume", "forget", "old"];
+    let host = stage.run();
+    host.until("it is known", |status| !has_none(status, "volumes"));
+    let (exit, said) = host.refusal(&forget);
+    assert!(exit == 1 && said.contains("is not forgotten: it is in the configuration"), "{said}");
+    host.json(&["shutdown"]);
+    drop(host);
+
+    std::fs::write(stage.config(), without).expect("it can be written");
+    let host = stage.run();
+    assert_eq!(host.json(&["volume", "list"])["volumes"][0]["name"], "default/old");
+    assert_eq!(printed(&host, &forget), "default/old is forgotten\n");
+    host.until("it is forgotten", |status| has_none(status, "volumes"));
+    let (exit, said) = host.refusal(&forget);
+    assert!(exit == 1 && said.contains("the host has no volume default/old"), "{said}");
+}
+
+/// Its undo would be refused without them, or, worse, a creation would make another volume.
+#[test]
+fn a_volume_with_secrets_that_left_the_configuration_waits_for_them_and_is_deleted_while_it_is_configured_c081()
+ {
+    if !is_permitted() {
+        return;
+    }
+    let stage = stage(&[]);
+    let without = std::fs::read_to_string(stage.config()).expect("it is there");
+    let secret = stage.directory.path().join("password");
+    std::fs::write(&secret, "sesame").expect("it can be written");
+    let volume = format!(
+        "[[volume]]\nname = 'data'\nplugin = 'zfs'\ncreate = {{}}\nsecrets = {{ password = {{ file = {secret:?} }} }}\n"
+    );
+    let with = format!("{without}\n{volume}");
+    std::fs::write(stage.config(), &with).expect("it can be written");
+    let host = stage.run_through(&NAMESPACE);
+    host.until_active("csi-node", "zfs", "plugin");
+    host.json(&CLAIM);
+    host.json(&RELEASE);
+    host.json(&["shutdown"]);
+    drop(host);
+
+    std::fs::write(stage.config(), without).expect("it can be written");
+    let host = stage.run_through(&NAMESPACE);
+    host.until_active("csi-node", "zfs", "plugin");
+    let (exit, said) = host.refusal(&[&CLAIM[..], &["--within", "1s"]].concat());
+    let missing = "had volume default/data with the secrets password";
+    assert!(exit == 1 && said.contains(missing) && !said.contains("sesame"), "{said}");
+    host.json(&["shutdown"]);
+    drop(host);
+
+    std::fs::write(stage.config(), with).expect("it can be written");
+    let host = stage.run_through(&NAMESPACE);
+    host.until_active("csi-node", "zfs", "plugin");
+    host.json(&CLAIM);
+    host.json(&RELEASE);
+    let deleted = printed(&host, &DELETE);
+    assert!(deleted.contains("data is deleted; remove its [[volume]]"), "{deleted}");
 }

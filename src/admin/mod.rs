@@ -25,6 +25,7 @@ mod server;
 mod service;
 mod socket;
 mod volume_calls;
+mod volume_ends;
 mod volume_orders;
 mod volume_reads;
 mod watch;

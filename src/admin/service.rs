@@ -18,7 +18,7 @@ use super::events::Events;
 use super::gather::gather;
 use super::server::{ShutdownOrder, Sources};
 use super::stopping::Stopping;
-use super::{disk, tree, volume_calls, volume_orders, volume_reads, watch};
+use super::{disk, tree, volume_calls, volume_ends, volume_orders, volume_reads, watch};
 use crate::agent::{Replace, StartTask, StopTask, TaskError, TaskStopped};
 use crate::{tasks, timeline};
 
@@ -120,8 +120,8 @@ impl wire::admin_server::Admin for Service {
         &self,
         _request: Request<wire::GetTreeRequest>,
     ) -> Result<Response<wire::GetTreeResponse>, Status> {
-        let root = tree::tree(&self.sources.host).await;
-        Ok(Response::new(wire::GetTreeResponse { root: Some(convert::tree(root)) }))
+        let root = Some(convert::tree(tree::tree(&self.sources.host).await));
+        Ok(Response::new(wire::GetTreeResponse { root }))
     }
 
     async fn start_allocation(
@@ -204,8 +204,16 @@ impl wire::admin_server::Admin for Service {
     ) -> Result<Response<wire::DeleteVolumeResponse>, Status> {
         let _place = self.waiter(&request)?;
         let (user, name) = (user_of(&request), request.get_ref().name.clone());
-        let done = volume_calls::delete(&self.sources, request.into_inner()).await;
+        let done = volume_ends::delete(&self.sources, request.into_inner()).await;
         volume_calls::logged("delete", &name, user, done)
+    }
+
+    async fn forget_volume(
+        &self,
+        request: Request<wire::ForgetVolumeRequest>,
+    ) -> Result<Response<wire::ForgetVolumeResponse>, Status> {
+        let (user, name) = (user_of(&request), request.into_inner().name);
+        volume_calls::logged("forget", &name, user, volume_ends::forget(&self.sources, &name).await)
     }
 
     async fn expand_volume(

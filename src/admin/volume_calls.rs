@@ -9,8 +9,8 @@ use callboard_actors::csi::{
 use callboard_actors::vocabulary::{AllocationId, PluginName};
 use callboard_actors::volume::{self, ForceScope, NewVolume, ObservedEnd, Usage, VolumeKey};
 use callboard_actors::volumes::{
-    Claim, ClaimError, CreateError, CreateVolume, DeleteError, DeleteVolume, DescribeVolume, ForceError,
-    ForceRelease, Release, ReleaseError, UnknownVolume,
+    Claim, ClaimError, CreateError, CreateVolume, DescribeVolume, ForceError, ForceRelease, Release,
+    ReleaseError, UnknownVolume,
 };
 use callboard_proto::admin::v1 as wire;
 use tokio::time::Instant;
@@ -18,6 +18,7 @@ use tonic::{Code, Response, Status};
 
 use super::convert::unanswered;
 use super::server::Sources;
+use super::volume_ends::forget_secrets;
 use super::volumes::topology;
 use super::workloads::Workloads;
 use crate::config::{VolumeConfig, suggest, volume_words};
@@ -81,43 +82,10 @@ pub(super) fn check_served(sources: &Sources, plugin: &PluginName) -> Result<(),
     Err(format!("no allocation of the configuration serves plugin {plugin} as controller; {advice}"))
 }
 
-/// Forgets which secrets a volume had, unless the configuration has it.
-async fn forget_secrets(sources: &Sources, volume: &VolumeKey) -> Result<(), String> {
-    let (secrets, volume) = (sources.secrets.clone(), volume.clone());
-    let forgotten = actix_rt::task::spawn_blocking(move || secrets.forget(&volume)).await;
-    forgotten.map_err(|error| error.to_string())?
-}
-
 /// Whether the host knows nothing of a volume, not even that it is to be created.
-async fn is_unknown(sources: &Sources, volume: &VolumeKey) -> Result<bool, Status> {
+pub(super) async fn is_unknown(sources: &Sources, volume: &VolumeKey) -> Result<bool, Status> {
     let described = sources.host.volumes().ask(DescribeVolume { volume: volume.clone() }).await;
     Ok(described.map_err(|error| unanswered(&error))?.is_err())
-}
-
-/// Deletes a volume.
-pub(super) async fn delete(
-    sources: &Sources,
-    asked: wire::DeleteVolumeRequest,
-) -> Result<wire::DeleteVolumeResponse, Status> {
-    let volume = key(&asked.name)?;
-    let name = volume.to_string();
-    if let Some(user) = sources.volume_users.get(&volume) {
-        let text = format!(
-            "volume {name} is not deleted: {user} of the configuration uses it; remove it from its `volumes`, and start the host again \
-             before"
-        );
-        return Err(Status::failed_precondition(text));
-    }
-    // One whose creation is given up may never have been at its plugin.
-    let was_known = !is_unknown(sources, &volume).await?;
-    let delete = DeleteVolume { volume: volume.clone(), within: within(asked.within_ms) };
-    let deleted = sources.host.volumes().ask(delete).await.map_err(|error| unanswered(&error))?;
-    let deleted = deleted.map_err(|error| Status::new(not_deleted(&error), error.to_string()))?;
-    if let Err(error) = forget_secrets(sources, &volume).await {
-        tracing::warn!(volume = %volume, %error, "it is not forgotten which secrets a deleted volume had");
-    }
-    let is_configured = sources.volumes.entry(&volume).is_some();
-    Ok(wire::DeleteVolumeResponse { name, did_exist: was_known || deleted.did_exist, is_configured })
 }
 
 /// Claims a volume for an allocation that the host does not run itself: the end of one that it does would release the claim.
@@ -339,12 +307,6 @@ const fn not_created(error: &CreateError) -> Code {
     let is_pending = matches!(error, CreateError::Refused(volume::CreateError::Pending { .. }));
     let is_invalid = matches!(error, CreateError::Refused(volume::CreateError::Invalid { .. }));
     code_of(is_pending, is_invalid, error.is_transient())
-}
-
-const fn not_deleted(error: &DeleteError) -> Code {
-    let is_pending = matches!(error, DeleteError::Refused(volume::DeleteError::Pending { .. }));
-    let is_transient = !matches!(error, DeleteError::Refused(_) | DeleteError::SameVolume(_));
-    code_of(is_pending, false, is_transient)
 }
 
 const fn not_claimed(error: &ClaimError) -> Code {

@@ -30,6 +30,16 @@ impl AdminClient {
         self.answered(answer)
     }
 
+    /// Has the host forget a volume, which stays as it is at its plugin.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when it is not forgotten.
+    pub async fn forget_volume(&mut self, name: &str) -> Result<wire::ForgetVolumeResponse, AdminError> {
+        let request = wire::ForgetVolumeRequest { name: name.to_owned() };
+        let answer = as_long_as_it_takes(self.client.forget_volume(request)).await;
+        self.answered(answer)
+    }
+
     /// Makes a volume larger and waits until that is confirmed, for as long as the request says.
     ///
     /// # Errors

@@ -126,7 +126,10 @@ struct Outside {
 }
 
 /// The host as it is configured.
-fn builder(config: &Config, runtime_dir: &Path) -> HostBuilder {
+fn builder(
+    config: &Config,
+    (runtime_dir, binder, secrets): (&Path, &Binder, &Arc<ConfiguredSecrets>),
+) -> HostBuilder {
     let probings = config.allocations.iter().map(|allocation| (allocation.name.clone(), allocation.probing));
     Host::builder(&config.data_dir)
         .runtime_dir(runtime_dir)
@@ -136,6 +139,8 @@ fn builder(config: &Config, runtime_dir: &Path) -> HostBuilder {
         .instances(config.failover.instances())
         .inventory(inventory_options(config))
         .probings(probings.collect())
+        .binder(binder.clone())
+        .secrets(Arc::clone(secrets) as _)
 }
 
 /// Why it ends.
@@ -201,7 +206,7 @@ impl Program {
         let runtime_dir = config.runtime_dir.clone().unwrap_or_else(default_runtime_dir);
         let binder = Binder::this_program().kept_by(&keeper);
         let secrets = Arc::new(ConfiguredSecrets::of(&config.data_dir, &config.volumes));
-        let builder = builder(&config, &runtime_dir).binder(binder.clone()).secrets(secrets.clone());
+        let builder = builder(&config, (&runtime_dir, &binder, &secrets));
         let agent = Address::vacant("agent", IN_FLIGHT_MAX);
         let tasks = Address::vacant("tasks", IN_FLIGHT_MAX);
         let home = ProcessHome { binder, log_dir: config.data_dir.join("logs") };
@@ -232,7 +237,6 @@ impl Program {
         let (shutdown, orders) = mpsc::channel(ORDERS_MAX);
         let (stopping, stop_progress) = watch::channel(None);
         let (tell_usage, usage) = watch::channel(UsageView::new());
-        // Tasks that have ended already use nothing.
         let collector = UsageCollector::start(&tasks, host.leases(), tell_usage).ok();
         let sources = Sources {
             host: host.clone(),

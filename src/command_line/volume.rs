@@ -1,6 +1,7 @@
 //! `callboard volume`: lists volumes of a running host, and creates, expands, deletes, claims and releases them.
 
 mod confirm;
+mod ends;
 mod expand;
 mod group;
 mod page;
@@ -19,6 +20,7 @@ use callboard_proto::admin::v1 as wire;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use self::ends::{DeleteArgs, ForgetArgs};
 use self::expand::ExpandArgs;
 use self::plugin::{CapacityArgs, ModifyArgs, OfPluginArgs, ValidateArgs};
 use self::release::ReleaseArgs;
@@ -48,6 +50,8 @@ enum VolumeCommand {
     Create(CreateArgs),
     /// Delete a volume at its plugin with all that is in it, and wait until that is confirmed; asks before that
     Delete(DeleteArgs),
+    /// Forget a volume that was made elsewhere, as one that an earlier configuration had by its id; at its plugin it stays as it is
+    Forget(ForgetArgs),
     /// Make a volume larger, at its plugin and where it is mounted here, and wait until that is confirmed
     Expand(ExpandArgs),
     /// Show how full a volume is where it is mounted here, and in what condition its plugin sees it
@@ -223,23 +227,6 @@ impl ParameterArgs {
 }
 
 #[derive(Debug, Args)]
-struct DeleteArgs {
-    /// The volume: its name, or its namespace, a slash and its name
-    #[arg(value_parser = volume_name)]
-    name: String,
-
-    /// Delete it without a question
-    #[arg(long)]
-    yes: bool,
-
-    #[command(flatten)]
-    wait: WaitArgs,
-
-    #[command(flatten)]
-    plain: PlainArgs,
-}
-
-#[derive(Debug, Args)]
 struct ClaimArgs {
     /// The volume: its name, or its namespace, a slash and its name
     #[arg(value_parser = volume_name)]
@@ -269,7 +256,8 @@ pub(super) fn volume(args: &VolumeArgs) -> ExitCode {
         VolumeCommand::List(plain) => ask(plain, async |client| list(client, plain.json).await),
         VolumeCommand::Status(args) => ask(&args.plain, async |client| status(client, args).await),
         VolumeCommand::Create(args) => ask(&args.plain, async |client| create(client, args).await),
-        VolumeCommand::Delete(args) => ask(&args.plain, async |client| delete(client, args).await),
+        VolumeCommand::Delete(args) => ask(&args.plain, async |client| ends::delete(client, args).await),
+        VolumeCommand::Forget(args) => ask(&args.plain, async |client| ends::forget(client, args).await),
         VolumeCommand::Expand(args) => ask(&args.plain, async |client| expand::expand(client, args).await),
         VolumeCommand::Stats(args) => ask(&args.plain, async |client| stats::stats(client, args).await),
         VolumeCommand::Snapshot(args) => snapshot::snapshot(args),
@@ -341,27 +329,6 @@ async fn create(mut client: AdminClient, args: &CreateArgs) -> Result<(), AskErr
     };
     print(&text)?;
     Ok(())
-}
-
-async fn delete(mut client: AdminClient, args: &DeleteArgs) -> Result<(), AskError> {
-    if !args.yes {
-        let question = format!(
-            "volume {} is deleted at its plugin, with all data that is in it. Type \"yes\" to go on:",
-            args.name
-        );
-        confirm::at_terminal(&question, "the data of a volume is deleted with it")?;
-    }
-    let request = wire::DeleteVolumeRequest { name: args.name.clone(), within_ms: args.wait.milliseconds() };
-    let wire::DeleteVolumeResponse { name, did_exist, is_configured } = client.delete_volume(request).await?;
-    let still =
-        if is_configured { "; remove its [[volume]] from the configuration, which has it still" } else { "" };
-    let text = match args.plain.json {
-        true => pretty(&json!({ "deleted": name, "did_exist": did_exist, "is_configured": is_configured })),
-        false if did_exist => format!("{name} is deleted{still}\n"),
-        false => String::new(),
-    };
-    print(&text)?;
-    if did_exist { Ok(()) } else { Err(AskError::UnknownVolume(name)) }
 }
 
 async fn claim(mut client: AdminClient, args: &ClaimArgs) -> Result<(), AskError> {

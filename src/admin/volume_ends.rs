@@ -1,0 +1,69 @@
+//! The ends of volumes that the admin socket brings about: deleted at their plugin, or only forgotten by the host.
+
+use callboard_actors::volume::{self, VolumeKey};
+use callboard_actors::volumes::{DeleteError, DeleteVolume, ForgetVolume, ForgetVolumeError};
+use callboard_proto::admin::v1 as wire;
+use tonic::{Code, Status};
+
+use super::convert::unanswered;
+use super::server::Sources;
+use super::volume_calls::{code_of, is_unknown, key, within};
+
+/// Deletes a volume.
+pub(super) async fn delete(
+    sources: &Sources,
+    asked: wire::DeleteVolumeRequest,
+) -> Result<wire::DeleteVolumeResponse, Status> {
+    let volume = key(&asked.name)?;
+    let name = volume.to_string();
+    if let Some(user) = sources.volume_users.get(&volume) {
+        let text = format!(
+            "volume {name} is not deleted: {user} of the configuration uses it; remove it from its `volumes`, and start the host again \
+             before"
+        );
+        return Err(Status::failed_precondition(text));
+    }
+    // One whose creation is given up may never have been at its plugin.
+    let was_known = !is_unknown(sources, &volume).await?;
+    let delete = DeleteVolume { volume: volume.clone(), within: within(asked.within_ms) };
+    let deleted = sources.host.volumes().ask(delete).await.map_err(|error| unanswered(&error))?;
+    let deleted = deleted.map_err(|error| Status::new(not_deleted(&error), error.to_string()))?;
+    if let Err(error) = forget_secrets(sources, &volume).await {
+        tracing::warn!(volume = %volume, %error, "it is not forgotten which secrets a deleted volume had");
+    }
+    let is_configured = sources.volumes.entry(&volume).is_some();
+    Ok(wire::DeleteVolumeResponse { name, did_exist: was_known || deleted.did_exist, is_configured })
+}
+
+/// Forgets a volume that was made elsewhere. One of the configuration would be registered again by the next start.
+pub(super) async fn forget(sources: &Sources, name: &str) -> Result<wire::ForgetVolumeResponse, Status> {
+    let volume = key(name)?;
+    let name = volume.to_string();
+    if sources.volumes.entry(&volume).is_some() {
+        let text = format!(
+            "volume {name} is not forgotten: it is in the configuration; remove it there, and start the host again before"
+        );
+        return Err(Status::failed_precondition(text));
+    }
+    let forgotten = sources.host.volumes().ask(ForgetVolume { volume: volume.clone() }).await;
+    let forgotten = forgotten.map_err(|error| unanswered(&error))?;
+    let was_known = forgotten.map_err(|error| Status::new(not_forgotten(&error), error.to_string()))?;
+    Ok(wire::ForgetVolumeResponse { name, was_known })
+}
+
+/// Forgets which secrets a volume had, unless the configuration has it.
+pub(super) async fn forget_secrets(sources: &Sources, volume: &VolumeKey) -> Result<(), String> {
+    let (secrets, volume) = (sources.secrets.clone(), volume.clone());
+    let forgotten = actix_rt::task::spawn_blocking(move || secrets.forget(&volume)).await;
+    forgotten.map_err(|error| error.to_string())?
+}
+
+const fn not_deleted(error: &DeleteError) -> Code {
+    let is_pending = matches!(error, DeleteError::Refused(volume::DeleteError::Pending { .. }));
+    let is_transient = !matches!(error, DeleteError::Refused(_) | DeleteError::SameVolume(_));
+    code_of(is_pending, false, is_transient)
+}
+
+const fn not_forgotten(error: &ForgetVolumeError) -> Code {
+    code_of(false, false, matches!(error, ForgetVolumeError::Stopping { .. }))
+}
