@@ -5,6 +5,7 @@
 
 mod actor;
 mod reads;
+mod tokens;
 
 mod row;
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
+use super::tokens::List;
 use super::{DescribeGroupSnapshot, Found, Published, Read, ReadError, Validated, VolumeStatistics};
 use crate::csi::{
     Call, ControllerGetVolumeRequest, GetCapacityRequest, GetVolumeGroupSnapshotRequest,
@@ -32,10 +33,13 @@ pub(super) async fn read(shared: Shared, read: Read) -> Result<Found, ReadError>
             Ok(Found::Stats(found))
         }
         Read::Volumes { generation, asked } => {
-            let request =
-                ListVolumesRequest { max_entries: asked.page.max_entries, starting_token: asked.page.token };
+            let list = List { plugin: &asked.plugin, of: &["volumes"] };
+            let starting_token = list.read(&asked.page.token)?;
+            let request = ListVolumesRequest { max_entries: asked.page.max_entries, starting_token };
             let listed = ask(&shared, (PluginType::CsiController, &asked.plugin, generation), &request).await;
-            of_page(&request.starting_token, listed).map(Found::Volumes)
+            let mut page = of_page(&request.starting_token, listed)?;
+            page.next_token = list.give(&page.next_token);
+            Ok(Found::Volumes(page))
         }
         Read::Capacity { generation, asked } => {
             let request = GetCapacityRequest {
@@ -66,15 +70,20 @@ pub(super) async fn read(shared: Shared, read: Read) -> Result<Found, ReadError>
             group(&shared, &spec, generation, asked).await.map(Found::Group)
         }
         Read::Snapshots { plugin, generation, of, snapshot_id, page } => {
+            let source_volume_id = of.as_ref().map(|spec| spec.volume_id.clone()).unwrap_or_default();
+            let filters = ["snapshots", &*source_volume_id, &*snapshot_id];
+            let list = List { plugin: &plugin, of: &filters };
             let request = ListSnapshotsRequest {
                 max_entries: page.max_entries,
-                starting_token: page.token,
-                source_volume_id: of.as_ref().map(|spec| spec.volume_id.clone()).unwrap_or_default(),
-                snapshot_id,
+                starting_token: list.read(&page.token)?,
+                source_volume_id: source_volume_id.clone(),
+                snapshot_id: snapshot_id.clone(),
                 secrets: secrets(&shared, of.as_deref(), Call::ListSnapshots).await?,
             };
             let listed = ask(&shared, (PluginType::CsiController, &plugin, generation), &request).await;
-            of_page(&request.starting_token, listed).map(Found::Snapshots)
+            let mut page = of_page(&request.starting_token, listed)?;
+            page.next_token = list.give(&page.next_token);
+            Ok(Found::Snapshots(page))
         }
     }
 }

@@ -9,15 +9,14 @@ use super::order::Order;
 use super::order_messages::{Done, OrderError};
 use super::ordered::Ordered;
 use super::outcome::{ControllerRoute, Expands, Failure, Known};
-use super::planning::{IN_FLIGHT, NO_CONTROLLER, Need};
+use super::planning::Need;
 use super::record::{Step, Towards};
 use super::state::Volume;
+use super::waits::Wait;
 use crate::csi::{Snapshot, VolumeGroupSnapshot};
 use crate::kernel::StepContext;
 use crate::vocabulary::Moment;
 use crate::vocabulary::text::escaped;
-
-const NOT_OFFERED: &str = "the plugin does not offer that any more";
 
 impl Volume {
     /// Whether such an order can be placed with the plugin, as far as is known.
@@ -34,11 +33,11 @@ impl Volume {
     pub(super) fn controller_need(&self, ordered: &Ordered) -> Need<()> {
         let (record, controller) = (&ordered.record, self.controller());
         match (&record.at_controller, controller) {
-            (Step::GoingUp(_) | Step::GoingDown(_), _) => Need::Waits(IN_FLIGHT),
+            (Step::GoingUp(_) | Step::GoingDown(_), _) => Need::Waits(Wait::InFlight),
             (Step::Up(..), _) => Need::Met(()),
-            (Step::Down | Step::Unknown(..), None) => Need::Waits(NO_CONTROLLER),
+            (Step::Down | Step::Unknown(..), None) => Need::Waits(Wait::Controller),
             (Step::Down | Step::Unknown(..), Some(controller)) if !offers(controller, &record.order) => {
-                Need::Waits(NOT_OFFERED)
+                Need::Waits(Wait::OfferingPlugin)
             }
             (Step::Down | Step::Unknown(..), Some(_)) => {
                 Need::Move(Move::Order(record.number, ordered.next_call()))

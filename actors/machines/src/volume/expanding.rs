@@ -5,17 +5,12 @@ use super::order::{GrowArgs, Order, OrderRecord};
 use super::order_messages::{Done, Expanded, OrderError};
 use super::ordered::Ordered;
 use super::outcome::Expands;
-use super::planning::{IN_FLIGHT, NO_CONTROLLER, NO_NODE, Need};
+use super::planning::Need;
 use super::record::{Step, VolumeChange};
 use super::state::{Claim, Volume};
+use super::waits::Wait;
 use crate::csi::{Call, CapacityRange, VolumeCapability};
 use crate::kernel::StepContext;
-
-const OFFLINE: &str = "it is in use, and its plugin expands volumes only offline";
-const NOT_OFFERED: &str = "the plugin does not expand volumes any more";
-const NOT_PUBLISHED: &str = "it grows on this node when it is published here";
-/// Claims wait for it, so that the volume is offline at the plugin (C109).
-pub(super) const BEING_EXPANDED: &str = "it is being expanded, and its plugin expands volumes only offline";
 
 impl Volume {
     /// Whether an expansion can be ordered of this volume and its plugin, as far as is known.
@@ -68,14 +63,14 @@ impl Volume {
         }
         let begin = Need::Move(Move::Order(record.number, record.order.call()));
         match &record.at_controller {
-            Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(IN_FLIGHT),
+            Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(Wait::InFlight),
             Step::Up(..) => Need::Met(()),
             Step::Down | Step::Unknown(..) => match self.expands() {
-                None => Need::Waits(NO_CONTROLLER),
-                Some(Expands::Not) => Need::Waits(NOT_OFFERED),
+                None => Need::Waits(Wait::Controller),
+                Some(Expands::Not) => Need::Waits(Wait::ExpandingPlugin),
                 Some(Expands::Online) => begin,
                 Some(Expands::Offline) if self.is_down() => begin,
-                Some(Expands::Offline) => Need::Waits(OFFLINE),
+                Some(Expands::Offline) => Need::Waits(Wait::Vacancy),
             },
         }
     }
@@ -83,13 +78,15 @@ impl Volume {
     fn node_need(&self, record: &OrderRecord) -> Need<()> {
         let node = self.node();
         match (&record.on_node, node) {
-            (Step::GoingUp(_) | Step::GoingDown(_), _) => Need::Waits(IN_FLIGHT),
+            (Step::GoingUp(_) | Step::GoingDown(_), _) => Need::Waits(Wait::InFlight),
             (Step::Up(..), _) => Need::Met(()),
-            (Step::Down | Step::Unknown(..), None) => Need::Waits(NO_NODE),
-            (Step::Down | Step::Unknown(..), Some(node)) if !node.expands => Need::Waits(NOT_OFFERED),
+            (Step::Down | Step::Unknown(..), None) => Need::Waits(Wait::Node),
+            (Step::Down | Step::Unknown(..), Some(node)) if !node.expands => {
+                Need::Waits(Wait::ExpandingPlugin)
+            }
             (Step::Down | Step::Unknown(..), Some(_)) => match self.published() {
                 Some(_) => Need::Move(Move::Order(record.number, Call::NodeExpandVolume)),
-                None => Need::Waits(NOT_PUBLISHED),
+                None => Need::Waits(Wait::Publication),
             },
         }
     }

@@ -121,6 +121,7 @@ mod orders;
 
 mod planning;
 mod steps;
+mod waits;
 
 mod looking;
 mod returning;

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::expanding::BEING_EXPANDED;
 use super::moves::Move;
 use super::record::{PublishArgs, StageArgs, Step, Usage};
 use super::state::{Claim, Volume};
+use super::waits::Wait;
 use crate::csi::Context;
 use crate::kernel::StopMode;
 use crate::vocabulary::Timestamp;
@@ -17,16 +17,8 @@ pub(super) enum Need<T> {
     /// This operation comes first.
     Move(Move),
     /// Something else has to happen.
-    Waits(&'static str),
+    Waits(Wait),
 }
-
-pub(super) const NO_NODE: &str = "the plugin has no healthy node instance here";
-pub(super) const NO_CONTROLLER: &str = "the plugin has no healthy controller instance here";
-const NO_ROUTE: &str = "it is asked for the instances of the plugin";
-/// Without it, no volume can be attached (C146).
-const NO_NODE_ID: &str = "the plugin has not told the id of this node";
-pub(super) const IN_FLIGHT: &str = "a call is in flight";
-const OTHERS_HOLD: &str = "it has to be set up anew, and other claims hold it";
 
 impl Volume {
     /// The first of these operations that can begin now.
@@ -97,10 +89,10 @@ impl Volume {
         match &claim.record.publish {
             Step::Up(..) if claim.is_proven => Need::Met(()),
             Step::Up(..) => Need::Move(Move::LookAt(id.clone())),
-            Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(IN_FLIGHT),
+            Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(Wait::InFlight),
             Step::Down | Step::Unknown(..) => match self.publish_args(claim) {
                 // What is below it has to be undone, and nothing but unknown publications is in the way (V3).
-                Need::Waits(OTHERS_HOLD) if self.is_in_the_way(claim) => {
+                Need::Waits(Wait::Others) if self.is_in_the_way(claim) => {
                     Need::Move(Move::Unpublish(id.clone()))
                 }
                 Need::Waits(why) => Need::Waits(why),
@@ -127,7 +119,7 @@ impl Volume {
     /// The arguments with which a claim is published, once everything before that is up.
     pub(super) fn publish_args(&self, claim: &Claim) -> Need<PublishArgs> {
         if self.is_expanded_offline() {
-            return Need::Waits(BEING_EXPANDED);
+            return Need::Waits(Wait::Expansion);
         }
         let usage = &claim.record.usage;
         let publish_context = match self.attachment(usage) {
@@ -158,15 +150,15 @@ impl Volume {
                 Need::Move(Move::Attach)
             }
             Step::Up(..) | Step::Unknown(..) => self.undo_first(),
-            Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(IN_FLIGHT),
+            Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(Wait::InFlight),
             Step::Down => {
-                let Some(route) = &self.route else { return Need::Waits(NO_ROUTE) };
+                let Some(route) = &self.route else { return Need::Waits(Wait::Route) };
                 match (&route.node, &route.controller) {
-                    (None, _) => Need::Waits(NO_NODE),
+                    (None, _) => Need::Waits(Wait::Node),
                     (Some(node), _) if !node.requires_controller => Need::Met(Context::new()),
-                    (Some(_), None) => Need::Waits(NO_CONTROLLER),
+                    (Some(_), None) => Need::Waits(Wait::Controller),
                     (Some(_), Some(controller)) if !controller.attaches => Need::Met(Context::new()),
-                    (Some(node), Some(_)) if node.node_id.is_none() => Need::Waits(NO_NODE_ID),
+                    (Some(node), Some(_)) if node.node_id.is_none() => Need::Waits(Wait::NodeId),
                     (Some(_), Some(_)) => Need::Move(Move::Attach),
                 }
             }
@@ -181,8 +173,8 @@ impl Volume {
 
     /// The staging path for a publication; `None` if the plugin does not stage (C122, C135).
     fn staging(&self, usage: &Usage, context: &Context) -> Need<Option<PathBuf>> {
-        let Some(route) = &self.route else { return Need::Waits(NO_ROUTE) };
-        let Some(node) = &route.node else { return Need::Waits(NO_NODE) };
+        let Some(route) = &self.route else { return Need::Waits(Wait::Route) };
+        let Some(node) = &route.node else { return Need::Waits(Wait::Node) };
         let fits = |args: &StageArgs| {
             args.capability == usage.capability && args.publish_context == *context && !self.is_stage_stale
         };
@@ -197,7 +189,7 @@ impl Volume {
             // A generation that does not stage is never asked to; it may still be asked to undo (C120, V16).
             Step::Unknown(_, intent) if fits(&intent.args) && node.stages => Need::Move(Move::Stage),
             Step::Up(..) | Step::Unknown(..) => self.undo_first(),
-            Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(IN_FLIGHT),
+            Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(Wait::InFlight),
             Step::Down if node.stages => Need::Move(Move::Stage),
             Step::Down => Need::Met(None),
         }
@@ -209,7 +201,7 @@ impl Volume {
         let is_confirmed = self.claims.values().all(|claim| !claim.is_provisional);
         match self.down_move() {
             Some(undo) if is_confirmed && self.are_unpublished() => Need::Move(undo),
-            Some(_) | None => Need::Waits(OTHERS_HOLD),
+            Some(_) | None => Need::Waits(Wait::Others),
         }
     }
 }

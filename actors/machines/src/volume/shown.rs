@@ -129,16 +129,16 @@ impl Volume {
             return format!("the record of the claim of {id} is damaged: {LOST_REMEDY}");
         }
         let waits = |claim: &&Claim| match self.need(claim) {
-            Need::Waits(why) if claim.is_wanted() => Some(why),
+            Need::Waits(wait) if claim.is_wanted() => Some(wait),
             Need::Waits(_) | Need::Met(()) | Need::Move(_) => None,
         };
         let of_orders = self.orders.iter().filter(|ordered| !self.is_resting(ordered));
         let mut of_orders = of_orders.filter_map(|ordered| match self.order_need(ordered) {
-            Need::Waits(why) => Some(why),
+            Need::Waits(wait) => Some(wait),
             Need::Met(()) | Need::Move(_) => None,
         });
         match self.in_order().iter().find_map(waits).or_else(|| of_orders.next()) {
-            Some(why) => format!("waits: {why}"),
+            Some(wait) => format!("waits: {}", self.waits_for(wait)),
             None if self.claims.values().any(|claim| claim.is_provisional) => {
                 "waits for its claims to be confirmed".to_owned()
             }

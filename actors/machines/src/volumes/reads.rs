@@ -29,7 +29,7 @@ pub struct VolumeStats {
 pub struct Page {
     /// The most entries of the page; zero leaves it to the plugin (C091).
     pub max_entries: u32,
-    /// The token of the page, from the answer before; empty for the first page.
+    /// The token of the page, from the answer before, which was to the same question; empty for the first page.
     pub token: String,
 }
 
@@ -248,9 +248,9 @@ pub enum ReadError {
         /// The plugin.
         plugin: PluginName,
     },
-    /// The plugin does not know the token of the page.
+    /// The token of the page is of another list, or the plugin does not know it.
     #[error(
-        "plugin {plugin} does not know that token in this list; begin the list again without a token: {reason}"
+        "that token is none of this list of plugin {plugin}; begin the list again without a token: {reason}"
     )]
     OtherList {
         /// The plugin.
