@@ -20,6 +20,7 @@ use callboard_actors::volumes::VolumesView;
 use callboard_proto::admin::v1 as wire;
 
 use super::convert::unix_ms;
+use super::volumes;
 use crate::agent::{LastExit, TaskPhase, TaskReport};
 use crate::process::ProcessExit;
 use crate::tasks::TasksView;
@@ -78,7 +79,9 @@ pub(super) fn count(of: usize) -> u32 {
 /// Every allocation of the configuration, in its order.
 pub(super) fn allocations(views: &Views) -> Vec<wire::AllocationStatus> {
     let books: BTreeMap<_, _> = views.allocations.allocations.iter().map(|a| (&a.allocation, a)).collect();
+    let awaited = volumes::awaited(views);
     let one = |task: &TaskReport| {
+        let awaited = awaited.get(&task.allocation).map_or("", String::as_str);
         let book = books.get(&task.allocation).copied();
         let registered = registered_health(&task.allocation, views).filter(|_| !is_out(task, book));
         let shown = shown_health(task, book, registered);
@@ -92,7 +95,7 @@ pub(super) fn allocations(views: &Views) -> Vec<wire::AllocationStatus> {
             task_state: task.phase.to_string(),
             pid: task.pid.unwrap_or_default(),
             restarts: task.restarts,
-            last_event: task.last_event.clone(),
+            last_event: format!("{}{awaited}", task.last_event),
             socket: book.map_or_else(String::new, |book| book.socket.to_string()),
             reason: shown_reason(task, book, registered, shown).to_owned(),
             since_unix_ms: unix_ms(task.since),

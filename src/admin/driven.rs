@@ -13,6 +13,7 @@ use callboard_proto::admin::v1 as wire;
 
 use super::compose::{Views, count};
 use super::convert::unix_ms;
+use super::volumes;
 use crate::tasks::{DriverCourse, DriverEntry, TaskReport};
 use crate::usage::TaskUsage;
 
@@ -127,7 +128,12 @@ fn with_losses(
 /// Every task, in the order of the configuration.
 pub(super) fn tasks(views: &Views) -> Vec<wire::TaskStatus> {
     let logs = |name: &str| views.logs.tasks.get(name).map(task_logs);
+    let awaited = volumes::awaited(views);
+    let last_event = |report: &TaskReport| {
+        format!("{}{}", report.note, awaited.get(&report.name).map_or("", String::as_str))
+    };
     let told = |report: &TaskReport| wire::TaskStatus {
+        last_event: last_event(report),
         logs: logs(report.name.as_str()),
         usage: views.usage.get(&report.name).map(usage),
         ..task(report)

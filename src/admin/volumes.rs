@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use callboard_actors::vocabulary::{PluginName, Topology};
+use callboard_actors::vocabulary::{AllocationId, PluginName, Topology};
 use callboard_actors::volume::{ClaimStatus, OrderStatus, VolumeKey, VolumeStatus, Wish};
 use callboard_actors::volumes::{VolumeActor, VolumeReport};
 use callboard_proto::admin::v1 as wire;
@@ -109,6 +109,19 @@ pub(super) fn topology(places: &[Topology]) -> Vec<wire::VolumeTopology> {
     places.iter().map(place).collect()
 }
 
+/// The volumes that users have claimed and that are not mounted for them yet, in words.
+pub(super) fn awaited(views: &Views) -> BTreeMap<&AllocationId, String> {
+    let statuses = views.volumes.volumes.iter().filter_map(|report| report.status.as_deref());
+    let mut awaited = BTreeMap::new();
+    for status in statuses {
+        for claim in status.claims.iter().filter(|claim| claim.wish == Wish::Held && !claim.is_up()) {
+            let text: &mut String = awaited.entry(&claim.allocation).or_default();
+            *text = format!("{text}; volume {} is not mounted for it yet: {}", status.key, status.doing);
+        }
+    }
+    awaited
+}
+
 /// How many volumes of each plugin are in use.
 pub(super) fn in_use(views: &Views) -> BTreeMap<PluginName, u32> {
     let mut counts = BTreeMap::new();
@@ -122,7 +135,7 @@ pub(super) fn in_use(views: &Views) -> BTreeMap<PluginName, u32> {
 mod tests {
     use std::sync::Arc;
 
-    use callboard_actors::vocabulary::{AllocationId, VolumeName, VolumeNamespace};
+    use callboard_actors::vocabulary::{VolumeName, VolumeNamespace};
     use callboard_actors::volume::{Exists, VolumeSpec};
     use callboard_actors::volumes::{KnownVolume, VolumesView};
 
@@ -180,6 +193,21 @@ mod tests {
             path: "/data/volumes/web".into(),
             error: error.map(str::to_owned),
         }
+    }
+
+    #[test]
+    fn the_volumes_that_a_user_waits_for_are_told_with_what_they_wait_for() {
+        let held = |publish| ClaimStatus { wish: Wish::Held, ..web(publish, None) };
+        let waiting = |name, publish| VolumeStatus {
+            doing: "NodeStageVolume is in flight".to_owned(),
+            ..status(name, vec![held(publish)])
+        };
+        let reports = [waiting("data", "down"), waiting("logs", "up"), status("old", vec![web("up", None)])];
+        let reports = reports.map(|status| report("data", VolumeActor::Running, Some(status)));
+        let views = Views { volumes: VolumesView { volumes: reports.into() }, ..Views::default() };
+        let awaited = awaited(&views);
+        let told = "; volume default/data is not mounted for it yet: NodeStageVolume is in flight";
+        assert_eq!(awaited.into_values().collect::<Vec<_>>(), [told]);
     }
 
     #[test]
