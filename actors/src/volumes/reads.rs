@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::tokens::List;
-use super::{DescribeGroupSnapshot, Found, Published, Read, ReadError, Validated, VolumeStatistics};
+use super::{DescribeGroupSnapshot, Found, Page, Published, Read, ReadError, Validated, VolumeStatistics};
 use crate::csi::{
     Call, ControllerGetVolumeRequest, GetCapacityRequest, GetVolumeGroupSnapshotRequest,
-    ListSnapshotsRequest, ListVolumesRequest, NodeGetVolumeStatsRequest, Secrets, UnaryRequest,
-    ValidateVolumeCapabilitiesRequest, VolumeGroupSnapshot,
+    ListSnapshotsRequest, ListSnapshotsResponse, ListVolumesRequest, NodeGetVolumeStatsRequest, Secrets,
+    UnaryRequest, ValidateVolumeCapabilitiesRequest, VolumeGroupSnapshot,
 };
 use crate::vocabulary::{Generation, PluginKey, PluginName, PluginType};
 use crate::volume::{self, Failure, Known, Shared, Turn, VolumeSpec};
@@ -70,22 +70,35 @@ pub(super) async fn read(shared: Shared, read: Read) -> Result<Found, ReadError>
             group(&shared, &spec, generation, asked).await.map(Found::Group)
         }
         Read::Snapshots { plugin, generation, of, snapshot_id, page } => {
-            let source_volume_id = of.as_ref().map(|spec| spec.volume_id.clone()).unwrap_or_default();
-            let filters = ["snapshots", &*source_volume_id, &*snapshot_id];
-            let list = List { plugin: &plugin, of: &filters };
-            let request = ListSnapshotsRequest {
-                max_entries: page.max_entries,
-                starting_token: list.read(&page.token)?,
-                source_volume_id: source_volume_id.clone(),
-                snapshot_id: snapshot_id.clone(),
-                secrets: secrets(&shared, of.as_deref(), Call::ListSnapshots).await?,
-            };
-            let listed = ask(&shared, (PluginType::CsiController, &plugin, generation), &request).await;
-            let mut page = of_page(&request.starting_token, listed)?;
-            page.next_token = list.give(&page.next_token);
-            Ok(Found::Snapshots(page))
+            snapshots(&shared, (&plugin, generation), of.as_deref(), snapshot_id, page)
+                .await
+                .map(Found::Snapshots)
         }
     }
+}
+
+/// A page of the snapshots that a plugin has, of this volume and with this id if they are given.
+async fn snapshots(
+    shared: &Shared,
+    (plugin, generation): (&PluginName, Generation),
+    of: Option<&VolumeSpec>,
+    snapshot_id: String,
+    page: Page,
+) -> Result<ListSnapshotsResponse, ReadError> {
+    let source_volume_id = of.map(|spec| spec.volume_id.clone()).unwrap_or_default();
+    let filters = ["snapshots", &*source_volume_id, &*snapshot_id];
+    let list = List { plugin, of: &filters };
+    let request = ListSnapshotsRequest {
+        max_entries: page.max_entries,
+        starting_token: list.read(&page.token)?,
+        source_volume_id: source_volume_id.clone(),
+        snapshot_id: snapshot_id.clone(),
+        secrets: secrets(shared, of, Call::ListSnapshots).await?,
+    };
+    let listed = ask(shared, (PluginType::CsiController, plugin, generation), &request).await;
+    let mut page = of_page(&request.starting_token, listed)?;
+    page.next_token = list.give(&page.next_token);
+    Ok(page)
 }
 
 /// A group with all of its snapshots, which the list of the plugin tells if the question does not.
