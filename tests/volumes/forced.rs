@@ -33,9 +33,8 @@ fn a_volume_is_not_unstaged_below_a_target_that_was_given_up_and_is_mounted_v3_c
         assert_eq!(read(&claimed.path), "from a");
 
         // It goes on when people have unmounted it, by a plugin that can.
-        served.stop(&host).await;
-        let mut served = plugin(&stage, "next");
-        served.start(&host).await;
+        let mut next = plugin(&stage, "next");
+        next.start(&host).await;
         unmount(&claimed.path, UnmountFlags::empty()).expect("it is mounted");
         release(&host, &data, "a").await;
         assert_eq!(mounted(&stage).len(), 0);
@@ -43,6 +42,7 @@ fn a_volume_is_not_unstaged_below_a_target_that_was_given_up_and_is_mounted_v3_c
         assert_eq!(read(&claimed.path), "from a");
         release(&host, &data, "b").await;
         served.stop(&host).await;
+        next.stop(&host).await;
         host.stop().await;
     });
 }

@@ -1,13 +1,13 @@
 //! How many volumes of each plugin are in use on this node, as the owner of the volumes tells it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::behaviour::{FOLLOW_DEADLINE, REFOLLOW_PAUSE};
 use super::messages::InventoryNews;
 use super::state::{Inventory, InventoryCall, InventoryOutcome, InventoryTimer, Phase, VolumesItem};
 use crate::FeedItem;
 use crate::kernel::{CallKey, CallLost, StepContext};
-use crate::vocabulary::PluginName;
+use crate::vocabulary::{PluginName, PluginType};
 use crate::volume::VolumeKey;
 use crate::volumes::{VolumeReport, VolumesNews, VolumesView};
 
@@ -114,14 +114,22 @@ impl Inventory {
 
     fn volumes_replaced(&mut self, view: &VolumesView, cx: &mut StepContext<Self>) {
         let now = VolumesInUse::of(view);
+        // That no volume of a plugin is in use is news as well, as long as it was not known.
+        let unknown = if self.volumes.is_none() { self.offered_nodes() } else { BTreeSet::new() };
         let before = self.volumes.take().unwrap_or_default();
         let plugins = before.counts.keys().chain(now.counts.keys());
-        let mut changed: Vec<_> =
+        let mut changed: BTreeSet<_> =
             plugins.filter(|plugin| before.count(plugin) != now.count(plugin)).cloned().collect();
-        changed.sort();
-        changed.dedup();
+        changed.extend(unknown);
         self.volumes = Some(now);
         self.tell_use(changed, cx);
+    }
+
+    /// The plugins of which a node half is offered.
+    fn offered_nodes(&self) -> BTreeSet<PluginName> {
+        let Phase::Published { standings, .. } = &self.phase else { return BTreeSet::new() };
+        let nodes = standings.keys().filter(|plugin| plugin.plugin_type == PluginType::CsiNode);
+        nodes.map(|plugin| plugin.name.clone()).collect()
     }
 
     /// Tells the counts of these plugins, unless the first fingerprints are still gathered: then they are published after those.
