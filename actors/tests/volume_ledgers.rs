@@ -2,7 +2,7 @@
 
 mod story;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use callboard_actors::vocabulary::{
     AllocationId, Attempt, Generation, PluginName, RunNumber, VolumeName, VolumeNamespace,
 };
 use callboard_actors::volume::{
-    self, Brought, CLAIM_TABLE, Claim, ConfirmClaims, ControllerRoute, DescribeVolume, Expands, ForceRelease,
-    ForceScope, LOST_CLAIM_TABLE, Mark, NodeRoute, ObservedEnd, Order, OrderCall, OrderError, PlaceOrder,
-    Release, Route, Seen, Usage, VOLUME_TABLE, Volume, VolumeCall, VolumeChange, VolumeConfig, VolumeImage,
-    VolumeKey, VolumeLayout, VolumeNews, VolumeOptions, VolumeOutcome, VolumeSpec,
+    self, ABANDONED_TABLE, Brought, CLAIM_TABLE, Claim, ConfirmClaims, ControllerRoute, DescribeVolume,
+    Expands, ForceRelease, ForceScope, LOST_CLAIM_TABLE, Mark, NodeRoute, ObservedEnd, Order, OrderCall,
+    OrderError, PlaceOrder, Release, Route, Seen, Usage, VOLUME_TABLE, Volume, VolumeCall, VolumeChange,
+    VolumeConfig, VolumeImage, VolumeKey, VolumeLayout, VolumeNews, VolumeOptions, VolumeOutcome, VolumeSpec,
 };
 use callboard_actors::volumes::{self, KnownVolume, VolumesChange, VolumesImage};
 use redb::{ReadableTable, TableDefinition};
@@ -38,6 +38,8 @@ struct Plugin {
     audits: Rc<RefCell<Vec<String>>>,
     /// Whether unpublishing hangs.
     is_stuck: bool,
+    /// Whether a look finds nothing.
+    is_unmounted: Rc<Cell<bool>>,
 }
 
 impl EffectHandler<Volume> for Plugin {
@@ -64,6 +66,7 @@ impl EffectHandler<Volume> for Plugin {
                 };
                 VolumeOutcome::Route(Route { node: Some(node), controller: Some(controller) })
             }
+            VolumeCall::Look { .. } if self.is_unmounted.get() => VolumeOutcome::Looked(Seen::Nothing),
             VolumeCall::Look { .. } => VolumeOutcome::Looked(present()),
             VolumeCall::Stage(..) | VolumeCall::Publish(..) => VolumeOutcome::Node(Ok(()), present()),
             VolumeCall::Unpublish(..) if self.is_stuck => return Started::running(std::future::pending()),
@@ -319,8 +322,18 @@ fn v8_v14_res_08_a_volume_with_a_damaged_claim_stays_set_up_until_that_claim_is_
         assert!(refused.contains("a1") && refused.contains("damaged"), "{refused}");
         assert!(plugin.calls.borrow().is_empty(), "{:?}", plugin.calls);
 
+        // Where it was published is known but for whether it reads: something is still mounted there (C131).
+        let pending = data.release("a1", Duration::ZERO).await.unwrap_err().to_string();
+        assert!(pending.contains("from the claim of a1") || pending.contains("in flight"), "{pending}");
+        assert!(plugin.calls.borrow().is_empty(), "{:?}", plugin.calls);
+        data.end().await;
+        run.end().await;
+        lose(directory.path(), ABANDONED_TABLE.0);
+        let run = Run::begin(directory.path()).await;
+        let data = run.live("data", 1, &plugin);
+        plugin.is_unmounted.set(true);
         let released = data.release("a1", LONG).await.unwrap();
-        assert!(released.was_held && released.others.is_empty(), "{released:?}");
+        assert!(released.others.is_empty(), "{released:?}");
         assert_eq!(*plugin.calls.borrow(), ["NodeUnstageVolume"]);
         assert!(plugin.audits.borrow()[0].contains("per-alloc/a1/default/data"), "{:?}", plugin.audits);
         run.is_empty("data").await;

@@ -46,7 +46,8 @@ pub(super) async fn create(
         let refused = |text| Status::failed_precondition(format!("volume {name} is not created: {text}"));
         check_served(sources, &plugin).map_err(refused)?;
         // What had this name before is another one.
-        forget_secrets(sources, &volume).await.map_err(refused)?;
+        let forgotten = forget_secrets(sources, &volume, within(asked.within_ms)).await;
+        forgotten.map_err(|text| Status::unavailable(format!("volume {name} is not created: {text}")))?;
     }
     let range = CapacityRange { required_bytes: asked.capacity_bytes, limit_bytes: 0 };
     let create = CreateVolume {

@@ -1,5 +1,7 @@
 //! The ends of volumes that the admin socket brings about: deleted at their plugin, or only forgotten by the host.
 
+use std::time::Duration;
+
 use callboard_actors::volume::{self, VolumeKey};
 use callboard_actors::volumes::{DeleteError, DeleteVolume, ForgetVolume, ForgetVolumeError};
 use callboard_proto::admin::v1 as wire;
@@ -8,6 +10,9 @@ use tonic::{Code, Status};
 use super::convert::unanswered;
 use super::server::Sources;
 use super::volume_calls::{code_of, is_unknown, key, within};
+
+/// How long a volume that has gone waits until it is forgotten which secrets it had.
+const FORGET_WITHIN: Duration = Duration::from_secs(5);
 
 /// Deletes a volume.
 pub(super) async fn delete(
@@ -28,7 +33,7 @@ pub(super) async fn delete(
     let delete = DeleteVolume { volume: volume.clone(), within: within(asked.within_ms) };
     let deleted = sources.host.volumes().ask(delete).await.map_err(|error| unanswered(&error))?;
     let deleted = deleted.map_err(|error| Status::new(not_deleted(&error), error.to_string()))?;
-    if let Err(error) = forget_secrets(sources, &volume).await {
+    if let Err(error) = forget_secrets(sources, &volume, FORGET_WITHIN).await {
         tracing::warn!(volume = %volume, %error, "it is not forgotten which secrets a deleted volume had");
     }
     let is_configured = sources.volumes.entry(&volume).is_some();
@@ -48,14 +53,21 @@ pub(super) async fn forget(sources: &Sources, name: &str) -> Result<wire::Forget
     let forgotten = sources.host.volumes().ask(ForgetVolume { volume: volume.clone() }).await;
     let forgotten = forgotten.map_err(|error| unanswered(&error))?;
     let was_known = forgotten.map_err(|error| Status::new(not_forgotten(&error), error.to_string()))?;
+    if let Err(error) = forget_secrets(sources, &volume, FORGET_WITHIN).await {
+        tracing::warn!(volume = %volume, %error, "it is not forgotten which secrets a volume had");
+    }
     Ok(wire::ForgetVolumeResponse { name, was_known })
 }
 
 /// Forgets which secrets a volume had, unless the configuration has it.
-pub(super) async fn forget_secrets(sources: &Sources, volume: &VolumeKey) -> Result<(), String> {
-    let (secrets, volume) = (sources.secrets.clone(), volume.clone());
-    let forgotten = actix_rt::task::spawn_blocking(move || secrets.forget(&volume)).await;
-    forgotten.map_err(|error| error.to_string())?
+pub(super) async fn forget_secrets(
+    sources: &Sources,
+    volume: &VolumeKey,
+    within: Duration,
+) -> Result<(), String> {
+    let forgotten = tokio::time::timeout(within, sources.secrets.forget(volume)).await;
+    forgotten
+        .map_err(|_| "the disk has not taken yet which secrets volumes have; try again later".to_owned())?
 }
 
 const fn not_deleted(error: &DeleteError) -> Code {

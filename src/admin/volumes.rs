@@ -114,7 +114,11 @@ pub(super) fn awaited(views: &Views) -> BTreeMap<&AllocationId, String> {
     let statuses = views.volumes.volumes.iter().filter_map(|report| report.status.as_deref());
     let mut awaited = BTreeMap::new();
     for status in statuses {
-        for claim in status.claims.iter().filter(|claim| claim.wish == Wish::Held && !claim.is_up()) {
+        for claim in status
+            .claims
+            .iter()
+            .filter(|claim| claim.wish == Wish::Held && !claim.is_up() && claim.is_known())
+        {
             let text: &mut String = awaited.entry(&claim.allocation).or_default();
             *text = format!("{text}; volume {} is not mounted for it yet: {}", status.key, status.doing);
         }

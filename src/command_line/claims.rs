@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::agent::{Agent, ListTasks, TaskReport};
@@ -17,7 +18,7 @@ use tokio::time::sleep;
 use crate::config::{Config, PROCESS_PREFIX};
 use crate::host::Host;
 use crate::tasks;
-use crate::volumes::{self, Claimer, KnownUsers};
+use crate::volumes::{self, Claimer, ConfiguredSecrets, KnownUsers};
 
 /// The pause before it is asked again which processes there may be.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -64,6 +65,18 @@ pub(super) async fn departed(config: &Config, runtime_dir: &Path) -> Vec<Allocat
 pub(super) fn layout(config: &Config, runtime_dir: &Path) -> Option<Layout> {
     let data_dir = std::path::absolute(&config.data_dir).ok()?;
     Layout::new(data_dir, runtime_dir).ok()
+}
+
+/// Writes down beside everything else which secrets the volumes of the configuration have. What is not written down now is before the first
+/// call with secrets.
+pub(super) fn keep_keys(secrets: Arc<ConfiguredSecrets>) -> Arc<ConfiguredSecrets> {
+    let keeping = Arc::clone(&secrets);
+    actix_rt::spawn(async move {
+        if let Err(error) = keeping.keep().await {
+            tracing::warn!(%error, "it is not written down yet which secrets the volumes of the configuration have");
+        }
+    });
+    secrets
 }
 
 /// The volumes that allocations and tasks of the configuration use, each with the words for one of those.

@@ -243,7 +243,7 @@ impl Program {
             agent,
             tasks,
             volumes,
-            secrets,
+            secrets: claims::keep_keys(secrets),
             volume_users: claims::volume_users(&config),
             controllers: claims::controllers(&config),
             departed,

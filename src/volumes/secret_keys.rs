@@ -6,71 +6,102 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use callboard_actors::volume::VolumeKey;
 use tempfile::NamedTempFile;
 
 /// The file in the data directory.
 const FILE: &str = "secret-keys.json";
 
 /// The keys of the secrets of each volume, by its name.
-type Keys = BTreeMap<String, BTreeSet<String>>;
+pub(super) type Keys = BTreeMap<String, BTreeSet<String>>;
 
-/// The keys of the secrets of volumes, as the data directory has them; never a secret (V11).
+/// The keys of the secrets of volumes, as the data directory has them; never a secret (V11). Clones are the same.
+#[derive(Debug, Clone)]
+pub(super) struct SecretKeys(Arc<File>);
+
 #[derive(Debug)]
-pub(super) struct SecretKeys {
+struct File {
     path: PathBuf,
-    /// What the file has, as far as it is known; why it cannot be read, if so.
-    known: Mutex<Result<Arc<Keys>, String>>,
-    /// One writes at a time. It may wait for a disk, so no actor does.
-    writing: Mutex<()>,
+    /// What the file has, once it was read.
+    known: Mutex<Option<Arc<Keys>>>,
+    /// The turn of the one thread that reads or writes: a disk that does not answer takes no more.
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl SecretKeys {
-    /// Reads those of this data directory.
-    pub(super) fn open(data_dir: &Path) -> Self {
+    /// Those of this data directory. Touches no disk.
+    pub(super) fn of(data_dir: &Path) -> Self {
         let path = data_dir.join(FILE);
-        let known = Mutex::new(read(&path).map(Arc::new));
-        Self { path, known, writing: Mutex::default() }
+        Self(Arc::new(File { path, known: Mutex::default(), turn: Arc::default() }))
     }
 
-    /// The keys with which a volume was configured. Touches no disk.
+    /// What the file has, if it was read. Touches no disk.
+    pub(super) fn known(&self) -> Option<Arc<Keys>> {
+        self.0.known()
+    }
+
+    /// What the file has. What could not be read is read again, since it may have been corrected.
     ///
     /// # Errors
-    /// The file cannot be read, so it is not known.
-    pub(super) fn of(&self, volume: &VolumeKey) -> Result<BTreeSet<String>, String> {
-        Ok(self.known()?.get(&volume.to_string()).cloned().unwrap_or_default())
+    /// The file cannot be read.
+    pub(super) async fn read(&self) -> Result<Arc<Keys>, String> {
+        match self.known() {
+            Some(known) => Ok(known),
+            None => self.at_work(File::read).await,
+        }
     }
 
-    /// Writes down the keys of these volumes before any of them is called with secrets, and forgets those of `without`. Waits for the
-    /// disk.
+    /// Changes what the file has.
     ///
     /// # Errors
     /// That is not written down.
-    pub(super) fn keep(&self, with: &Keys, without: &BTreeSet<String>) -> Result<(), String> {
-        self.change(|keys| {
-            keys.retain(|volume, _| !without.contains(volume));
-            keys.extend(with.iter().map(|(volume, of_volume)| (volume.clone(), of_volume.clone())));
-        })
+    pub(super) async fn change(&self, change: impl FnOnce(&mut Keys) + Send + 'static) -> Result<(), String> {
+        self.at_work(move |file| file.change(change)).await
+    }
+
+    /// Works on the file, on a thread, when no other one does. It goes on when this future is dropped.
+    async fn at_work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&File) -> Result<T, String> + Send + 'static,
+    ) -> Result<T, String> {
+        let turn = Arc::clone(&self.0.turn).lock_owned().await;
+        let file = Arc::clone(&self.0);
+        let working = actix_rt::task::spawn_blocking(move || {
+            let _turn = turn;
+            work(&file)
+        });
+        working.await.map_err(|error| error.to_string())?
+    }
+}
+
+impl File {
+    fn known(&self) -> Option<Arc<Keys>> {
+        lock(&self.known).clone()
+    }
+
+    fn read(&self) -> Result<Arc<Keys>, String> {
+        if let Some(known) = self.known() {
+            return Ok(known);
+        }
+        let read = Arc::new(read(&self.path)?);
+        *lock(&self.known) = Some(Arc::clone(&read));
+        Ok(read)
     }
 
     fn change(&self, change: impl FnOnce(&mut Keys)) -> Result<(), String> {
-        let _turn = lock(&self.writing);
-        // What could not be read is tried again: it may have been corrected.
-        let known = self.known().or_else(|_| read(&self.path).map(Arc::new))?;
+        let known = self.read()?;
         let mut changed = Keys::clone(&known);
         change(&mut changed);
-        if changed != *known {
-            write(&self.path, &changed).map_err(|error| {
-                let path = self.path.display();
-                format!("which secrets volumes have cannot be written to {path}: {error}; make room, or mend the disk")
-            })?;
+        if changed == *known {
+            return Ok(());
         }
-        *lock(&self.known) = Ok(Arc::new(changed));
+        write(&self.path, &changed).map_err(|error| {
+            let path = self.path.display();
+            format!(
+                "which secrets volumes have cannot be written to {path}: {error}; make room, or mend the disk"
+            )
+        })?;
+        *lock(&self.known) = Some(Arc::new(changed));
         Ok(())
-    }
-
-    fn known(&self) -> Result<Arc<Keys>, String> {
-        lock(&self.known).clone()
     }
 }
 
@@ -108,59 +139,50 @@ fn write(path: &Path, keys: &Keys) -> io::Result<()> {
 mod tests {
     use std::fs;
 
-    use callboard_actors::vocabulary::{VolumeName, VolumeNamespace};
-
     use super::*;
 
-    fn volume(name: &str) -> VolumeKey {
-        let namespace = VolumeNamespace::new("default").unwrap();
-        VolumeKey { namespace, name: VolumeName::new(name).unwrap() }
-    }
-
-    fn keys(of: &[(&str, &[&str])]) -> Keys {
-        let of_volume = |(name, keys): &(&str, &[&str])| {
-            (volume(name).to_string(), keys.iter().map(|key| (*key).to_owned()).collect())
+    async fn keep(keys: &SecretKeys, volume: &'static str) -> Result<(), String> {
+        let keep = move |all: &mut Keys| {
+            all.insert(volume.to_owned(), ["password".to_owned()].into());
         };
-        of.iter().map(of_volume).collect()
+        keys.change(keep).await
     }
 
-    #[test]
-    fn keys_outlive_the_configuration_that_had_them_c081() {
+    #[actix::test]
+    async fn keys_outlive_the_run_that_wrote_them_c081() {
         let directory = tempfile::tempdir().unwrap();
-        let first = SecretKeys::open(directory.path());
-        assert_eq!(first.of(&volume("a")), Ok(BTreeSet::new()));
-        first.keep(&keys(&[("a", &["user", "password"]), ("b", &["token"])]), &BTreeSet::new()).unwrap();
-        let second = SecretKeys::open(directory.path());
-        let kept = second.of(&volume("a")).unwrap();
-        assert_eq!(kept.into_iter().collect::<Vec<_>>(), ["password", "user"]);
-        // The next configuration has `b` without secrets, and `c` with one.
-        second.keep(&keys(&[("c", &["token"])]), &[volume("b").to_string()].into()).unwrap();
-        let third = SecretKeys::open(directory.path());
-        let has_some = |name| !third.of(&volume(name)).unwrap().is_empty();
-        assert_eq!(["a", "b", "c"].map(has_some), [true, false, true]);
+        let first = SecretKeys::of(directory.path());
+        assert_eq!(first.known(), None, "no disk was touched");
+        assert!(first.read().await.unwrap().is_empty());
+        keep(&first, "default/a").await.unwrap();
+        let second = SecretKeys::of(directory.path());
+        assert_eq!(second.read().await.unwrap()["default/a"], ["password".to_owned()].into());
+        second.change(Keys::clear).await.unwrap();
+        assert!(SecretKeys::of(directory.path()).read().await.unwrap().is_empty());
     }
 
-    #[test]
-    fn a_file_that_cannot_be_read_is_named_and_not_overwritten_until_it_is_corrected() {
+    #[actix::test]
+    async fn a_file_that_cannot_be_read_is_named_not_overwritten_and_read_again_until_it_is_corrected() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(FILE);
         fs::write(&path, "{").unwrap();
-        let damaged = SecretKeys::open(directory.path());
-        let told = damaged.of(&volume("a")).unwrap_err();
+        let keys = SecretKeys::of(directory.path());
+        let told = keys.read().await.unwrap_err();
         assert!(told.contains(&path.display().to_string()) && told.contains("remove it"), "{told}");
-        let wanted = keys(&[("a", &["password"])]);
-        damaged.keep(&wanted, &BTreeSet::new()).unwrap_err();
+        keep(&keys, "default/a").await.unwrap_err();
         assert_eq!(fs::read_to_string(&path).unwrap(), "{");
         fs::write(&path, r#"{"default/b": ["token"]}"#).unwrap();
-        damaged.keep(&wanted, &BTreeSet::new()).unwrap();
-        assert!(["a", "b"].into_iter().all(|name| !damaged.of(&volume(name)).unwrap().is_empty()));
+        assert!(keys.read().await.unwrap().contains_key("default/b"));
+        keep(&keys, "default/a").await.unwrap();
+        assert_eq!(keys.known().unwrap().len(), 2);
     }
 
-    #[test]
-    fn what_cannot_be_written_down_is_not_taken_for_known() {
+    #[actix::test]
+    async fn what_cannot_be_written_down_is_not_taken_for_known() {
         let directory = tempfile::tempdir().unwrap();
-        let gone = directory.path().join("gone");
-        let told = SecretKeys::open(&gone).keep(&keys(&[("a", &["k"])]), &BTreeSet::new()).unwrap_err();
+        let keys = SecretKeys::of(&directory.path().join("gone"));
+        let told = keep(&keys, "default/a").await.unwrap_err();
         assert!(told.contains("cannot be written") && told.contains("gone"), "{told}");
+        assert!(keys.known().unwrap().is_empty());
     }
 }

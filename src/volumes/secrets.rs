@@ -12,7 +12,7 @@ use callboard_actors::volume::{SecretSource, VolumeKey};
 use futures_util::future::LocalBoxFuture;
 use rustix::fs::OFlags;
 
-use super::secret_keys::SecretKeys;
+use super::secret_keys::{Keys, SecretKeys};
 use crate::config::{SecretOrigin, VolumeConfig};
 
 /// The longest secret, in bytes: all secrets of a call together have no more (C005).
@@ -37,7 +37,7 @@ pub struct ConfiguredSecrets {
 /// The keys that are on disk, and what the configuration wants there.
 struct KeysOfAll {
     kept: SecretKeys,
-    with: BTreeMap<String, BTreeSet<String>>,
+    with: Keys,
     without: BTreeSet<String>,
 }
 
@@ -51,6 +51,28 @@ struct OfVolume {
 
 /// The turn of the one thread that reads the secrets of a volume. It ends when this is dropped.
 struct Turn(Arc<OfVolume>);
+
+impl KeysOfAll {
+    /// Writes down what the configuration wants.
+    async fn keep(self: Arc<Self>) -> Result<(), String> {
+        let wanted = Arc::clone(&self);
+        let change = move |keys: &mut Keys| {
+            keys.retain(|volume, _| !wanted.without.contains(volume));
+            keys.extend(wanted.with.iter().map(|(volume, of_volume)| (volume.clone(), of_volume.clone())));
+        };
+        self.kept.change(change).await
+    }
+
+    /// The same, unless it is known that the file has what is wanted of this volume.
+    async fn keep_of(self: Arc<Self>, volume: VolumeKey) -> Result<(), String> {
+        if self.is_kept(&volume) { Ok(()) } else { self.keep().await }
+    }
+
+    fn is_kept(&self, volume: &VolumeKey) -> bool {
+        let volume = volume.to_string();
+        self.kept.known().is_some_and(|known| known.get(&volume) == self.with.get(&volume))
+    }
+}
 
 impl ConfiguredSecrets {
     /// Those of these volumes, which are all of a configuration. The data directory keeps their keys.
@@ -72,7 +94,7 @@ impl ConfiguredSecrets {
         let volumes: BTreeMap<_, _> = volumes.collect();
         let (with, without): (Vec<_>, Vec<_>) = volumes.values().partition(|of| !of.origins.is_empty());
         let keys = KeysOfAll {
-            kept: SecretKeys::open(data_dir),
+            kept: SecretKeys::of(data_dir),
             with: with
                 .into_iter()
                 .map(|of| (of.key.to_string(), of.origins.keys().cloned().collect()))
@@ -82,31 +104,39 @@ impl ConfiguredSecrets {
         Self { volumes, keys: Arc::new(keys), reader }
     }
 
-    /// Forgets which secrets a volume had that is in the configuration no more: it is deleted, or its name means another one now. Waits for
-    /// the disk.
+    /// Writes down the keys of all volumes of the configuration, so that their secrets are missed when they leave it.
     ///
     /// # Errors
     /// That is not written down.
-    pub fn forget(&self, volume: &VolumeKey) -> Result<(), String> {
-        if self.volumes.contains_key(volume) {
-            return Ok(());
-        }
-        self.keys.kept.keep(&BTreeMap::new(), &[volume.to_string()].into())
+    pub async fn keep(&self) -> Result<(), String> {
+        Arc::clone(&self.keys).keep().await
     }
 
-    /// The secrets of a volume that is not in the configuration: none, if it never had any.
-    fn of_unconfigured(&self, volume: &VolumeKey) -> Result<Secrets, String> {
-        let keys = self.keys.kept.of(volume)?;
-        if keys.is_empty() {
-            return Ok(Secrets::none());
+    /// Forgets which secrets a volume had that is in the configuration no more: it is deleted, or its name means another one now.
+    ///
+    /// # Errors
+    /// That is not written down.
+    pub async fn forget(&self, volume: &VolumeKey) -> Result<(), String> {
+        let (name, kept) = (volume.to_string(), &self.keys.kept);
+        if self.volumes.contains_key(volume) || !kept.read().await?.contains_key(&name) {
+            return Ok(());
         }
-        let keys: Vec<_> = keys.into_iter().collect();
-        Err(format!(
-            "an earlier configuration had volume {volume} with the secrets {}, and this one has no [[volume]] for it; put that back, with \
-             its `secrets`, and restart the host",
-            keys.join(", ")
-        ))
+        let forget = move |keys: &mut Keys| {
+            keys.remove(&name);
+        };
+        kept.change(forget).await
     }
+}
+
+/// The secrets of a volume that is not in the configuration: none, if it never had any.
+fn of_unconfigured(volume: &VolumeKey, keys: &Keys) -> Result<Secrets, String> {
+    let Some(keys) = keys.get(&volume.to_string()) else { return Ok(Secrets::none()) };
+    let keys: Vec<_> = keys.iter().map(String::as_str).collect();
+    Err(format!(
+        "an earlier configuration had volume {volume} with the secrets {}, and this one has no [[volume]] for it; put that back, with its \
+         `secrets`, and restart the host",
+        keys.join(", ")
+    ))
 }
 
 impl fmt::Debug for ConfiguredSecrets {
@@ -117,25 +147,26 @@ impl fmt::Debug for ConfiguredSecrets {
 
 impl SecretSource for ConfiguredSecrets {
     fn secrets(&self, volume: &VolumeKey, _call: Call) -> LocalBoxFuture<'static, Result<Secrets, String>> {
-        let of_volume = match self.volumes.get(volume) {
-            None => return Box::pin(std::future::ready(self.of_unconfigured(volume))),
-            Some(of_volume) if of_volume.origins.is_empty() => {
-                return Box::pin(std::future::ready(Ok(Secrets::none())));
-            }
-            Some(of_volume) => of_volume,
+        let (keys, volume) = (Arc::clone(&self.keys), volume.clone());
+        let Some(of_volume) = self.volumes.get(&volume) else {
+            return Box::pin(async move { of_unconfigured(&volume, &*keys.kept.read().await?) });
         };
+        // From the first call on its inverse may be due, whatever the configuration is then.
+        let kept = keys.keep_of(volume);
+        if of_volume.origins.is_empty() {
+            return Box::pin(async move { kept.await.map(|()| Secrets::none()) });
+        }
         let turn = match Turn::begin(of_volume) {
             Ok(turn) => turn,
             Err(reason) => return Box::pin(std::future::ready(Err(reason))),
         };
-        let (reader, keys) = (Arc::clone(&self.reader), Arc::clone(&self.keys));
-        // A file may be on a disk that does not answer: then the caller gives up, and the turn of this thread does not end.
-        let reading = actix_rt::task::spawn_blocking(move || {
-            // From the first call on its inverse may be due, whatever the configuration is then.
-            keys.kept.keep(&keys.with, &keys.without)?;
-            turn.read(&*reader)
-        });
-        Box::pin(async move { reading.await.map_err(|error| error.to_string())? })
+        let reader = Arc::clone(&self.reader);
+        Box::pin(async move {
+            kept.await?;
+            // A file may be on a disk that does not answer: then the caller gives up, and the turn of this thread does not end.
+            let reading = actix_rt::task::spawn_blocking(move || turn.read(&*reader));
+            reading.await.map_err(|error| error.to_string())?
+        })
     }
 }
 
@@ -249,15 +280,27 @@ mod tests {
             "{told}"
         );
 
-        // It is configured again; then, without secrets; and then its name means another volume.
+        // It is configured again; and then its name means another volume.
         let again = source(directory.path(), &[("password", variable)]);
         assert!(!again.secrets(&key(), call).await.unwrap().is_empty());
-        assert!(source(directory.path(), &[]).secrets(&key(), call).await.unwrap().is_empty());
         without.secrets(&key(), call).await.unwrap_err();
-        without.forget(&key()).unwrap();
+        without.forget(&key()).await.unwrap();
         assert!(without.secrets(&key(), call).await.unwrap().is_empty());
         let later = ConfiguredSecrets::of(directory.path(), &[]);
         assert!(later.secrets(&key(), call).await.unwrap().is_empty());
+    }
+
+    /// A host was updated, or its volumes were only looked at: no call was made for which secrets were read.
+    #[actix::test]
+    async fn keys_are_kept_without_a_call_and_a_configuration_without_secrets_ends_that_c081() {
+        let directory = tempfile::tempdir().unwrap();
+        let call = Call::ControllerUnpublishVolume;
+        let variable = SecretOrigin::Environment("PATH".to_owned());
+        source(directory.path(), &[("password", variable)]).keep().await.unwrap();
+        let gone = || ConfiguredSecrets::of(directory.path(), &[]);
+        gone().secrets(&key(), call).await.unwrap_err();
+        assert!(source(directory.path(), &[]).secrets(&key(), call).await.unwrap().is_empty());
+        assert!(gone().secrets(&key(), call).await.unwrap().is_empty(), "its last entry had none");
     }
 
     #[actix::test]

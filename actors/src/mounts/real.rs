@@ -65,8 +65,11 @@ impl Mounts for KernelMounts {
     ) -> BoxFuture<'static, Result<[PathLook; 2], LookError>> {
         let Self { threads, tables, look } = self.clone();
         let first = path.clone();
-        let looks =
-            move |ticket: &Ticket| Ok([look(&first, &tables, ticket)?, look(&other, &tables, ticket)?]);
+        let looks = move |ticket: &mut Ticket| {
+            let found = look(&first, &tables, ticket)?;
+            ticket.goes_on_at(&other);
+            Ok([found, look(&other, &tables, ticket)?])
+        };
         async move { threads.run("look at", path, looks).await? }.boxed()
     }
 

@@ -55,12 +55,13 @@ impl Threads {
         &self,
         attempt: &'static str,
         path: PathBuf,
-        work: impl FnOnce(&Ticket) -> T + Send + 'static,
+        work: impl FnOnce(&mut Ticket) -> T + Send + 'static,
     ) -> Result<T, LookError> {
-        let ticket = self.admit(attempt, &path).await?;
+        let mut ticket = self.admit(attempt, &path).await?;
+        let number = ticket.number;
         let (answer, answered) = oneshot::channel();
         let begun = self.workers.run(move || {
-            let result = work(&ticket);
+            let result = work(&mut ticket);
             // The slot is free before the caller goes on.
             drop(ticket);
             // A caller whose time was up has gone.
@@ -71,7 +72,10 @@ impl Threads {
         match pauses::within(self.limits.time, answered).await {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(_)) => Err(refused("its thread panicked".to_owned())),
-            Err(_) => Err(LookError::Hung { path, limit: self.limits.time }),
+            Err(_) => {
+                let path = lock(&self.running).work.get(&number).map_or(path, |work| work.path.clone());
+                Err(LookError::Hung { path, limit: self.limits.time })
+            }
         }
     }
 
@@ -119,6 +123,14 @@ impl Threads {
 }
 
 impl Ticket {
+    /// The rest of the work is on another path.
+    pub(super) fn goes_on_at(&mut self, path: &Path) {
+        path.clone_into(&mut self.path);
+        if let Some(work) = lock(&self.running).work.get_mut(&self.number) {
+            (work.path, work.device) = (path.to_owned(), None);
+        }
+    }
+
     /// Whether anything has not answered in time and still waits.
     pub(super) fn does_any_hang(&self) -> bool {
         lock(&self.running).work.values().any(|work| work.began.elapsed() >= self.limits.time)

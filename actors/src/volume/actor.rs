@@ -1,6 +1,6 @@
 //! The effect handler of a volume: makes its calls and forwards its news.
 
-use super::mounting::Mounting;
+use super::mounting::{Mounting, SetUp};
 use super::shared::Shared;
 use super::{Volume, VolumeCall, VolumeConfig, VolumeKey, VolumeNews, VolumeOptions, VolumeOutcome, calls};
 use crate::shell::{Address, EffectHandler, Running, Settings, Started, Store, start as start_machine};
@@ -39,9 +39,12 @@ impl EffectHandler<Volume> for Handler {
         match call {
             VolumeCall::ReadRoute => Started::Done(VolumeOutcome::Route(self.shared.routes.of(&self.plugin))),
             VolumeCall::AwaitAudits(_) => Started::Done(VolumeOutcome::AuditsLeft),
-            VolumeCall::Look { path } => {
+            VolumeCall::Look { path, staging } => {
                 let mounting = Mounting::new(&self.shared);
-                Started::running(async move { VolumeOutcome::Looked(mounting.look(&path).await) })
+                Started::running(async move {
+                    let set_up = SetUp { path: &path, staging: staging.as_deref() };
+                    VolumeOutcome::Looked(mounting.look_at(set_up).await)
+                })
             }
             call => Started::running(calls::make(self.shared.clone(), self.options, call)),
         }

@@ -48,7 +48,7 @@ pub use row::{
     ABANDONED_TABLE, AUDIT_TABLE, AbandonedRow, AuditRow, CLAIM_TABLE, ClaimRow, LOST_CLAIM_TABLE,
     LostClaimRow, VOLUME_TABLE, VolumeRow, name_of_key,
 };
-pub(crate) use row::{key, lost_claims, row, volume_of_abandoned};
+pub(crate) use row::{abandoned_targets, key, lost_claims, row};
 pub use secrets::{NoSecrets, SecretSource};
 pub use shared::Shared;
 pub use store::{DurableStore, MemoryLedgers, MemoryStore, OWNER_KIND};

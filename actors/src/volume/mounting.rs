@@ -101,8 +101,13 @@ impl Mounting {
         }
     }
 
+    /// Looks at what is set up.
+    pub(super) async fn look_at(&self, set_up: SetUp<'_>) -> Seen {
+        set_up.look(&*self.mounts).await
+    }
+
     /// Looks at a path within the time limit of the mounts.
-    pub(super) async fn look(&self, path: &Path) -> Seen {
+    async fn look(&self, path: &Path) -> Seen {
         Seen::of(&self.mounts.look(path.to_owned()).await)
     }
 

@@ -126,9 +126,23 @@ pub(super) fn abandoned_key(volume: &VolumeKey, path: &Path) -> Vec<u8> {
     [&key(volume), path.as_os_str().as_encoded_bytes()].concat()
 }
 
-/// The volume of the row of an abandoned target.
-pub(crate) fn volume_of_abandoned(key: &[u8]) -> Option<VolumeKey> {
-    read_volume_key(key).map(|(volume, _)| volume)
+/// The volume and the target of a row, which its key says whole: the allocation has its place in the path.
+fn read_abandoned_key(key: &[u8]) -> Option<(VolumeKey, Abandoned)> {
+    let (volume, path) = read_volume_key(key)?;
+    let path = Path::new(std::str::from_utf8(path).ok()?);
+    let mut names = path.iter().map(|name| name.to_str());
+    names.find(|name| *name == Some("per-alloc"))?;
+    let allocation = AllocationId::new(names.next()??).ok()?;
+    Some((volume, Abandoned { path: path.to_owned(), allocation }))
+}
+
+/// The abandoned targets, with their volumes: also those of rows that are damaged (RES-08), which may still be in their place.
+pub(crate) fn abandoned_targets(
+    loaded: Loaded<AbandonedRow>,
+) -> impl Iterator<Item = (VolumeKey, Abandoned)> {
+    let damaged = loaded.damaged.into_iter().filter_map(|damaged| read_abandoned_key(&damaged.key));
+    let of_row = |(key, row): (Vec<u8>, AbandonedRow)| Some((read_volume_key(&key)?.0, row.0));
+    loaded.rows.into_iter().filter_map(of_row).chain(damaged)
 }
 
 pub(super) fn audit_key(volume: &VolumeKey, number: u64) -> Vec<u8> {
@@ -181,7 +195,13 @@ row!(ClaimRow, Box<ClaimPart>, CLAIM_TABLE, {
         lost_claim(key)
     }
 });
-row!(AbandonedRow, AbandonedPart, ABANDONED_TABLE);
+row!(AbandonedRow, AbandonedPart, ABANDONED_TABLE, {
+    const SCHEMA: u16 = 1;
+
+    fn instead_of_damaged(key: &[u8]) -> Option<Operation> {
+        read_abandoned_key(key).map(|(_, target)| Operation::put(key, &AbandonedRow(target)))
+    }
+});
 row!(AuditRow, AuditPart, AUDIT_TABLE);
 
 /// Reads a row of schema 1. It has the same layout; no mount in it is recognised by its unique id alone.
@@ -439,9 +459,11 @@ mod tests {
         assert_eq!(audit_key(&data(), 0x0102), b"\0\x01d\0\x01v\0\0\0\0\0\0\x01\x02");
         let read = read_claim_key(b"\0\x01d\0\x01va1");
         assert_eq!(read, Some((data(), AllocationId::new("a1").unwrap())));
-        let of_target = abandoned_key(&data(), Path::new("/t"));
-        assert_eq!(of_target, b"\0\x01d\0\x01v/t");
-        assert_eq!(volume_of_abandoned(&of_target), Some(data()));
+        let of_target = abandoned_key(&data(), Path::new("/p/per-alloc/a1/d/v/rw"));
+        assert_eq!(of_target, b"\0\x01d\0\x01v/p/per-alloc/a1/d/v/rw");
+        let target = Abandoned { path: "/p/per-alloc/a1/d/v/rw".into(), ..abandoned() };
+        assert_eq!(read_abandoned_key(&of_target), Some((data(), target)));
+        assert_eq!(read_abandoned_key(b"\0\x01d\0\x01v/t"), None);
         for damaged in
             [&b""[..], b"\0\x01d\0\x01v", b"\0\x01d\0\x09va1", b"\0\x01/\0\x01va1", b"\0\x01d\0\x01v/"]
         {

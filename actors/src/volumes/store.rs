@@ -15,7 +15,7 @@ use crate::shell::{Database, Ledger, Store, Ticket, Written};
 use crate::vocabulary::Attempt;
 use crate::volume::{
     self, AbandonedRow, AuditRow, ClaimRow, LostClaimRow, MemoryLedgers, OrderRow, VolumeImage, VolumeKey,
-    VolumeRow, VolumeSpec, key, lost_claims, volume_of_abandoned, volume_of_order,
+    VolumeRow, VolumeSpec, abandoned_targets, key, lost_claims, volume_of_order,
 };
 
 /// The owner of these writes.
@@ -160,8 +160,7 @@ impl Ledgers {
             others.insert(volume.clone());
             images.entry(volume).or_default().orders.push(record);
         }
-        for (key, AbandonedRow(target)) in abandoned.rows {
-            let Some(volume) = volume_of_abandoned(&key) else { continue };
+        for (volume, target) in abandoned_targets(abandoned) {
             others.insert(volume.clone());
             images.entry(volume).or_default().abandoned.insert(target);
         }

@@ -115,7 +115,7 @@ impl ReleaseArgs {
             ),
             Some(allocation) => (
                 format!("the released claim of {allocation} to volume {name}"),
-                "its mount may be left, and is not looked after any more",
+                "its mount may be left and is yours to unmount; what it shared with others stays until then",
             ),
             None => (
                 format!("all that is released of volume {name}, and {ORDERED},"),

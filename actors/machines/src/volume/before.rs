@@ -26,7 +26,7 @@ impl Before {
         }
         let path = path.display();
         let reason = format!(
-            "something is mounted at {path} that no record of this volume knows; it is not touched: look what it is \
+            "something is mounted at {path} that is of no claim of this volume; it is not touched: look what it is \
              (findmnt {path}), unmount it, and this goes on"
         );
         Err(Failure { known: Known::NotNow, reason })

@@ -71,6 +71,7 @@ impl Volume {
         let orders = open.map(|ordered| format!("\"{}\" is not done", ordered.record.order));
         claims
             .chain(lost)
+            .chain(self.abandoned_words())
             .chain(orders)
             .chain(steps.map(|(step, state)| format!("{step} is {state}")))
             .collect()

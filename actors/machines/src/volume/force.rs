@@ -1,5 +1,7 @@
 //! The messages by which an operator gives up what is not confirmed down.
 
+use std::path::PathBuf;
+
 use super::record::VolumeKey;
 use crate::vocabulary::{AllocationId, Timestamp};
 
@@ -76,6 +78,20 @@ pub enum ForceError {
         volume: VolumeKey,
         /// The holder.
         holder: AllocationId,
+    },
+    /// The claim was given up already, and what it shared is not undone before nothing is mounted at its target (C131).
+    #[error(
+        "the claim of allocation {allocation} to volume {volume} is given up already; unmount {path}, and what it shared is undone, or \
+         force all of the volume",
+        path = path.display()
+    )]
+    Abandoned {
+        /// The volume.
+        volume: VolumeKey,
+        /// The allocation that had the claim.
+        allocation: AllocationId,
+        /// Where something may be mounted.
+        path: PathBuf,
     },
     /// Nothing of what was meant waits to be undone, or to be done.
     #[error("nothing of volume {volume} waits to be undone, or to be done; there is nothing to force")]

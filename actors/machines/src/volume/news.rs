@@ -8,6 +8,7 @@ use super::force::Forced;
 use super::group::GroupOrder;
 use super::lifecycle::Exists;
 use super::record::{VolumeKey, Wish};
+use super::shown::LOST;
 use crate::csi;
 use crate::vocabulary::{AllocationId, PluginName};
 
@@ -35,6 +36,12 @@ pub struct ClaimStatus {
 }
 
 impl ClaimStatus {
+    /// Whether more than its allocation is known: its row was not damaged (RES-08).
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.publish != LOST
+    }
+
     /// Whether it is published, as far as the plugin has said.
     #[must_use]
     pub fn is_up(&self) -> bool {

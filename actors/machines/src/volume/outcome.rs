@@ -49,6 +49,8 @@ pub enum VolumeCall {
     Look {
         /// The path.
         path: PathBuf,
+        /// Where the volume is staged that is published there.
+        staging: Option<PathBuf>,
     },
     /// Do nothing. It leaves behind the audits up to this number, so when it comes back, they are published.
     AwaitAudits(u64),

@@ -78,11 +78,10 @@ impl Volume {
         let reason = format!("allocation {allocation} was released, and the record of its claim is damaged");
         let left = vec![self.left_of_lost(allocation)];
         let forced = Forced { volume: self.record.spec.key.clone(), reason, at, left };
-        self.forget_audited(
-            Forgotten { claims: vec![allocation.clone()], ..Forgotten::default() },
-            forced,
-            cx,
-        );
+        let abandoned = self.targets_of_lost(allocation);
+        self.abandoned.extend(abandoned.iter().cloned());
+        let claims = vec![allocation.clone()];
+        self.forget_audited(Forgotten { claims, abandoned, ..Forgotten::default() }, forced, cx);
     }
 
     fn left_of_lost(&self, allocation: &AllocationId) -> String {
@@ -183,6 +182,10 @@ impl Volume {
         if is_left || is_rest_left {
             return Ok(());
         }
+        if let Some(target) = self.abandoned.iter().find(|target| asked.is_for(&target.allocation)) {
+            let path = target.path.clone();
+            return Err(ForceError::Abandoned { volume, allocation: target.allocation.clone(), path });
+        }
         Err(ForceError::Nothing { volume })
     }
 
@@ -212,6 +215,9 @@ impl Volume {
             if asked.is_for_orders() { self.forget_orders() } else { Default::default() };
         let shared = if asked.is_for_shared() { self.forget_shared() } else { Vec::new() };
         let is_shared = !shared.is_empty();
+        if asked.is_for_shared() {
+            left.extend(self.abandoned_words());
+        }
         left.extend(shared.into_iter().chain(of_orders));
         forgotten.iter().for_each(|id| {
             self.claims.remove(id);

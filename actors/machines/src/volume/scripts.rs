@@ -577,7 +577,7 @@ fn tell_call(call: &VolumeCall) -> String {
             | OrderCall::DeleteGroup { group_snapshot_id, snapshot_ids },
         ) => format!("{name} {group_snapshot_id} {snapshot_ids:?}"),
         VolumeCall::Order(_, _, OrderCall::Modify { parameters }) => format!("{name} {parameters:?}"),
-        VolumeCall::Look { path } => format!("look at {}", path.display()),
+        VolumeCall::Look { path, .. } => format!("look at {}", path.display()),
         VolumeCall::AwaitAudits(number) => format!("await audits up to {number}"),
     }
 }

@@ -15,7 +15,7 @@ use crate::vocabulary::AllocationId;
 const LOST_REMEDY: &str = "release it when its processes have ended, or force it";
 
 /// The state of the publication of a claim whose row was damaged.
-const LOST: &str = "lost";
+pub(super) const LOST: &str = "lost";
 
 /// Mount flags may be secret, and are not shown (C025).
 impl fmt::Display for Usage {
@@ -142,7 +142,10 @@ impl Volume {
             None if self.claims.values().any(|claim| claim.is_provisional) => {
                 "waits for its claims to be confirmed".to_owned()
             }
-            None if !self.claims.is_empty() => "in use".to_owned(),
+            None if !self.claims.is_empty() && self.abandoned.is_empty() => "in use".to_owned(),
+            None if !self.claims.is_empty() => {
+                format!("in use; unmount {}", self.abandoned_words().join(", and "))
+            }
             None => match &self.life.unfit {
                 Some(reason) => format!("it is not what was asked for: {reason}"),
                 None => "vacant".to_owned(),

@@ -27,13 +27,17 @@ impl Volume {
             Move::Order(number, call) => self.begin_order(*number, *call, generation, cx),
             Move::LookAtStage => {
                 let path = self.record.stage.intent().map(|intent| intent.args.staging_path.clone());
-                path.map(|path| (VolumeCall::Look { path }, false))
+                path.map(|path| (VolumeCall::Look { path, staging: None }, false))
             }
-            Move::LookAtAbandoned(path) => Some((VolumeCall::Look { path: path.clone() }, false)),
-            Move::LookAt(id) => {
-                let path = self.claims.get(id).map(|claim| claim.record.target_path.clone());
-                path.map(|path| (VolumeCall::Look { path }, false))
+            Move::LookAtAbandoned(path) => {
+                Some((VolumeCall::Look { path: path.clone(), staging: None }, false))
             }
+            Move::LookAt(id) => self.claims.get(id).map(|claim| {
+                let path = claim.record.target_path.clone();
+                let staging =
+                    claim.record.publish.intent().and_then(|intent| intent.args.staging_path.clone());
+                (VolumeCall::Look { path, staging }, false)
+            }),
         };
         let Some((call, was_unknown)) = begun else { return };
         if let Some(tries) = self.tries(&what) {

@@ -1,6 +1,5 @@
 //! What a volume waits for, other than its next try.
 
-use super::record::Step;
 use super::state::Volume;
 
 /// What has to happen first.
@@ -47,10 +46,9 @@ impl Volume {
             return why.to_owned();
         }
         let holding = self.in_order().into_iter();
-        let holding =
-            holding.filter(|claim| claim.is_provisional || !matches!(claim.record.publish, Step::Down));
+        let holding = holding.filter(|claim| !claim.is_wanted() || claim.record.publish.is_up());
         let holding = holding.map(|claim| &claim.record.allocation).chain(&self.lost);
         let holding: Vec<_> = holding.map(ToString::to_string).collect();
-        format!("{why} ({}); it goes on when they have released it", holding.join(", "))
+        format!("{why} ({}); it goes on when they are released", holding.join(", "))
     }
 }

@@ -157,7 +157,7 @@ impl VolumeModel {
         let outcome = match &call {
             VolumeCall::ReadRoute => VolumeOutcome::Route(self.node.route()),
             VolumeCall::AwaitAudits(_) => VolumeOutcome::AuditsLeft,
-            VolumeCall::Look { path } => {
+            VolumeCall::Look { path, .. } => {
                 let recorded = self.recorded(path);
                 VolumeOutcome::Looked(self.node.look(path, recorded.as_ref()))
             }
