@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 /// The file in the data directory.
 const FILE: &str = "secret-keys.json";
 
-/// The keys of the secrets of each volume, by its name.
+/// The keys of the secrets of each volume, by its name; of one without secrets there are none.
 pub(super) type Keys = BTreeMap<String, BTreeSet<String>>;
 
 /// The keys of the secrets of volumes, as the data directory has them; never a secret (V11). Clones are the same.
@@ -50,12 +50,12 @@ impl SecretKeys {
         }
     }
 
-    /// Changes what the file has.
+    /// Has the file say this of these volumes. Of others it says what it did.
     ///
     /// # Errors
     /// That is not written down.
-    pub(super) async fn change(&self, change: impl FnOnce(&mut Keys) + Send + 'static) -> Result<(), String> {
-        self.at_work(move |file| file.change(change)).await
+    pub(super) async fn keep(&self, wanted: Arc<Keys>) -> Result<(), String> {
+        self.at_work(move |file| file.keep(&wanted)).await
     }
 
     /// Works on the file, on a thread, when no other one does. It goes on when this future is dropped.
@@ -87,10 +87,11 @@ impl File {
         Ok(read)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Keys)) -> Result<(), String> {
+    fn keep(&self, wanted: &Keys) -> Result<(), String> {
         let known = self.read()?;
         let mut changed = Keys::clone(&known);
-        change(&mut changed);
+        changed.extend(wanted.iter().map(|(volume, keys)| (volume.clone(), keys.clone())));
+        changed.retain(|_, keys| !keys.is_empty());
         if changed == *known {
             return Ok(());
         }
@@ -141,11 +142,8 @@ mod tests {
 
     use super::*;
 
-    async fn keep(keys: &SecretKeys, volume: &'static str) -> Result<(), String> {
-        let keep = move |all: &mut Keys| {
-            all.insert(volume.to_owned(), ["password".to_owned()].into());
-        };
-        keys.change(keep).await
+    async fn keep(keys: &SecretKeys, volume: &str) -> Result<(), String> {
+        keys.keep(Keys::from([(volume.to_owned(), ["password".to_owned()].into())]).into()).await
     }
 
     #[actix::test]
@@ -157,7 +155,7 @@ mod tests {
         keep(&first, "default/a").await.unwrap();
         let second = SecretKeys::of(directory.path());
         assert_eq!(second.read().await.unwrap()["default/a"], ["password".to_owned()].into());
-        second.change(Keys::clear).await.unwrap();
+        second.keep(Keys::from([("default/a".to_owned(), BTreeSet::new())]).into()).await.unwrap();
         assert!(SecretKeys::of(directory.path()).read().await.unwrap().is_empty());
     }
 

@@ -30,15 +30,10 @@ type Reader = Arc<dyn Fn(&Path) -> Result<String, String> + Send + Sync>;
 pub struct ConfiguredSecrets {
     /// Those of the configuration.
     volumes: BTreeMap<VolumeKey, Arc<OfVolume>>,
-    keys: Arc<KeysOfAll>,
+    /// Their keys, which are to be on disk.
+    wanted: Arc<Keys>,
+    keys: SecretKeys,
     reader: Reader,
-}
-
-/// The keys that are on disk, and what the configuration wants there.
-struct KeysOfAll {
-    kept: SecretKeys,
-    with: Keys,
-    without: BTreeSet<String>,
 }
 
 /// The secrets of one volume. At most one thread reads them: one that waits for a dead file system never ends.
@@ -51,28 +46,6 @@ struct OfVolume {
 
 /// The turn of the one thread that reads the secrets of a volume. It ends when this is dropped.
 struct Turn(Arc<OfVolume>);
-
-impl KeysOfAll {
-    /// Writes down what the configuration wants.
-    async fn keep(self: Arc<Self>) -> Result<(), String> {
-        let wanted = Arc::clone(&self);
-        let change = move |keys: &mut Keys| {
-            keys.retain(|volume, _| !wanted.without.contains(volume));
-            keys.extend(wanted.with.iter().map(|(volume, of_volume)| (volume.clone(), of_volume.clone())));
-        };
-        self.kept.change(change).await
-    }
-
-    /// The same, unless it is known that the file has what is wanted of this volume.
-    async fn keep_of(self: Arc<Self>, volume: VolumeKey) -> Result<(), String> {
-        if self.is_kept(&volume) { Ok(()) } else { self.keep().await }
-    }
-
-    fn is_kept(&self, volume: &VolumeKey) -> bool {
-        let volume = volume.to_string();
-        self.kept.known().is_some_and(|known| known.get(&volume) == self.with.get(&volume))
-    }
-}
 
 impl ConfiguredSecrets {
     /// Those of these volumes, which are all of a configuration. The data directory keeps their keys.
@@ -92,16 +65,9 @@ impl ConfiguredSecrets {
             (key, Arc::new(of_volume))
         });
         let volumes: BTreeMap<_, _> = volumes.collect();
-        let (with, without): (Vec<_>, Vec<_>) = volumes.values().partition(|of| !of.origins.is_empty());
-        let keys = KeysOfAll {
-            kept: SecretKeys::of(data_dir),
-            with: with
-                .into_iter()
-                .map(|of| (of.key.to_string(), of.origins.keys().cloned().collect()))
-                .collect(),
-            without: without.into_iter().map(|of| of.key.to_string()).collect(),
-        };
-        Self { volumes, keys: Arc::new(keys), reader }
+        let wanted = volumes.values().map(|of| (of.key.to_string(), of.origins.keys().cloned().collect()));
+        let wanted = Arc::new(wanted.collect());
+        Self { volumes, wanted, keys: SecretKeys::of(data_dir), reader }
     }
 
     /// Writes down the keys of all volumes of the configuration, so that their secrets are missed when they leave it.
@@ -109,7 +75,7 @@ impl ConfiguredSecrets {
     /// # Errors
     /// That is not written down.
     pub async fn keep(&self) -> Result<(), String> {
-        Arc::clone(&self.keys).keep().await
+        self.keys.keep(Arc::clone(&self.wanted)).await
     }
 
     /// Forgets which secrets a volume had that is in the configuration no more: it is deleted, or its name means another one now.
@@ -117,14 +83,12 @@ impl ConfiguredSecrets {
     /// # Errors
     /// That is not written down.
     pub async fn forget(&self, volume: &VolumeKey) -> Result<(), String> {
-        let (name, kept) = (volume.to_string(), &self.keys.kept);
-        if self.volumes.contains_key(volume) || !kept.read().await?.contains_key(&name) {
+        let name = volume.to_string();
+        let has_none = || self.keys.known().is_some_and(|known| !known.contains_key(&name));
+        if self.volumes.contains_key(volume) || has_none() {
             return Ok(());
         }
-        let forget = move |keys: &mut Keys| {
-            keys.remove(&name);
-        };
-        kept.change(forget).await
+        self.keys.keep(Keys::from([(name, BTreeSet::new())]).into()).await
     }
 }
 
@@ -147,22 +111,29 @@ impl fmt::Debug for ConfiguredSecrets {
 
 impl SecretSource for ConfiguredSecrets {
     fn secrets(&self, volume: &VolumeKey, _call: Call) -> LocalBoxFuture<'static, Result<Secrets, String>> {
-        let (keys, volume) = (Arc::clone(&self.keys), volume.clone());
-        let Some(of_volume) = self.volumes.get(&volume) else {
-            return Box::pin(async move { of_unconfigured(&volume, &*keys.kept.read().await?) });
+        let keys = self.keys.clone();
+        let of_volume = match self.volumes.get(volume) {
+            None => {
+                let volume = volume.clone();
+                return Box::pin(async move { of_unconfigured(&volume, &*keys.read().await?) });
+            }
+            // Whatever the disk says: it needs none.
+            Some(of_volume) if of_volume.origins.is_empty() => {
+                return Box::pin(std::future::ready(Ok(Secrets::none())));
+            }
+            Some(of_volume) => of_volume,
         };
-        // From the first call on its inverse may be due, whatever the configuration is then.
-        let kept = keys.keep_of(volume);
-        if of_volume.origins.is_empty() {
-            return Box::pin(async move { kept.await.map(|()| Secrets::none()) });
-        }
         let turn = match Turn::begin(of_volume) {
             Ok(turn) => turn,
             Err(reason) => return Box::pin(std::future::ready(Err(reason))),
         };
-        let reader = Arc::clone(&self.reader);
+        let (reader, wanted) = (Arc::clone(&self.reader), Arc::clone(&self.wanted));
         Box::pin(async move {
-            kept.await?;
+            // From the first call on its inverse may be due, whatever the configuration is then.
+            let name = turn.0.key.to_string();
+            if keys.known().is_none_or(|known| known.get(&name) != wanted.get(&name)) {
+                keys.keep(wanted).await?;
+            }
             // A file may be on a disk that does not answer: then the caller gives up, and the turn of this thread does not end.
             let reading = actix_rt::task::spawn_blocking(move || turn.read(&*reader));
             reading.await.map_err(|error| error.to_string())?
@@ -300,8 +271,25 @@ mod tests {
         source(directory.path(), &[("password", variable)]).keep().await.unwrap();
         let gone = || ConfiguredSecrets::of(directory.path(), &[]);
         gone().secrets(&key(), call).await.unwrap_err();
-        assert!(source(directory.path(), &[]).secrets(&key(), call).await.unwrap().is_empty());
+        let without = source(directory.path(), &[]);
+        assert!(without.secrets(&key(), call).await.unwrap().is_empty());
+        without.keep().await.unwrap();
         assert!(gone().secrets(&key(), call).await.unwrap().is_empty(), "its last entry had none");
+    }
+
+    /// What is wrong with the file is no trouble of volumes that never had a secret.
+    #[actix::test]
+    async fn a_file_of_keys_that_cannot_be_read_keeps_no_configured_volume_without_secrets_waiting_v9() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("secret-keys.json");
+        fs::write(&path, "{").unwrap();
+        let without = source(directory.path(), &[]);
+        assert!(without.secrets(&key(), Call::NodeStageVolume).await.unwrap().is_empty());
+        let gone = ConfiguredSecrets::of(directory.path(), &[]);
+        let told = gone.secrets(&key(), Call::NodeStageVolume).await.unwrap_err();
+        assert!(told.contains("secret-keys.json"), "{told}");
+        fs::remove_file(&path).unwrap();
+        assert!(gone.secrets(&key(), Call::NodeStageVolume).await.unwrap().is_empty(), "without a restart");
     }
 
     #[actix::test]
