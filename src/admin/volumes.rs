@@ -111,16 +111,12 @@ pub(super) fn topology(places: &[Topology]) -> Vec<wire::VolumeTopology> {
 
 /// The volumes that users have claimed and that are not mounted for them yet, in words.
 pub(super) fn awaited(views: &Views) -> BTreeMap<&AllocationId, String> {
-    let statuses = views.volumes.volumes.iter().filter_map(|report| report.status.as_deref());
-    let mut awaited = BTreeMap::new();
-    for status in statuses {
-        for claim in status
-            .claims
-            .iter()
-            .filter(|claim| claim.wish == Wish::Held && !claim.is_up() && claim.is_known())
-        {
-            let text: &mut String = awaited.entry(&claim.allocation).or_default();
-            *text = format!("{text}; volume {} is not mounted for it yet: {}", status.key, status.doing);
+    let is_awaited = |claim: &&ClaimStatus| claim.wish == Wish::Held && !claim.is_up() && claim.is_known();
+    let mut awaited = BTreeMap::<_, String>::new();
+    for status in views.volumes.volumes.iter().filter_map(|report| report.status.as_deref()) {
+        for claim in status.claims.iter().filter(is_awaited) {
+            let text = format!("; volume {} is not mounted for it yet: {}", status.key, status.doing);
+            awaited.entry(&claim.allocation).or_default().push_str(&text);
         }
     }
     awaited

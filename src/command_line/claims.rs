@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use callboard_actors::volumes::Volumes;
 use futures_util::future::join;
 use tokio::time::sleep;
 
+use crate::agent::VolumeClaims;
 use crate::config::{Config, PROCESS_PREFIX};
 use crate::host::Host;
 use crate::tasks;
@@ -95,6 +97,12 @@ pub(super) fn controllers(config: &Config) -> BTreeSet<PluginName> {
     let serves = |role: Role| role.plugin_types().contains(&PluginType::CsiController);
     let serving = config.allocations.iter().filter(|allocation| serves(allocation.role));
     serving.map(|allocation| allocation.plugin.clone()).collect()
+}
+
+/// Through whom the agent claims the volumes of allocations.
+pub(super) fn of_allocations(config: &Config) -> impl Fn(&Host) -> Rc<dyn VolumeClaims> + use<> {
+    let volumes = config.volumes.clone();
+    move |host| Rc::new(Claimer::new(host.volumes().clone(), &volumes))
 }
 
 /// Makes the volumes of the configuration known, and watches all volumes, beside everything else.

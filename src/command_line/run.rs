@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,13 +24,13 @@ use super::{claims, departed, show, told};
 use crate::admin::{
     self, AdminServer, AdminSocket, EventLog, ShutdownOrder, SocketError, Sources, Stopping, socket_path,
 };
-use crate::agent::{self, Agent, AgentOptions, ProcessHome, VolumeClaims};
+use crate::agent::{self, Agent, AgentOptions, ProcessHome};
 use crate::config::{Config, Problem};
 use crate::host::{Host, HostBuilder, StartError, system};
 use crate::logging::{LogArgs, log_to_stderr};
 use crate::output::{Palette, print_last};
 use crate::process::{Binder, Keeper, usual_environment};
-use crate::tasks::{self, Ground, GroundOptions, TaskIdentities, catalog_options, drivers_options};
+use crate::tasks::{self, Ground, GroundOptions, TaskIdentities, Tasks, catalog_options, drivers_options};
 use crate::usage::{UsageCollector, UsageView};
 use crate::volumes::{Claimer, ConfiguredSecrets};
 
@@ -126,10 +125,7 @@ struct Outside {
 }
 
 /// The host as it is configured.
-fn builder(
-    config: &Config,
-    (runtime_dir, binder, secrets): (&Path, &Binder, &Arc<ConfiguredSecrets>),
-) -> HostBuilder {
+fn builder(config: &Config, runtime_dir: &Path, secrets: Arc<ConfiguredSecrets>) -> HostBuilder {
     let probings = config.allocations.iter().map(|allocation| (allocation.name.clone(), allocation.probing));
     Host::builder(&config.data_dir)
         .runtime_dir(runtime_dir)
@@ -139,8 +135,7 @@ fn builder(
         .instances(config.failover.instances())
         .inventory(inventory_options(config))
         .probings(probings.collect())
-        .binder(binder.clone())
-        .secrets(Arc::clone(secrets) as _)
+        .secrets(secrets)
 }
 
 /// Why it ends.
@@ -206,7 +201,7 @@ impl Program {
         let runtime_dir = config.runtime_dir.clone().unwrap_or_else(default_runtime_dir);
         let binder = Binder::this_program().kept_by(&keeper);
         let secrets = Arc::new(ConfiguredSecrets::of(&config.data_dir, &config.volumes));
-        let builder = builder(&config, (&runtime_dir, &binder, &secrets));
+        let builder = builder(&config, &runtime_dir, secrets.clone()).binder(binder.clone());
         let agent = Address::vacant("agent", IN_FLIGHT_MAX);
         let tasks = Address::vacant("tasks", IN_FLIGHT_MAX);
         let home = ProcessHome { binder, log_dir: config.data_dir.join("logs") };
@@ -215,7 +210,7 @@ impl Program {
             is_open.notify_one();
             let outside = opened.insert(Outside::open(&config, &runtime_dir, (host, &agent)).await?);
             let surroundings = (Arc::clone(&outside.topology), outside.ground.clone(), outside.logs.clone());
-            let agent = agent::part(&agent, agent_options(&config), home, claims_of(&config));
+            let agent = agent::part(&agent, agent_options(&config), home, claims::of_allocations(&config));
             let tasks = tasks::part(&tasks, config.clone(), surroundings);
             Ok::<_, RunError>(vec![agent.into(), tasks.into()])
         });
@@ -236,8 +231,7 @@ impl Program {
         );
         let (shutdown, orders) = mpsc::channel(ORDERS_MAX);
         let (stopping, stop_progress) = watch::channel(None);
-        let (tell_usage, usage) = watch::channel(UsageView::new());
-        let collector = UsageCollector::start(&tasks, host.leases(), tell_usage).ok();
+        let (collector, usage) = collect_usage(&host, &tasks);
         let sources = Sources {
             host: host.clone(),
             agent,
@@ -342,7 +336,7 @@ async fn resume(
     (runtime_dir, ground): (PathBuf, Ground),
 ) -> (Claimer, Vec<AllocationId>) {
     let volumes = Claimer::new(host.volumes().clone(), &config.volumes);
-    sweep(config, host, ground);
+    departed::sweep_tasks(config, host, ground);
     departed::clear_idle(config, &runtime_dir).await;
     let departed = claims::departed(config, &runtime_dir).await;
     departed::sweep(config, host, volumes.clone(), runtime_dir);
@@ -351,19 +345,13 @@ async fn resume(
     (volumes, departed)
 }
 
-/// Looks beside everything else for what tasks left that are not known any more.
-fn sweep(config: &Config, host: &Host, ground: Ground) {
-    let configured: Vec<_> = config.tasks.iter().map(|task| task.name.clone()).collect();
-    let database = host.database().clone();
-    actix_rt::spawn(async move {
-        match tasks::recorded(&database).await {
-            Ok(mut known) => {
-                known.extend(configured);
-                ground.sweep(known).await;
-            }
-            Err(error) => tracing::warn!(%error, "it was not looked for what dead tasks left"),
-        }
-    });
+/// Collects what tasks use, unless all of them have ended.
+fn collect_usage(
+    host: &Host,
+    tasks: &Address<Tasks>,
+) -> (Option<UsageCollector>, watch::Receiver<UsageView>) {
+    let (tell, usage) = watch::channel(UsageView::new());
+    (UsageCollector::start(tasks, host.leases(), tell).ok(), usage)
 }
 
 fn bind(config: &Config, runtime_dir: &Path) -> Result<AdminSocket, SocketError> {
@@ -386,12 +374,6 @@ fn inventory_options(config: &Config) -> InventoryOptions {
 fn keeper(config: &Config) -> Result<Keeper, RunError> {
     let outputs = std::path::absolute(&config.data_dir).map_err(RunError::Keeper)?.join("processes");
     Keeper::start_with_outputs(&outputs).map_err(RunError::Keeper)
-}
-
-/// Through whom the agent claims the volumes of allocations.
-fn claims_of(config: &Config) -> impl Fn(&Host) -> Rc<dyn VolumeClaims> + use<> {
-    let volumes = config.volumes.clone();
-    move |host| Rc::new(Claimer::new(host.volumes().clone(), &volumes))
 }
 
 fn agent_options(config: &Config) -> AgentOptions {
