@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::creation_parts::{ExistencePart, WishPart};
 use super::parts::{Part, PathPart, SpecPart, TimePart, UsagePart};
 use super::step_parts::{AttachPart, IntentPart, ProofPart, PublishPart, StagePart, StepPart};
-use super::{Abandoned, Audit, ClaimRecord, Forced, VolumeKey, VolumeRecord};
+use super::{Abandoned, Audit, ClaimRecord, Forced, VolumeKey, VolumeLayout, VolumeRecord};
 use crate::csi::Context;
 use crate::persister::{DecodeError, Loaded, Operation, Record, Table, decode_payload};
 use crate::vocabulary::{AllocationId, RunNumber, VolumeName, VolumeNamespace};
@@ -59,9 +59,18 @@ fn lost_claim(key: &[u8]) -> Option<Operation> {
     read_claim_key(key).map(|_| Operation::put(key, &LostClaimRow))
 }
 
-/// A row of [`ABANDONED_TABLE`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AbandonedRow(pub(crate) Abandoned);
+/// A row of [`ABANDONED_TABLE`]. All that is known of such a target is in its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AbandonedRow;
+
+impl Record for AbandonedRow {
+    const TABLE: Table = ABANDONED_TABLE;
+    const SCHEMA: u16 = 1;
+
+    fn instead_of_damaged(key: &[u8]) -> Option<Operation> {
+        read_abandoned_key(key).map(|_| Operation::put(key, &Self))
+    }
+}
 
 /// A row of [`AUDIT_TABLE`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,23 +135,19 @@ pub(super) fn abandoned_key(volume: &VolumeKey, path: &Path) -> Vec<u8> {
     [&key(volume), path.as_os_str().as_encoded_bytes()].concat()
 }
 
-/// The volume and the target of a row, which its key says whole: the allocation has its place in the path.
+/// The volume and the target of the row of an abandoned target; `None` if its key is damaged as well.
 fn read_abandoned_key(key: &[u8]) -> Option<(VolumeKey, Abandoned)> {
     let (volume, path) = read_volume_key(key)?;
     let path = Path::new(std::str::from_utf8(path).ok()?);
-    let mut names = path.iter().map(|name| name.to_str());
-    names.find(|name| *name == Some("per-alloc"))?;
-    let allocation = AllocationId::new(names.next()??).ok()?;
+    let allocation = VolumeLayout::allocation_of(path)?;
     Some((volume, Abandoned { path: path.to_owned(), allocation }))
 }
 
 /// The abandoned targets, with their volumes: also those of rows that are damaged (RES-08), which may still be in their place.
-pub(crate) fn abandoned_targets(
-    loaded: Loaded<AbandonedRow>,
-) -> impl Iterator<Item = (VolumeKey, Abandoned)> {
-    let damaged = loaded.damaged.into_iter().filter_map(|damaged| read_abandoned_key(&damaged.key));
-    let of_row = |(key, row): (Vec<u8>, AbandonedRow)| Some((read_volume_key(&key)?.0, row.0));
-    loaded.rows.into_iter().filter_map(of_row).chain(damaged)
+pub(crate) fn abandoned_targets(loaded: &Loaded<AbandonedRow>) -> Vec<(VolumeKey, Abandoned)> {
+    let damaged = loaded.damaged.iter().map(|damaged| &damaged.key);
+    let keys = loaded.rows.iter().map(|(key, _)| key).chain(damaged);
+    keys.filter_map(|key| read_abandoned_key(key)).collect()
 }
 
 pub(super) fn audit_key(volume: &VolumeKey, number: u64) -> Vec<u8> {
@@ -193,13 +198,6 @@ row!(ClaimRow, Box<ClaimPart>, CLAIM_TABLE, {
 
     fn instead_of_damaged(key: &[u8]) -> Option<Operation> {
         lost_claim(key)
-    }
-});
-row!(AbandonedRow, AbandonedPart, ABANDONED_TABLE, {
-    const SCHEMA: u16 = 1;
-
-    fn instead_of_damaged(key: &[u8]) -> Option<Operation> {
-        read_abandoned_key(key).map(|(_, target)| Operation::put(key, &AbandonedRow(target)))
     }
 });
 row!(AuditRow, AuditPart, AUDIT_TABLE);
@@ -290,25 +288,6 @@ impl Part for ClaimPart {
 }
 
 #[derive(Serialize, Deserialize)]
-struct AbandonedPart {
-    path: PathPart,
-    allocation: String,
-}
-
-impl Part for AbandonedPart {
-    type Of = Abandoned;
-
-    fn of(it: &Abandoned) -> Self {
-        Self { path: Part::of(&it.path), allocation: it.allocation.as_str().to_owned() }
-    }
-
-    fn read(self) -> Result<Abandoned, String> {
-        let allocation = AllocationId::new(&self.allocation).map_err(|error| error.to_string())?;
-        Ok(Abandoned { path: self.path.read()?, allocation })
-    }
-}
-
-#[derive(Serialize, Deserialize)]
 struct AuditPart {
     number: u64,
     spec: Box<SpecPart>,
@@ -351,10 +330,6 @@ mod tests {
 
     fn data() -> VolumeKey {
         volume_key("d", "v")
-    }
-
-    fn abandoned() -> Abandoned {
-        Abandoned { path: "/t".into(), allocation: AllocationId::new("a1").unwrap() }
     }
 
     fn comes_back<R: Record + PartialEq + std::fmt::Debug>(row: R) {
@@ -428,7 +403,7 @@ mod tests {
                 fs",
         );
         has_bytes(LostClaimRow, b"\x01\x00");
-        has_bytes(AbandonedRow(abandoned()), b"\x01\x00\x00\x02/t\x02a1");
+        has_bytes(AbandonedRow, b"\x01\x00");
         has_bytes(
             AuditRow(audit(data(), 1)),
             b"\x01\x00\x01\x01d\x01v\x03zfs\x02id\x01\x04pool\x01t\x03kim\x07\x01\x05stage",
@@ -459,9 +434,10 @@ mod tests {
         assert_eq!(audit_key(&data(), 0x0102), b"\0\x01d\0\x01v\0\0\0\0\0\0\x01\x02");
         let read = read_claim_key(b"\0\x01d\0\x01va1");
         assert_eq!(read, Some((data(), AllocationId::new("a1").unwrap())));
-        let of_target = abandoned_key(&data(), Path::new("/p/per-alloc/a1/d/v/rw"));
-        assert_eq!(of_target, b"\0\x01d\0\x01v/p/per-alloc/a1/d/v/rw");
-        let target = Abandoned { path: "/p/per-alloc/a1/d/v/rw".into(), ..abandoned() };
+        let path = Path::new("/per-alloc/p/csi/node/zfs/per-alloc/a1/d/v/rw");
+        let of_target = abandoned_key(&data(), path);
+        assert_eq!(of_target, b"\0\x01d\0\x01v/per-alloc/p/csi/node/zfs/per-alloc/a1/d/v/rw");
+        let target = Abandoned { path: path.to_owned(), allocation: AllocationId::new("a1").unwrap() };
         assert_eq!(read_abandoned_key(&of_target), Some((data(), target)));
         assert_eq!(read_abandoned_key(b"\0\x01d\0\x01v/t"), None);
         for damaged in
@@ -481,8 +457,6 @@ mod tests {
             let told = refusal(&ClaimRow(record.into()));
             assert!(told.contains("not absolute"), "{told}");
         }
-        let told = refusal(&AbandonedRow(Abandoned { path: "t".into(), ..abandoned() }));
-        assert!(told.contains("not absolute"), "{told}");
         let mut everywhere = claim(data(), "a1");
         everywhere.attach.as_mut().expect("it is attached").args.node_id.clear();
         let told = refusal(&ClaimRow(everywhere.into()));

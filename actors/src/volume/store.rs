@@ -78,7 +78,7 @@ impl Store<Volume> for DurableStore {
                 lost: lost_claims(&claims, &lost).into_iter().map(|(_, id)| id).collect(),
                 claims: claims.rows.into_iter().map(|(_, row)| Arc::unwrap_or_clone(row.0)).collect(),
                 orders: orders.into_iter().map(|(_, row)| row.0).collect(),
-                abandoned: abandoned_targets(abandoned).map(|(_, target)| target).collect(),
+                abandoned: abandoned_targets(&abandoned).into_iter().map(|(_, target)| target).collect(),
                 audits: audits.into_iter().map(|(_, row)| row.0).collect(),
             })
         })
@@ -112,7 +112,7 @@ fn operations_of(volume: &VolumeKey, change: VolumeChange) -> Vec<Operation> {
             let audit = Operation::put(audit_key(volume, audit.number), &AuditRow(audit));
             let abandoned = abandoned
                 .into_iter()
-                .map(|target| Operation::put(abandoned_key(volume, &target.path), &AbandonedRow(target)));
+                .map(|target| Operation::put(abandoned_key(volume, &target.path), &AbandonedRow));
             forgotten.chain(orders).chain(abandoned).chain(row.map(keep)).chain([audit]).collect()
         }
         VolumeChange::ForgetAudits(numbers) => {

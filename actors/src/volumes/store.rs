@@ -160,7 +160,7 @@ impl Ledgers {
             others.insert(volume.clone());
             images.entry(volume).or_default().orders.push(record);
         }
-        for (volume, target) in abandoned_targets(abandoned) {
+        for (volume, target) in abandoned_targets(&abandoned) {
             others.insert(volume.clone());
             images.entry(volume).or_default().abandoned.insert(target);
         }

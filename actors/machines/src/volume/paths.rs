@@ -6,6 +6,9 @@ use super::record::{Usage, VolumeKey};
 use crate::csi::AccessType;
 use crate::vocabulary::{AllocationId, PluginName};
 
+/// The directory of all targets of a plugin.
+const TARGETS: &str = "per-alloc";
+
 /// The directories of the volumes of one plugin. Two volumes, allocations or usages never share a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct VolumeLayout {
@@ -37,9 +40,17 @@ impl VolumeLayout {
         self.targets(volume, allocation).join(usage)
     }
 
+    /// The allocation that finds a volume at this path, if a layout has given it.
+    #[must_use]
+    pub fn allocation_of(target: &Path) -> Option<AllocationId> {
+        let of_allocation =
+            target.ancestors().nth(3).filter(|path| path.parent().is_some_and(|up| up.ends_with(TARGETS)))?;
+        AllocationId::new(of_allocation.file_name()?.to_str()?).ok()
+    }
+
     /// Below which path an allocation finds a volume, however it uses it.
     pub(super) fn targets(&self, volume: &VolumeKey, allocation: &AllocationId) -> PathBuf {
-        below(self.base.join("per-alloc").join(allocation.as_str()), volume)
+        below(self.base.join(TARGETS).join(allocation.as_str()), volume)
     }
 }
 
@@ -94,7 +105,9 @@ mod tests {
                         staged.insert(layout.staging(&key, &usage));
                         for allocation in names {
                             let allocation = AllocationId::new(allocation).unwrap();
-                            targets.insert(layout.target(&key, &allocation, &usage));
+                            let target = layout.target(&key, &allocation, &usage);
+                            assert_eq!(VolumeLayout::allocation_of(&target), Some(allocation));
+                            targets.insert(target);
                             count += 1;
                         }
                     }
