@@ -197,6 +197,23 @@ mod tests {
         assert_eq!(next.touches(dead, |_| None), Ok(()), "nothing says that it is the same one");
     }
 
+    /// What hangs is named, and not what was looked at before.
+    #[tokio::test]
+    async fn what_hangs_at_the_second_of_two_paths_is_told_with_that_path_v7_vol_08() {
+        let limits = MountLimits { time: Duration::from_millis(50), threads: 1, hanging_per_device: 1 };
+        let threads = Threads::new(limits);
+        let (end, ended) = mpsc::channel::<()>();
+        let hangs = move |ticket: &mut Ticket| {
+            ticket.goes_on_at(Path::new("/staging"));
+            ended.recv()
+        };
+        let found = threads.run("look at", "/target".into(), hangs).await;
+        let Err(LookError::Hung { path, .. }) = found else { panic!("{found:?}") };
+        assert_eq!(path, Path::new("/staging"));
+        assert_eq!(threads.hanging()[0].path, Path::new("/staging"));
+        drop(end);
+    }
+
     /// Does work, and gives the thread on which it was done.
     fn thread_of(workers: &Workers) -> ThreadId {
         let (tell, told) = mpsc::channel();

@@ -1,6 +1,6 @@
 //! The effect handler of a volume: makes its calls and forwards its news.
 
-use super::mounting::{Mounting, SetUp};
+use super::mounting::Mounting;
 use super::shared::Shared;
 use super::{Volume, VolumeCall, VolumeConfig, VolumeKey, VolumeNews, VolumeOptions, VolumeOutcome, calls};
 use crate::shell::{Address, EffectHandler, Running, Settings, Started, Store, start as start_machine};
@@ -42,8 +42,7 @@ impl EffectHandler<Volume> for Handler {
             VolumeCall::Look { path, staging } => {
                 let mounting = Mounting::new(&self.shared);
                 Started::running(async move {
-                    let set_up = SetUp { path: &path, staging: staging.as_deref() };
-                    VolumeOutcome::Looked(mounting.look_at(set_up).await)
+                    VolumeOutcome::Looked(mounting.look(&path, staging.as_deref()).await)
                 })
             }
             call => Started::running(calls::make(self.shared.clone(), self.options, call)),

@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::bulkhead::Permit;
-use super::mounting::{Mounting, SetUp};
+use super::mounting::Mounting;
 use super::next_step::NextStep;
 use super::plugins::not_made;
 use super::shared::Shared;
@@ -296,8 +296,7 @@ impl Admitted {
             volume_context: spec.volume_context.clone(),
         };
         let result = self.send_and_prepare(&spec.key, &request, next.map(NextStep::Publish)).await;
-        let staging = SetUp { path: &staging_path, staging: None };
-        Ok(self.mounting.after_set_up(staging, made, result).await)
+        Ok(self.mounting.after_set_up((&staging_path, None), made, result).await)
     }
 
     async fn unstage(self, spec: &VolumeSpec, args: &StageArgs) -> Result<NodeCame, Failure> {
@@ -329,7 +328,7 @@ impl Admitted {
             volume_context: spec.volume_context.clone(),
         };
         let result = self.send(&request).await;
-        let target = SetUp { path: &target_path, staging: staging_path.as_deref() };
+        let target = (&*target_path, staging_path.as_deref());
         Ok(self.mounting.after_set_up(target, made, result).await)
     }
 

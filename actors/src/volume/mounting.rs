@@ -10,25 +10,6 @@ use super::shared::Shared;
 use super::{Failure, Known, Seen, VolumeLayout};
 use crate::mounts::{Made, MalformedPlace, Mounts, Place};
 
-/// Where a call has set something up.
-pub(super) struct SetUp<'p> {
-    pub(super) path: &'p Path,
-    /// Where the volume is staged that was published there. If nothing is mounted there any more, that directory is one of the host.
-    pub(super) staging: Option<&'p Path>,
-}
-
-impl SetUp<'_> {
-    async fn look(&self, mounts: &dyn Mounts) -> Seen {
-        let path = self.path.to_owned();
-        let Some(staging) = self.staging else { return Seen::of(&mounts.look(path).await) };
-        match mounts.look_at_both(path, staging.to_owned()).await {
-            Ok([target, staging]) if staging.is_bare_and_same_as(&target) => Seen::BareStaging,
-            Ok([target, _]) => Seen::of(&Ok(target)),
-            Err(error) => Seen::of(&Err(error)),
-        }
-    }
-}
-
 /// The mounts of this node, as one call needs them.
 pub(super) struct Mounting {
     mounts: Arc<dyn Mounts>,
@@ -60,15 +41,14 @@ impl Mounting {
     /// undo follows that would remove it. What a plugin has refused and done all the same is undone (V4).
     pub(super) async fn after_set_up(
         &self,
-        set_up: SetUp<'_>,
+        (path, staging): (&Path, Option<&Path>),
         made: Made,
         result: Result<(), Failure>,
     ) -> NodeCame {
-        let path = set_up.path;
         let failure = match result {
-            Ok(()) => return (Ok(()), set_up.look(&*self.mounts).await),
+            Ok(()) => return (Ok(()), self.look(path, staging).await),
             Err(failure) if matches!(failure.known, Known::Unclear | Known::NotMade) => failure,
-            Err(failure) => match self.look(path).await {
+            Err(failure) => match self.look(path, None).await {
                 Seen::Present(mark) if made != Made::Mounted => Failure {
                     known: Known::Unclear,
                     reason: format!("{}; all the same the kernel has {mark} there", failure.reason),
@@ -92,7 +72,7 @@ impl Mounting {
         match result {
             Err(failure) if !is_over => not_looked(failure),
             result => {
-                let seen = self.look(path).await;
+                let seen = self.look(path, None).await;
                 if seen == Seen::Nothing {
                     self.remove(path).await;
                 }
@@ -101,14 +81,16 @@ impl Mounting {
         }
     }
 
-    /// Looks at what is set up.
-    pub(super) async fn look_at(&self, set_up: SetUp<'_>) -> Seen {
-        set_up.look(&*self.mounts).await
-    }
-
-    /// Looks at a path within the time limit of the mounts.
-    async fn look(&self, path: &Path) -> Seen {
-        Seen::of(&self.mounts.look(path.to_owned()).await)
+    /// Looks at a path within the time limit of the mounts. With the directory at which the volume is staged that is published there, it
+    /// says whether that is all that is there: without a mount it is a directory of the host.
+    pub(super) async fn look(&self, path: &Path, staging: Option<&Path>) -> Seen {
+        let path = path.to_owned();
+        let Some(staging) = staging else { return Seen::of(&self.mounts.look(path).await) };
+        match self.mounts.look_at_both(path, staging.to_owned()).await {
+            Ok([target, staging]) if staging.is_bare_and_same_as(&target) => Seen::BareStaging,
+            Ok([target, _]) => Seen::of(&Ok(target)),
+            Err(error) => Seen::of(&Err(error)),
+        }
     }
 
     /// Removes what is empty and ours. The volume is down, whatever comes of it.

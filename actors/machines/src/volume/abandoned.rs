@@ -38,11 +38,6 @@ impl Volume {
         [false, true].map(target).into()
     }
 
-    /// Whether nothing is set up that claims share.
-    pub(super) fn is_shared_down(&self) -> bool {
-        self.record.stage.is_down() && self.record.attach.is_down()
-    }
-
     /// The abandoned targets, in words.
     pub(super) fn abandoned_words(&self) -> Vec<String> {
         let words = |target: &Abandoned| {

@@ -14,15 +14,10 @@ use crate::vocabulary::AllocationId;
 impl Volume {
     /// A staging path was looked at before it is used once more.
     pub(super) fn stage_seen(&mut self, seen: Seen, cx: &mut StepContext<Self>) {
-        let Step::Up(intent, proof) = &self.record.stage else { return };
+        let Step::Up(_, proof) = &self.record.stage else { return };
         match agrees(proof, &seen) {
             Ok(true) => self.is_stage_proven = true,
-            Ok(false) => {
-                cx.publish(mount_lost(&intent.args.staging_path, proof, &seen));
-                // What is missing is unknown (V14); the ledger learns of it when it is undone.
-                self.record.stage = Step::Unknown(Towards::Up, intent.clone());
-                self.is_stage_stale = true;
-            }
+            Ok(false) => self.staging_is_lost(&seen, cx),
             Err(reason) => {
                 let failure = Failure { known: Known::Unclear, reason };
                 if self.try_failed(cx.moment(), &Move::LookAtStage, &failure) {
@@ -60,27 +55,26 @@ impl Volume {
         }
     }
 
-    /// Nothing is mounted where the volume is staged, and the plugin has published that directory: the mount was lost, or the plugin never
-    /// made one. The staging is undone and made again, unless it never had a mount and others have it published all the same. Says what is
-    /// wrong.
-    pub(super) fn doubt_staging(&mut self, id: &AllocationId, cx: &mut StepContext<Self>) -> String {
-        let Step::Up(intent, proof) = &self.record.stage else { return "it is not staged".to_owned() };
-        let path = &intent.args.staging_path;
-        let reason = format!(
-            "nothing is mounted at {path}, where the volume is staged, and the plugin has published that directory, which is one of this \
-             host: what is written there is not written to the volume",
-            path = path.display()
-        );
-        let is_alone =
-            || self.claims.iter().all(|(other, claim)| other == id || claim.record.publish.is_down());
+    /// A staging path has not what was recorded.
+    fn staging_is_lost(&mut self, seen: &Seen, cx: &mut StepContext<Self>) {
+        let Step::Up(intent, proof) = &self.record.stage else { return };
         if proof.mark.is_some() {
-            cx.publish(mount_lost(path, proof, &Seen::Nothing));
+            cx.publish(mount_lost(&intent.args.staging_path, proof, seen));
         }
-        if proof.mark.is_some() || is_alone() {
-            self.record.stage = Step::Unknown(Towards::Up, intent.clone());
-            self.is_stage_stale = true;
+        // What is missing is unknown (V14); the ledger learns of it when it is undone.
+        self.record.stage = Step::Unknown(Towards::Up, intent.clone());
+        self.is_stage_stale = true;
+    }
+
+    /// Nothing is mounted where the volume is staged, and the plugin has published that directory for this claim: the mount was lost, or the
+    /// plugin never made one. The staging is undone and made again, unless it never had a mount and others have it published all the same.
+    pub(super) fn doubt_staging(&mut self, id: &AllocationId, cx: &mut StepContext<Self>) {
+        let Step::Up(_, proof) = &self.record.stage else { return };
+        let had_mount = proof.mark.is_some();
+        if had_mount || self.claims.iter().all(|(other, claim)| other == id || claim.record.publish.is_down())
+        {
+            self.staging_is_lost(&Seen::Nothing, cx);
         }
-        reason
     }
 }
 

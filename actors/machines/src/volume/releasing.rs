@@ -79,7 +79,6 @@ impl Volume {
         let left = vec![self.left_of_lost(allocation)];
         let forced = Forced { volume: self.record.spec.key.clone(), reason, at, left };
         let abandoned = self.targets_of_lost(allocation);
-        self.abandoned.extend(abandoned.iter().cloned());
         let claims = vec![allocation.clone()];
         self.forget_audited(Forgotten { claims, abandoned, ..Forgotten::default() }, forced, cx);
     }
@@ -171,9 +170,7 @@ impl Volume {
         }
         let is_shared_left = || {
             let is_deleted = |existence: &Existence| existence.wish == Wish::Released;
-            !self.record.stage.is_down()
-                || !self.record.attach.is_down()
-                || self.record.existence.as_ref().is_some_and(is_deleted)
+            !self.is_shared_down() || self.record.existence.as_ref().is_some_and(is_deleted)
         };
         let is_left = meant.any(|claim| !claim.record.publish.is_down())
             || self.lost.iter().any(|lost| asked.is_for(lost));
@@ -224,7 +221,6 @@ impl Volume {
             self.lost.remove(id);
         });
         let forced = Forced { volume, reason: asked.reason.clone(), at: cx.now(), left };
-        self.abandoned.extend(abandoned.iter().cloned());
         let forgotten = Forgotten { claims: forgotten, orders, is_shared, abandoned };
         self.forget_audited(forgotten, forced.clone(), cx);
         Ok(forced)
@@ -233,6 +229,7 @@ impl Volume {
     /// Writes and publishes what was forgotten.
     fn forget_audited(&mut self, forgotten: Forgotten, forced: Forced, cx: &mut StepContext<Self>) {
         let Forgotten { claims, orders, is_shared, abandoned } = forgotten;
+        self.abandoned.extend(abandoned.iter().cloned());
         let number = self.audits.last().map_or(1, |audit| audit.number + 1);
         let audit = Audit { number, spec: self.record.spec.clone(), forced: forced.clone() };
         self.audits.push(audit.clone());

@@ -11,6 +11,10 @@ use crate::csi::Context;
 use crate::kernel::{CallKey, CallLost, StepContext};
 use crate::vocabulary::{AllocationId, Moment};
 
+/// What is wrong with the publication of a staging directory of the host.
+const BARE_STAGING: &str = "nothing is mounted where the volume is staged, and the plugin has published that directory, which is one of \
+                            this host: what is written there is not written to the volume";
+
 /// The outcome of an operation, whatever it was.
 struct Came {
     result: Result<Context, Failure>,
@@ -118,7 +122,8 @@ impl Volume {
                     Seen::BareStaging => {
                         claim.is_stale = true;
                         claim.tries.in_vain(&self.config.options.backoff, moment);
-                        return Err(unclear(self.doubt_staging(id, cx)));
+                        self.doubt_staging(id, cx);
+                        return Err(unclear(BARE_STAGING.to_owned()));
                     }
                     Seen::Dead(reason) | Seen::Unclear(reason) => {
                         return Err(unclear(format!("it is published and cannot be looked at: {reason}")));

@@ -276,7 +276,12 @@ pub struct Volume {
 impl Volume {
     /// Whether nothing is set up on this node or for it, for certain.
     pub(super) fn is_down(&self) -> bool {
-        self.record.attach.is_down() && self.record.stage.is_down() && self.are_unpublished()
+        self.is_shared_down() && self.are_unpublished()
+    }
+
+    /// Whether nothing is set up that claims share, for certain.
+    pub(super) fn is_shared_down(&self) -> bool {
+        self.record.attach.is_down() && self.record.stage.is_down()
     }
 
     pub(super) fn are_unpublished(&self) -> bool {
