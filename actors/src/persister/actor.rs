@@ -314,7 +314,8 @@ impl StreamHandler<Told> for Committer {
                 self.inbox.take_back(batch.operations);
                 goes_on
             }
-            Done::Ran => {
+            Done::Ran(reply) => {
+                reply();
                 self.ran(context);
                 return;
             }

@@ -77,7 +77,7 @@ impl Cause {
     pub(super) fn into_load_error(self, path: &Path, table: Table) -> LoadError {
         let (path, table) = (path.to_owned(), table.0);
         match self {
-            Self::Closed => LoadError::Closed { path, table },
+            Self::Closed => LoadError::Closed { path },
             Self::Damaged(reason) => LoadError::Damaged { path, table, reason },
             Self::Io(error) => LoadError::Io { path, table, source: Arc::new(error) },
         }

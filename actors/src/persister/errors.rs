@@ -44,12 +44,10 @@ pub enum LoadError {
         reason: String,
     },
     /// The database was closed already, or the persister's thread has ended.
-    #[error("cannot load table {table} of {path}: the database is closed")]
+    #[error("cannot read {path}: the database is closed")]
     Closed {
         /// The database file.
         path: PathBuf,
-        /// The table.
-        table: &'static str,
     },
 }
 

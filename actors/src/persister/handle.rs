@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use actix::{Actor, Addr};
-use callboard_machines::persister::{LedgerId, Loaded, Owner, Record, UnwrittenRow, Write};
+use callboard_machines::persister::{Damaged, LedgerId, Loaded, Owner, Record, UnwrittenRow, Write};
 use tokio::sync::{oneshot, watch};
 
 use super::actor::{Called, Committer};
@@ -15,6 +15,8 @@ use super::inbox::Inbox;
 use super::messages::OpenLedger;
 use super::open::{self, Options};
 use super::store::Store;
+use super::tables::Tables;
+use super::worker::Reply;
 use crate::vocabulary::RunNumber;
 
 /// A cheap handle of the persister, for any thread. When the last handle is dropped, pending writes are still committed, and
@@ -80,20 +82,30 @@ impl Persister {
     pub fn load<R: Record + Send + 'static>(
         &self,
     ) -> impl Future<Output = Result<Loaded<R>, LoadError>> + use<R> + 'static {
-        self.load_below(Vec::new())
+        let loading = self.read(|tables| tables.load::<R>());
+        async move { loading.await.map(|(loaded, _)| loaded) }
     }
 
-    /// Like [`load`](Self::load), for the records whose keys begin with these bytes. The others are not read, however many they are.
+    /// Reads any number of tables at once, behind every write that was handed over before this call. `work` is done on the thread of the
+    /// database, which commits nothing meanwhile. Also returns the damaged records that were found.
     ///
     /// # Errors
-    /// As for [`load`](Self::load).
-    pub fn load_below<R: Record + Send + 'static>(
+    ///
+    /// What `work` returns, or that the database is closed.
+    pub fn read<T, W>(
         &self,
-        prefix: Vec<u8>,
-    ) -> impl Future<Output = Result<Loaded<R>, LoadError>> + use<R> + 'static {
-        let answer = self.ask(move |store| store.load_below::<R>(&prefix));
+        work: W,
+    ) -> impl Future<Output = Result<(T, Vec<Damaged>), LoadError>> + use<T, W> + 'static
+    where
+        T: Send + 'static,
+        W: FnOnce(&mut Tables<'_>) -> Result<T, LoadError> + Send + 'static,
+    {
+        let answer = self.ask(move |store| {
+            let mut tables = Tables::new(store);
+            work(&mut tables).map(|read| (read, tables.into_damaged()))
+        });
         let path = self.path.to_path_buf();
-        async move { answer.await.unwrap_or(Err(LoadError::Closed { path, table: R::TABLE.0 })) }
+        async move { answer.await.unwrap_or(Err(LoadError::Closed { path })) }
     }
 
     /// The run number of the host: it grows with every opening of the database.
@@ -176,9 +188,10 @@ impl Persister {
         question: impl FnOnce(&mut Store) -> T + Send + 'static,
     ) -> oneshot::Receiver<T> {
         let (answer, answered) = oneshot::channel();
-        let job = Box::new(move |store: &mut Store| {
+        let job = Box::new(move |store: &mut Store| -> Reply {
+            let result = question(store);
             // The caller may have dropped its future.
-            drop(answer.send(question(store)));
+            Box::new(move || drop(answer.send(result)))
         });
         self.inbox.lay_job(job);
         // It may be waiting for a sick disk, and is not called for that.

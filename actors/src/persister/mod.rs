@@ -57,6 +57,7 @@ mod quarantine;
 mod shared_queue;
 mod source;
 mod store;
+mod tables;
 mod worker;
 
 #[cfg(test)]
@@ -79,3 +80,4 @@ pub use open::{LOCK_FILE, Options, open_in_memory};
 pub use quarantine::Quarantined;
 pub use source::MakeBackend;
 pub use store::Store;
+pub use tables::Tables;

@@ -36,7 +36,7 @@ fn the_actor_is_called_once_for_all_that_comes_until_it_has_found_nothing() {
     assert!(!inbox.lay_write(&write(3)), "it will look again");
     assert!(matches!(inbox.next(7), Some(Next::Commit(_))));
     assert!(inbox.next(7).is_none());
-    assert!(inbox.lay_job(Box::new(|_| ())), "the actor does not look any more");
+    assert!(inbox.lay_job(Box::new(|_| Box::new(|| ()))), "the actor does not look any more");
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn the_thread_takes_a_crowd_itself_and_leaves_few_and_jobs_to_the_actor_p1() {
     assert!(holding(255).next_of_crowd(512).is_none(), "most of them are on their way");
     assert!(holding(10).next_of_crowd(8).is_none(), "few share what they can");
     let inbox = empty();
-    inbox.lay_job(Box::new(|_| ()));
+    inbox.lay_job(Box::new(|_| Box::new(|| ())));
     lay_writes(&inbox, 256);
     assert!(inbox.next_of_crowd(256).is_none(), "a job came before them");
     assert!(matches!(inbox.next(256), Some(Next::Job(_))));
@@ -56,7 +56,7 @@ fn the_thread_takes_a_crowd_itself_and_leaves_few_and_jobs_to_the_actor_p1() {
 fn a_caller_that_waits_for_work_learns_that_it_is_not_done_any_more() {
     let inbox = holding(1);
     let (answer, mut answered) = tokio::sync::oneshot::channel::<()>();
-    inbox.lay_job(Box::new(move |_| answer.send(()).unwrap_or_default()));
+    inbox.lay_job(Box::new(move |_| Box::new(move || answer.send(()).unwrap_or_default())));
     inbox.close();
     let closed = Err(tokio::sync::oneshot::error::TryRecvError::Closed);
     assert_eq!(answered.try_recv(), closed);

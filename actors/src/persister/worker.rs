@@ -25,8 +25,12 @@ use crate::sync::{Arc, Instant, Mutex, PoisonError, spawn_blocking, thread};
 /// How long the thread spins for more work before it ends.
 const LINGER: Duration = Duration::from_micros(150);
 
-/// A database operation other than a write.
-pub(crate) type Job = Box<dyn FnOnce(&mut Store) + Send>;
+/// A database operation other than a write. Its caller is answered by the actor, which is woken in any case: two threads that wake the
+/// same one would do so twice.
+pub(crate) type Job = Box<dyn FnOnce(&mut Store) -> Reply + Send>;
+
+/// Answers the caller of a job.
+pub(crate) type Reply = Box<dyn FnOnce() + Send>;
 
 pub(crate) enum Task {
     Commit(Batch),
@@ -35,7 +39,6 @@ pub(crate) enum Task {
     RunOver(Operations, Job),
 }
 
-#[derive(Debug)]
 pub(crate) enum Done {
     /// The batch is returned to the thread that allocated its buffer, which is cheaper than freeing it on another thread.
     Committed {
@@ -45,7 +48,7 @@ pub(crate) enum Done {
         /// Whether the thread has started the next commit already.
         goes_on: bool,
     },
-    Ran,
+    Ran(Reply),
 }
 
 /// Starts a thread that executes the tasks of this handoff, and reports each result to `done`.
@@ -80,14 +83,14 @@ impl Worker {
             let is_heard = match task {
                 Task::Commit(batch) => self.commit(&mut store, batch),
                 Task::Run(job) => {
-                    job(&mut store);
-                    self.done.send(Done::Ran).is_ok()
+                    let reply = job(&mut store);
+                    self.done.send(Done::Ran(reply)).is_ok()
                 }
                 Task::RunOver(unwritten, job) => {
                     store.read_over(Some(unwritten));
-                    job(&mut store);
+                    let reply = job(&mut store);
                     store.read_over(None);
-                    self.done.send(Done::Ran).is_ok()
+                    self.done.send(Done::Ran(reply)).is_ok()
                 }
             };
             if !is_heard {

@@ -9,7 +9,8 @@ use tokio::sync::watch;
 use super::notice::{Notice, Notices};
 use crate::kernel::{Ticket, Written};
 use crate::persister::{
-    Disk, LedgerId, Loaded, OpenLedger, Operation, Owner, Persister, Record, Settled, UnwrittenRow, Write,
+    Disk, LedgerId, LoadError, Loaded, OpenLedger, Operation, Owner, Persister, Record, Settled, Tables,
+    UnwrittenRow, Write,
 };
 use crate::vocabulary::RunNumber;
 
@@ -233,35 +234,28 @@ impl Ledger {
     /// # Errors
     /// When the table cannot be read: a message for people.
     pub async fn load<R: Record + Send + 'static>(&self) -> Result<Loaded<R>, String> {
-        self.load_below(Vec::new()).await
+        self.read(|tables| tables.load()).await
     }
 
-    /// Like [`rows`](Self::rows), for the records whose keys begin with these bytes. The others are not read, however many they are.
+    /// Reads any number of tables at once, behind every write that was handed over before; `work` is done on the thread of the database. The
+    /// damaged records that it finds are posted as notices (RES-08).
     ///
     /// # Errors
-    /// When the table cannot be read: a message for people.
-    pub async fn rows_below<R: Record + Send + 'static>(
+    /// When a table cannot be read: a message for people.
+    pub async fn read<T: Send + 'static>(
         &self,
-        prefix: Vec<u8>,
-    ) -> Result<Vec<(Vec<u8>, R)>, String> {
-        Ok(self.load_below(prefix).await?.rows)
-    }
-
-    /// Like [`load`](Self::load), for the records whose keys begin with these bytes.
-    ///
-    /// # Errors
-    /// When the table cannot be read: a message for people.
-    pub async fn load_below<R: Record + Send + 'static>(&self, prefix: Vec<u8>) -> Result<Loaded<R>, String> {
-        let loading = match &*self.used.borrow() {
-            Some(persister) => persister.load_below::<R>(prefix),
+        work: impl FnOnce(&mut Tables<'_>) -> Result<T, LoadError> + Send + 'static,
+    ) -> Result<T, String> {
+        let reading = match &*self.used.borrow() {
+            Some(persister) => persister.read(work),
             None => return Err("the database is not open yet".to_owned()),
         };
-        let loaded = loading.await.map_err(|error| error.to_string())?;
-        for damaged in &loaded.damaged {
+        let (read, damaged) = reading.await.map_err(|error| error.to_string())?;
+        for damaged in damaged {
             let key = damaged.key.iter().map(|byte| format!("{byte:02x}")).collect();
             let (table, reason) = (damaged.table.0.to_owned(), damaged.reason.to_string());
             self.database.notices.post(Notice::Quarantined { table, key, reason });
         }
-        Ok(loaded)
+        Ok(read)
     }
 }

@@ -31,6 +31,8 @@ mod row;
 
 mod order_row;
 
+mod images;
+
 mod store;
 
 #[cfg(test)]
@@ -40,7 +42,7 @@ pub use callboard_machines::volume::*;
 
 pub use actor::start;
 pub(crate) use calls::text;
-pub(crate) use order_row::volume_of_order;
+pub(crate) use images::Images;
 pub use order_row::{ORDER_TABLE, OrderRow};
 pub(crate) use parts::{KeyPart, Part, SpecPart};
 pub use plugins::Plugins;
@@ -48,7 +50,7 @@ pub use row::{
     ABANDONED_TABLE, AUDIT_TABLE, AbandonedRow, AuditRow, CLAIM_TABLE, ClaimRow, LOST_CLAIM_TABLE,
     LostClaimRow, VOLUME_TABLE, VolumeRow, name_of_key,
 };
-pub(crate) use row::{abandoned_targets, key, lost_claims, row};
+pub(crate) use row::{key, row};
 pub use secrets::{NoSecrets, SecretSource};
 pub use shared::Shared;
 pub use store::{DurableStore, MemoryLedgers, MemoryStore, OWNER_KIND};

@@ -9,7 +9,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::parts::{CapabilityPart, KeyPart, Part, PathPart};
-use super::row::{key, read_volume_key, row};
+use super::row::{key, row};
 use super::step_parts::StepPart;
 use super::{GroupMember, GroupOrder, GrowArgs, Order, OrderRecord, VolumeKey};
 use crate::csi::CapacityRange;
@@ -26,11 +26,6 @@ row!(OrderRow, RecordPart, ORDER_TABLE);
 
 pub(super) fn order_key(volume: &VolumeKey, number: u64) -> Vec<u8> {
     [&key(volume)[..], &number.to_be_bytes()].concat()
-}
-
-/// The volume of the row of an order; `None` if its key is damaged.
-pub(crate) fn volume_of_order(key: &[u8]) -> Option<VolumeKey> {
-    read_volume_key(key).map(|(volume, _)| volume)
 }
 
 #[derive(Serialize, Deserialize)]
@@ -283,11 +278,8 @@ mod tests {
 
     #[test]
     fn rows_of_orders_lie_below_the_key_of_their_volume() {
-        let volume = volume_key("d", "v");
-        let key = order_key(&volume, 0x0102);
+        let key = order_key(&volume_key("d", "v"), 0x0102);
         assert_eq!(key, b"\0\x01d\0\x01v\0\0\0\0\0\0\x01\x02");
-        assert_eq!(volume_of_order(&key), Some(volume));
-        assert_eq!(volume_of_order(b"\0\x09d"), None);
     }
 
     #[test]

@@ -3,15 +3,14 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use actix::Recipient;
 use futures_util::future::LocalBoxFuture;
 
+use super::images::Images;
 use super::order_row::{OrderRow, order_key};
 use super::row::{
-    AbandonedRow, AuditRow, ClaimRow, LostClaimRow, VolumeRow, abandoned_key, abandoned_targets, audit_key,
-    claim_key, key, lost_claims,
+    AbandonedRow, AuditRow, ClaimRow, LostClaimRow, VolumeRow, abandoned_key, audit_key, claim_key, key,
 };
 use super::{Volume, VolumeChange, VolumeImage, VolumeKey};
 use crate::persister::{Disk, Operation, Owner, Settled};
@@ -67,20 +66,8 @@ impl Store<Volume> for DurableStore {
                 return Ok(image);
             }
             let below = key(&volume);
-            let volumes = ledger.rows_below::<VolumeRow>(below.clone()).await?;
-            let claims = ledger.load_below::<ClaimRow>(below.clone()).await?;
-            let lost = ledger.load_below::<LostClaimRow>(below.clone()).await?;
-            let orders = ledger.rows_below::<OrderRow>(below.clone()).await?;
-            let abandoned = ledger.load_below::<AbandonedRow>(below.clone()).await?;
-            let audits = ledger.rows_below::<AuditRow>(below).await?;
-            Ok(VolumeImage {
-                volume: volumes.into_iter().next().map(|(_, row)| Arc::unwrap_or_clone(row.0)),
-                lost: lost_claims(&claims, &lost).into_iter().map(|(_, id)| id).collect(),
-                claims: claims.rows.into_iter().map(|(_, row)| Arc::unwrap_or_clone(row.0)).collect(),
-                orders: orders.into_iter().map(|(_, row)| row.0).collect(),
-                abandoned: abandoned_targets(&abandoned).into_iter().map(|(_, target)| target).collect(),
-                audits: audits.into_iter().map(|(_, row)| row.0).collect(),
-            })
+            let mut images = ledger.read(move |tables| Images::read(tables, &below)).await?.into_map();
+            Ok(images.remove(&volume).unwrap_or_default())
         })
     }
 }

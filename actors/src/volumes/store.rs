@@ -1,7 +1,7 @@
 //! The store of the owner of the volumes: in the database, or, for tests and scripts, in memory.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,13 +10,10 @@ use futures_util::future::LocalBoxFuture;
 
 use super::row::{DeletionRow, KnownRow};
 use super::{KnownVolume, Volumes, VolumesChange, VolumesImage};
-use crate::persister::{Disk, Operation, Owner, Settled};
+use crate::persister::{Disk, Operation, Owner, Settled, Tables};
 use crate::shell::{Database, Ledger, Store, Ticket, Written};
 use crate::vocabulary::Attempt;
-use crate::volume::{
-    self, AbandonedRow, AuditRow, ClaimRow, LostClaimRow, MemoryLedgers, OrderRow, VolumeImage, VolumeKey,
-    VolumeRow, VolumeSpec, abandoned_targets, key, lost_claims, volume_of_order,
-};
+use crate::volume::{self, Images, MemoryLedgers, VolumeImage, VolumeKey, VolumeSpec, key};
 
 /// The owner of these writes.
 pub const OWNER: Owner = Owner::new("volumes");
@@ -107,82 +104,26 @@ impl Store<Volumes> for DurableStore {
             let deleting = ledger.rows::<DeletionRow>().await?;
             let deleting = deleting.into_iter().map(|(_, row)| row.0).collect();
             let known: Vec<_> = known.into_iter().map(|(_, row)| Arc::new(row.0)).collect();
-            let Ledgers { images, others, is_sound } = Ledgers::read(&ledger).await?;
-            let mut in_ledger = specs_of(&images);
-            add_known(&mut in_ledger, &others, &known);
+            // What is read again is without the damaged rows, which are set aside.
+            let read = |tables: &mut Tables<'_>| {
+                let images = Images::read(tables, &[])?;
+                Ok((images.into_map(), tables.damaged().is_empty()))
+            };
+            let (images, is_sound) = ledger.read(read).await?;
+            let in_ledger = specs_of(&images, &known);
             first.borrow_mut().done(if is_sound { images } else { BTreeMap::new() });
             Ok(VolumesImage { known, in_ledger, deleting })
         })
     }
 }
 
-/// The ledgers of all volumes.
-struct Ledgers {
-    images: BTreeMap<VolumeKey, VolumeImage>,
-    /// The volumes of rows that do not say what volume it is.
-    others: BTreeSet<VolumeKey>,
-    /// Whether no row is damaged. What is read again is without those that were set aside.
-    is_sound: bool,
-}
-
-impl Ledgers {
-    async fn read(ledger: &Ledger) -> Result<Self, String> {
-        let volumes = ledger.load::<VolumeRow>().await?;
-        let claims = ledger.load::<ClaimRow>().await?;
-        let lost = ledger.load::<LostClaimRow>().await?;
-        let orders = ledger.load::<OrderRow>().await?;
-        let abandoned = ledger.load::<AbandonedRow>().await?;
-        let audits = ledger.load::<AuditRow>().await?;
-        let damaged = [
-            &volumes.damaged,
-            &claims.damaged,
-            &lost.damaged,
-            &orders.damaged,
-            &abandoned.damaged,
-            &audits.damaged,
-        ];
-        let is_sound = damaged.into_iter().all(Vec::is_empty);
-        let (mut images, mut others) = (BTreeMap::<VolumeKey, VolumeImage>::new(), BTreeSet::new());
-        for (volume, allocation) in lost_claims(&claims, &lost) {
-            others.insert(volume.clone());
-            images.entry(volume).or_default().lost.insert(allocation);
-        }
-        for (_, VolumeRow(record)) in volumes.rows {
-            let key = record.spec.key.clone();
-            images.entry(key).or_default().volume = Some(Arc::unwrap_or_clone(record));
-        }
-        for (_, ClaimRow(record)) in claims.rows {
-            let claims = &mut images.entry(record.spec.key.clone()).or_default().claims;
-            claims.push(Arc::unwrap_or_clone(record));
-        }
-        for (key, OrderRow(record)) in orders.rows {
-            let Some(volume) = volume_of_order(&key) else { continue };
-            others.insert(volume.clone());
-            images.entry(volume).or_default().orders.push(record);
-        }
-        for (volume, target) in abandoned_targets(&abandoned) {
-            others.insert(volume.clone());
-            images.entry(volume).or_default().abandoned.insert(target);
-        }
-        for (_, AuditRow(record)) in audits.rows {
-            images.entry(record.spec.key.clone()).or_default().audits.push(record);
-        }
-        Ok(Self { images, others, is_sound })
-    }
-}
-
-/// Adds those of which the ledger has only rows that do not say what volume it is: such a volume has to be known to have an actor.
-fn add_known(in_ledger: &mut Vec<Arc<VolumeSpec>>, others: &BTreeSet<VolumeKey>, known: &[Arc<KnownVolume>]) {
-    let is_missing = |spec: &&Arc<VolumeSpec>| {
-        others.contains(&spec.key) && !in_ledger.iter().any(|it| it.key == spec.key)
+/// The volumes that have ledgers. One that has only rows that do not say what volume it is has to be known to have an actor.
+fn specs_of(ledgers: &BTreeMap<VolumeKey, VolumeImage>, known: &[Arc<KnownVolume>]) -> Vec<Arc<VolumeSpec>> {
+    let spec = |(volume, image): (&VolumeKey, &VolumeImage)| {
+        let known = || known.iter().map(|known| &known.spec).find(|spec| spec.key == *volume);
+        image.spec().or_else(known).cloned()
     };
-    let missing: Vec<_> = known.iter().map(|known| &known.spec).filter(is_missing).cloned().collect();
-    in_ledger.extend(missing);
-}
-
-/// The volumes that have ledgers which say what volume it is.
-fn specs_of(ledgers: &BTreeMap<VolumeKey, VolumeImage>) -> Vec<Arc<VolumeSpec>> {
-    ledgers.values().filter_map(VolumeImage::spec).cloned().collect()
+    ledgers.iter().filter_map(spec).collect()
 }
 
 /// Stores the known volumes in memory, beside the ledgers of the volumes. Clones share the content.
@@ -215,8 +156,7 @@ impl Store<Volumes> for MemoryStore {
     fn load(&mut self) -> LocalBoxFuture<'static, Result<VolumesImage, String>> {
         let kept = self.kept.borrow().clone();
         let ledgers = self.ledgers.images();
-        let mut in_ledger = specs_of(&ledgers);
-        add_known(&mut in_ledger, &ledgers.into_keys().collect(), &kept.known);
+        let in_ledger = specs_of(&ledgers, &kept.known);
         let image = VolumesImage { in_ledger, ..kept };
         Box::pin(std::future::ready(Ok(image)))
     }

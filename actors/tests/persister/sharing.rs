@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use callboard_actors::persister::{LoadError, Operation, Persister, RECORD_BYTES_MAX, WriteError};
+use callboard_actors::persister::{LoadError, Loaded, Operation, Persister, RECORD_BYTES_MAX, WriteError};
 
 use crate::common::{Author, Player, open, play, play_paused, players};
 use crate::disk::Disk;
@@ -99,6 +99,10 @@ fn p1_a_load_sees_every_write_that_was_handed_over_before_it_and_none_after() {
     });
 }
 
+async fn below(persister: &Persister, prefix: &'static [u8]) -> Loaded<Player> {
+    persister.read(|tables| tables.load_below(prefix)).await.unwrap().0
+}
+
 #[test]
 fn a_load_below_a_key_sees_every_write_to_what_is_there_and_nothing_else_p1() {
     let directory = tempfile::tempdir().unwrap();
@@ -108,10 +112,10 @@ fn a_load_below_a_key_sees_every_write_to_what_is_there_and_nothing_else_p1() {
         let put = |key: &[u8], number| Operation::put(key, &Player::numbered(number));
         author.write(vec![put(b"a", 1), put(b"ab", 2), put(b"ab\0x", 3), put(b"ab\0y", 4), put(b"ac", 5)]);
         author.write(vec![put(b"ab\0z", 6), Operation::delete::<Player>(b"ab\0x")]);
-        let loaded = persister.load_below::<Player>(b"ab\0".to_vec()).await.unwrap();
+        let loaded = below(&persister, b"ab\0").await;
         let rows = [(b"ab\0y".to_vec(), Player::numbered(4)), (b"ab\0z".to_vec(), Player::numbered(6))];
         assert_eq!((loaded.rows.as_slice(), loaded.damaged.len()), (rows.as_slice(), 0));
-        let none = persister.load_below::<Player>(vec![0xff; 3]).await.unwrap();
+        let none = below(&persister, &[0xff; 3]).await;
         assert_eq!((none.rows.len(), none.damaged.len()), (0, 0));
         persister.close().await.unwrap();
     });

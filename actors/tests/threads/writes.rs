@@ -16,7 +16,7 @@ use self::messages::{Listener, OpenLedger, Settled};
 use self::store::{Disk, Store};
 use crate::persister::handoff::{Handoff, Handoffs};
 use crate::persister::inbox::Inbox;
-use crate::persister::worker::{self, Done, Task};
+use crate::persister::worker::{self, Done, Reply, Task};
 use crate::sync::mpsc::{Receiver, Sender, channel};
 use crate::sync::{Arc, Mutex, mpsc};
 use crate::{fails_under_some_schedule, under_many_schedules};
@@ -197,7 +197,10 @@ impl Committer {
                 self.inbox.take_back(batch.operations);
                 goes_on
             }
-            Done::Ran => false,
+            Done::Ran(reply) => {
+                reply();
+                false
+            }
         };
         if !goes_on || self.wrong == Wrong::IgnoresThatItGoesOn {
             self.is_underway = false;
@@ -251,6 +254,7 @@ fn write(inbox: &Inbox, name: &'static str, disk: &Disk, call: &Sender<()>) {
     let look = move |_: &mut Store| {
         let on_disk = disk.lock().unwrap().get(name.as_bytes()).copied();
         assert_eq!(on_disk, Some(EACH), "a job comes behind every write before it");
+        Box::new(|| ()) as Reply
     };
     if inbox.lay_job(Box::new(look)) {
         let _ = call.send(());

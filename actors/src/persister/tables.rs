@@ -1,0 +1,50 @@
+//! Reads any number of tables in one visit to the thread of the database.
+
+use callboard_machines::persister::{Damaged, Loaded, Record};
+
+use super::errors::LoadError;
+use super::store::Store;
+
+/// The tables of the database, as they are at one point in the order of all writes.
+///
+/// What a reader needs of several tables is read in one visit: each visit wakes two threads, and no commit goes on across it.
+#[derive(Debug)]
+pub struct Tables<'a> {
+    store: &'a mut Store,
+    damaged: Vec<Damaged>,
+}
+
+impl<'a> Tables<'a> {
+    pub(super) const fn new(store: &'a mut Store) -> Self {
+        Self { store, damaged: Vec::new() }
+    }
+
+    /// Loads the table of a record type, ordered by key. Damaged records are set aside (RES-08).
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`], and then nothing was changed. Single damaged records are no error: see [`Loaded::damaged`].
+    pub fn load<R: Record>(&mut self) -> Result<Loaded<R>, LoadError> {
+        self.load_below(&[])
+    }
+
+    /// Like [`load`](Self::load), for the records whose keys begin with these bytes. The others are not read, however many they are.
+    ///
+    /// # Errors
+    /// As for [`load`](Self::load).
+    pub fn load_below<R: Record>(&mut self, prefix: &[u8]) -> Result<Loaded<R>, LoadError> {
+        let loaded = self.store.load_below(prefix)?;
+        self.damaged.extend_from_slice(&loaded.damaged);
+        Ok(loaded)
+    }
+
+    /// The damaged records that were found so far.
+    #[must_use]
+    pub fn damaged(&self) -> &[Damaged] {
+        &self.damaged
+    }
+
+    pub(super) fn into_damaged(self) -> Vec<Damaged> {
+        self.damaged
+    }
+}
