@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use callboard_actors::vocabulary::{AllocationId, PluginName, Topology};
-use callboard_actors::volume::{ClaimStatus, OrderStatus, VolumeKey, VolumeStatus, Wish};
+use callboard_actors::volume::{Abandoned, ClaimStatus, OrderStatus, VolumeKey, VolumeStatus, Wish};
 use callboard_actors::volumes::{VolumeActor, VolumeReport};
 use callboard_proto::admin::v1 as wire;
 
@@ -61,11 +61,19 @@ fn with_status(known: wire::VolumeStatus, status: &VolumeStatus) -> wire::Volume
         attach: status.attach.to_owned(),
         stage: status.stage.to_owned(),
         claims: status.claims.iter().map(claim).collect(),
+        abandoned: status.abandoned.iter().map(abandoned).collect(),
         orders: status.orders.iter().map(order).collect(),
         doing: status.doing.clone(),
         pending: !status.is_settled(),
         error: status.error.clone().unwrap_or_default(),
         ..known
+    }
+}
+
+fn abandoned(target: &Abandoned) -> wire::VolumeAbandoned {
+    wire::VolumeAbandoned {
+        allocation: target.allocation.to_string(),
+        path: target.path.display().to_string(),
     }
 }
 
@@ -157,6 +165,7 @@ mod tests {
             attach: "down",
             stage: "down",
             claims,
+            abandoned: vec![],
             orders: vec![],
             expanded_bytes: None,
             doing: "vacant".to_owned(),
@@ -217,6 +226,11 @@ mod tests {
             stage: "unknown-down",
             doing: "unstage is tried again; busy".to_owned(),
             error: Some("busy".to_owned()),
+            abandoned: vec![Abandoned {
+                path: "/data/volumes/db".into(),
+                allocation: AllocationId::new("db").expect("a good name"),
+                is_ended: true,
+            }],
             orders: vec![OrderStatus {
                 what: "expand to 20 bytes".to_owned(),
                 state: "up-at-controller",
@@ -260,6 +274,10 @@ mod tests {
             error: "busy".to_owned(),
             events: vec![],
             pending: true,
+            abandoned: vec![wire::VolumeAbandoned {
+                allocation: "db".to_owned(),
+                path: "/data/volumes/db".to_owned(),
+            }],
             orders: vec![wire::VolumeOrder {
                 what: "expand to 20 bytes".to_owned(),
                 state: "up-at-controller".to_owned(),

@@ -428,6 +428,7 @@ mod tests {
             attach,
             stage,
             claims,
+            abandoned: vec![],
             orders: vec![],
             expanded_bytes: None,
             doing: "in use".to_owned(),

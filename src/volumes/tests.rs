@@ -193,6 +193,7 @@ pub(super) fn status(spec: &VolumeSpec, claimants: Vec<AllocationId>) -> VolumeS
         error: None,
     };
     VolumeStatus {
+        abandoned: Vec::new(),
         key: spec.key.clone(),
         plugin: spec.plugin.clone(),
         exists: Exists::Registered,

@@ -3,16 +3,20 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use callboard::actors::csi::{AccessMode, AccessType, CapacityRange, MountVolume, VolumeCapability};
 use callboard::actors::mounts::mounts_of_this_process;
 use callboard::actors::vocabulary::{Backoff, PluginName, Role, VolumeName, VolumeNamespace};
-use callboard::actors::volume::{Claimed, NewVolume, ObservedEnd, Usage, VolumeKey, VolumeOptions};
+use callboard::actors::volume::{
+    Claimed, NewVolume, ObservedEnd, Usage, VolumeKey, VolumeOptions, VolumeStatus,
+};
 use callboard::actors::volumes::{
     Claim, ClaimError, CreateVolume, DeleteVolume, DescribeVolume, Release, VolumesOptions,
 };
 use callboard::host::{Host, HostBuilder, HostThread};
+use tokio::time::error::Elapsed;
 
 use crate::support::{LONG, PAUSE, Stage, Task, id};
 
@@ -112,17 +116,33 @@ pub(crate) async fn release(host: &Host, volume: &VolumeKey, allocation: &str) {
 
 /// Waits until what a volume shows has a word in it.
 pub(crate) async fn until_shown(host: &Host, volume: &VolumeKey, word: &str) {
+    let is_shown =
+        |status: Option<Arc<VolumeStatus>>| status.is_some_and(|status| format!("{status:?}").contains(word));
+    until(host, volume, is_shown).await.unwrap_or_else(|_| panic!("{volume} never shows {word}"));
+}
+
+/// Waits until nothing of a volume is used or set up any more.
+pub(crate) async fn until_vacant(host: &Host, volume: &VolumeKey) {
+    let is_vacant = |status: Option<Arc<VolumeStatus>>| status.is_none_or(|status| status.is_vacant());
+    until(host, volume, is_vacant).await.unwrap_or_else(|_| panic!("{volume} never is vacant"));
+}
+
+async fn until(
+    host: &Host,
+    volume: &VolumeKey,
+    is_there: impl Fn(Option<Arc<VolumeStatus>>) -> bool,
+) -> Result<(), Elapsed> {
     let shown = async {
         loop {
             let describe = DescribeVolume { volume: volume.clone() };
             let report = host.volumes().ask(describe).await.expect("it runs").expect("it is there");
-            if report.status.is_some_and(|status| format!("{status:?}").contains(word)) {
+            if is_there(report.status) {
                 return;
             }
             tokio::time::sleep(PAUSE).await;
         }
     };
-    tokio::time::timeout(LONG, shown).await.unwrap_or_else(|_| panic!("{volume} never shows {word}"));
+    tokio::time::timeout(LONG, shown).await
 }
 
 /// The mount points below the data directory.

@@ -202,7 +202,7 @@ impl Admitted {
             }
             VolumeCall::Unstage(spec, _, args) => node(self.unstage(&spec, &args).await),
             VolumeCall::Publish(spec, _, args, before) => node(self.publish(&spec, args, before).await),
-            VolumeCall::Unpublish(spec, _, args) => node(self.unpublish(&spec, &args).await),
+            VolumeCall::Unpublish(spec, _, path) => node(self.unpublish(&spec, &path).await),
             VolumeCall::Order(spec, _, call) => VolumeOutcome::Ordered(self.order(&spec, call).await),
             VolumeCall::ReadRoute | VolumeCall::Look { .. } | VolumeCall::AwaitAudits(_) => {
                 refused(&call, not_made("it is no call to a plugin"))
@@ -332,11 +332,11 @@ impl Admitted {
         Ok(self.mounting.after_set_up(target, made, result).await)
     }
 
-    async fn unpublish(self, spec: &VolumeSpec, args: &PublishArgs) -> Result<NodeCame, Failure> {
-        let target_path = text(&args.target_path)?;
+    async fn unpublish(self, spec: &VolumeSpec, path: &Path) -> Result<NodeCame, Failure> {
+        let target_path = text(path)?;
         let request = NodeUnpublishVolumeRequest { volume_id: spec.volume_id.clone(), target_path };
         let result = self.send(&request).await;
-        Ok(self.mounting.after_undo(&args.target_path, result).await)
+        Ok(self.mounting.after_undo(path, result).await)
     }
 }
 

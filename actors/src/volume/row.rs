@@ -59,16 +59,23 @@ fn lost_claim(key: &[u8]) -> Option<Operation> {
     read_claim_key(key).map(|_| Operation::put(key, &LostClaimRow))
 }
 
-/// A row of [`ABANDONED_TABLE`]. All that is known of such a target is in its key.
+/// A row of [`ABANDONED_TABLE`]. The target and its allocation are in the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AbandonedRow;
+pub struct AbandonedRow {
+    pub(super) is_ended: bool,
+}
 
 impl Record for AbandonedRow {
     const TABLE: Table = ABANDONED_TABLE;
-    const SCHEMA: u16 = 1;
+    const SCHEMA: u16 = 2;
+
+    /// Schema 1 does not say whether processes have ended.
+    fn migrate(schema: u16, _: &[u8]) -> Result<Self, DecodeError> {
+        (schema == 1).then_some(Self { is_ended: false }).ok_or(DecodeError::UnknownSchema { schema })
+    }
 
     fn instead_of_damaged(key: &[u8]) -> Option<Operation> {
-        read_abandoned_key(key).map(|_| Operation::put(key, &Self))
+        read_abandoned_key(key, false).map(|_| Operation::put(key, &Self { is_ended: false }))
     }
 }
 
@@ -136,18 +143,18 @@ pub(super) fn abandoned_key(volume: &VolumeKey, path: &Path) -> Vec<u8> {
 }
 
 /// The volume and the target of the row of an abandoned target; `None` if its key is damaged as well.
-fn read_abandoned_key(key: &[u8]) -> Option<(VolumeKey, Abandoned)> {
+fn read_abandoned_key(key: &[u8], is_ended: bool) -> Option<(VolumeKey, Abandoned)> {
     let (volume, path) = read_volume_key(key)?;
     let path = Path::new(std::str::from_utf8(path).ok()?);
     let allocation = VolumeLayout::allocation_of(path)?;
-    Some((volume, Abandoned { path: path.to_owned(), allocation }))
+    Some((volume, Abandoned { path: path.to_owned(), allocation, is_ended }))
 }
 
 /// The abandoned targets, with their volumes: also those of rows that are damaged (RES-08), which may still be in their place.
 pub(crate) fn abandoned_targets(loaded: &Loaded<AbandonedRow>) -> Vec<(VolumeKey, Abandoned)> {
-    let damaged = loaded.damaged.iter().map(|damaged| &damaged.key);
-    let keys = loaded.rows.iter().map(|(key, _)| key).chain(damaged);
-    keys.filter_map(|key| read_abandoned_key(key)).collect()
+    let damaged = loaded.damaged.iter().map(|damaged| (&damaged.key, false));
+    let rows = loaded.rows.iter().map(|(key, row)| (key, row.is_ended)).chain(damaged);
+    rows.filter_map(|(key, is_ended)| read_abandoned_key(key, is_ended)).collect()
 }
 
 pub(super) fn audit_key(volume: &VolumeKey, number: u64) -> Vec<u8> {
@@ -403,7 +410,8 @@ mod tests {
                 fs",
         );
         has_bytes(LostClaimRow, b"\x01\x00");
-        has_bytes(AbandonedRow, b"\x01\x00");
+        has_bytes(AbandonedRow { is_ended: true }, b"\x02\x00\x01");
+        assert_eq!(decode::<AbandonedRow>(b"\x01\x00").unwrap(), AbandonedRow { is_ended: false });
         has_bytes(
             AuditRow(audit(data(), 1)),
             b"\x01\x00\x01\x01d\x01v\x03zfs\x02id\x01\x04pool\x01t\x03kim\x07\x01\x05stage",
@@ -437,9 +445,10 @@ mod tests {
         let path = Path::new("/per-alloc/p/csi/node/zfs/per-alloc/a1/d/v/rw");
         let of_target = abandoned_key(&data(), path);
         assert_eq!(of_target, b"\0\x01d\0\x01v/per-alloc/p/csi/node/zfs/per-alloc/a1/d/v/rw");
-        let target = Abandoned { path: path.to_owned(), allocation: AllocationId::new("a1").unwrap() };
-        assert_eq!(read_abandoned_key(&of_target), Some((data(), target)));
-        assert_eq!(read_abandoned_key(b"\0\x01d\0\x01v/t"), None);
+        let allocation = AllocationId::new("a1").unwrap();
+        let target = Abandoned { path: path.to_owned(), allocation, is_ended: true };
+        assert_eq!(read_abandoned_key(&of_target, true), Some((data(), target)));
+        assert_eq!(read_abandoned_key(b"\0\x01d\0\x01v/t", true), None);
         for damaged in
             [&b""[..], b"\0\x01d\0\x01v", b"\0\x01d\0\x09va1", b"\0\x01/\0\x01va1", b"\0\x01d\0\x01v/"]
         {

@@ -12,7 +12,7 @@ use super::order_row::{OrderRow, order_key};
 use super::row::{
     AbandonedRow, AuditRow, ClaimRow, LostClaimRow, VolumeRow, abandoned_key, audit_key, claim_key, key,
 };
-use super::{Volume, VolumeChange, VolumeImage, VolumeKey};
+use super::{Abandoned, Volume, VolumeChange, VolumeImage, VolumeKey};
 use crate::persister::{Disk, Operation, Owner, Settled};
 use crate::shell::{Database, Ledger, Store, Ticket, Written};
 use crate::vocabulary::Attempt;
@@ -97,9 +97,9 @@ fn operations_of(volume: &VolumeKey, change: VolumeChange) -> Vec<Operation> {
             let orders =
                 orders.into_iter().map(|number| Operation::delete::<OrderRow>(order_key(volume, number)));
             let audit = Operation::put(audit_key(volume, audit.number), &AuditRow(audit));
-            let abandoned = abandoned
-                .into_iter()
-                .map(|target| Operation::put(abandoned_key(volume, &target.path), &AbandonedRow));
+            let abandoned = abandoned.into_iter().map(|Abandoned { path, is_ended, .. }| {
+                Operation::put(abandoned_key(volume, &path), &AbandonedRow { is_ended })
+            });
             forgotten.chain(orders).chain(abandoned).chain(row.map(keep)).chain([audit]).collect()
         }
         VolumeChange::ForgetAudits(numbers) => {

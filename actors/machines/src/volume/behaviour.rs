@@ -55,6 +55,7 @@ impl Machine for Volume {
             claims: claims.collect(),
             lost: image.lost,
             abandoned: image.abandoned,
+            found: None,
             config: config.clone(),
             is_kept,
             is_behind: false,
@@ -213,6 +214,8 @@ impl Volume {
         self.attach_tries.again();
         self.stage_tries.again();
         self.abandoned_tries.again();
+        // It is a while since the kernel was asked.
+        self.found = None;
         self.orders.iter_mut().for_each(|ordered| ordered.tries.again());
         self.claims.values_mut().for_each(|claim| claim.tries.again());
     }

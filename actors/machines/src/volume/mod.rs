@@ -65,8 +65,8 @@
 //! - V5, C050: an order has its arguments on disk before its first call, is repeated with the same ones, and is forgotten when its outcome
 //!   is certain, before a caller hears of it. The size of a volume is reported only after the plugin has answered it.
 //! - C050, C100: a snapshot has one name from its first try on, which every retry repeats until it is ready.
-//! - C131: when a claim is given up by force, what the claims share is not undone before the kernel shows nothing at its target, which the
-//!   ledger has until then (`abandoned.rs`).
+//! - C131, C133: when a claim is given up by force, or its row was damaged, what the claims share is not undone before the kernel shows nothing
+//!   at its target, which the ledger has until then (`abandoned.rs`), and the plugin was asked to undo its publication.
 //! - C106 to C108: a group of snapshots is an order of the first of its volumes; it names all of them, or all of its snapshots. One that is not
 //!   ready is asked for by its ids until it is; ids that the plugin refuses are not repeated, but those that its name has.
 //! - C001, C002: a call says all that it is on: its volume, and the other volumes, the snapshots and the group of its order. One call at a time

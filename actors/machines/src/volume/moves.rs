@@ -21,6 +21,12 @@ pub(super) enum Move {
     LookAt(AllocationId),
     /// At the target path of a claim that was given up by force.
     LookAtAbandoned(PathBuf),
+    /// Of that target.
+    UnpublishAbandoned {
+        path: PathBuf,
+        /// Whether the kernel has just shown nothing there.
+        is_gone: bool,
+    },
     /// A call of the order of this number.
     Order(u64, Call),
 }
@@ -36,9 +42,12 @@ impl Move {
             | Self::LookAtStage
             | Self::LookAt(_)
             | Self::Order(..) => true,
-            Self::Delete | Self::Detach | Self::Unstage | Self::Unpublish(_) | Self::LookAtAbandoned(_) => {
-                false
-            }
+            Self::Delete
+            | Self::Detach
+            | Self::Unstage
+            | Self::Unpublish(_)
+            | Self::LookAtAbandoned(_)
+            | Self::UnpublishAbandoned { .. } => false,
         }
     }
 
@@ -52,7 +61,8 @@ impl Move {
             | Self::Unpublish(_)
             | Self::LookAtStage
             | Self::LookAt(_)
-            | Self::LookAtAbandoned(_) => false,
+            | Self::LookAtAbandoned(_)
+            | Self::UnpublishAbandoned { .. } => false,
             Self::Order(_, call) => call.service() != Service::Node,
         }
     }
@@ -70,7 +80,7 @@ impl Move {
             Self::Stage => "NodeStageVolume",
             Self::Unstage => "NodeUnstageVolume",
             Self::Publish(_) => "NodePublishVolume",
-            Self::Unpublish(_) => "NodeUnpublishVolume",
+            Self::Unpublish(_) | Self::UnpublishAbandoned { .. } => "NodeUnpublishVolume",
             Self::LookAtStage => "the look at the staging path",
             Self::LookAt(_) => "the look at the target path",
             Self::LookAtAbandoned(_) => "the look at what was given up by force",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::force::Forced;
 use super::group::GroupOrder;
 use super::lifecycle::Exists;
-use super::record::{VolumeKey, Wish};
+use super::record::{Abandoned, VolumeKey, Wish};
 use super::shown::LOST;
 use crate::csi;
 use crate::vocabulary::{AllocationId, PluginName};
@@ -96,6 +96,8 @@ pub struct VolumeStatus {
     pub stage: &'static str,
     /// Its claims, in the order in which they were made.
     pub claims: Vec<ClaimStatus>,
+    /// The targets of claims that were given up by force or whose rows were damaged, as long as they hold up the undo of what they stood on.
+    pub abandoned: Vec<Abandoned>,
     /// What was ordered of it and is not done, in the order in which it was ordered.
     pub orders: Vec<OrderStatus>,
     /// How large it is since it was expanded; `None` if that was not seen by this actor.

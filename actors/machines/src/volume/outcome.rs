@@ -41,8 +41,8 @@ pub enum VolumeCall {
     Unstage(Arc<VolumeSpec>, Generation, StageArgs),
     /// `NodePublishVolume`.
     Publish(Arc<VolumeSpec>, Generation, PublishArgs, Before),
-    /// `NodeUnpublishVolume`.
-    Unpublish(Arc<VolumeSpec>, Generation, PublishArgs),
+    /// `NodeUnpublishVolume` of a target path.
+    Unpublish(Arc<VolumeSpec>, Generation, PathBuf),
     /// The call of an order.
     Order(Arc<VolumeSpec>, Generation, OrderCall),
     /// Ask the kernel what is mounted there, and touch it, within a time limit (V7).

@@ -277,14 +277,28 @@ impl ClaimRecord {
     }
 }
 
-/// The target of a claim that was given up by force. What the claims of the volume share is not undone before the kernel shows nothing
-/// there (C131).
+/// The target of a claim that was given up by force, or whose row was damaged. What the claims of the volume share is not undone before the
+/// kernel shows nothing there (C131).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Abandoned {
     /// The path.
     pub path: PathBuf,
     /// The allocation that had the claim.
     pub allocation: AllocationId,
+    /// Whether its processes were observed to have ended, so that the publication may be undone although something is mounted (V8).
+    pub is_ended: bool,
+}
+
+impl Abandoned {
+    /// Adds a target. Of an earlier claim that had the same one, a process may be left that was not observed to end.
+    pub(super) fn add(mut self, to: &mut BTreeSet<Self>) {
+        to.retain(|other| {
+            let is_same = other.path == self.path;
+            self.is_ended &= !is_same || other.is_ended;
+            !is_same
+        });
+        to.insert(self);
+    }
 }
 
 /// The audit of a forced release, until it is published. It has the volume, whose own row may be gone.
@@ -359,7 +373,7 @@ impl VolumeImage {
             VolumeChange::ForgetOrder(number) => self.orders.retain(|order| order.number != *number),
             VolumeChange::ForgetAbandoned(path) => self.abandoned.retain(|target| target.path != *path),
             VolumeChange::Force { claims, volume, orders, abandoned, audit } => {
-                self.abandoned.extend(abandoned.iter().cloned());
+                abandoned.iter().for_each(|target| target.clone().add(&mut self.abandoned));
                 self.claims.retain(|claim| !claims.contains(&claim.allocation));
                 self.lost.retain(|lost| !claims.contains(lost));
                 self.orders.retain(|order| !orders.contains(&order.number));

@@ -70,7 +70,7 @@ impl Volume {
         }
     }
 
-    /// No process uses a claim any more whose row was damaged. Where it was published is not known, so nothing can undo that.
+    /// No process uses a claim any more whose row was damaged. It may be published at any of its targets, where that is undone.
     fn let_go_lost(&mut self, at: Timestamp, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         if !self.lost.remove(allocation) {
             return;
@@ -78,7 +78,7 @@ impl Volume {
         let reason = format!("allocation {allocation} was released, and the record of its claim is damaged");
         let left = vec![self.left_of_lost(allocation)];
         let forced = Forced { volume: self.record.spec.key.clone(), reason, at, left };
-        let abandoned = self.targets_of_lost(allocation);
+        let abandoned = self.targets_of_lost(allocation, true);
         let claims = vec![allocation.clone()];
         self.forget_audited(Forgotten { claims, abandoned, ..Forgotten::default() }, forced, cx);
     }
@@ -229,7 +229,7 @@ impl Volume {
     /// Writes and publishes what was forgotten.
     fn forget_audited(&mut self, forgotten: Forgotten, forced: Forced, cx: &mut StepContext<Self>) {
         let Forgotten { claims, orders, is_shared, abandoned } = forgotten;
-        self.abandoned.extend(abandoned.iter().cloned());
+        abandoned.iter().for_each(|target| target.clone().add(&mut self.abandoned));
         let number = self.audits.last().map_or(1, |audit| audit.number + 1);
         let audit = Audit { number, spec: self.record.spec.clone(), forced: forced.clone() };
         self.audits.push(audit.clone());

@@ -16,9 +16,9 @@ const BARE_STAGING: &str = "nothing is mounted where the volume is staged, and t
                             this host: what is written there is not written to the volume";
 
 /// The outcome of an operation, whatever it was.
-struct Came {
-    result: Result<Context, Failure>,
-    seen: Seen,
+pub(super) struct Came {
+    pub(super) result: Result<Context, Failure>,
+    pub(super) seen: Seen,
 }
 
 impl Volume {
@@ -46,6 +46,7 @@ impl Volume {
             Move::LookAtStage => self.stage_seen(came.seen, cx),
             Move::LookAt(id) => self.target_seen(&id.clone(), came.seen, cx),
             Move::LookAtAbandoned(path) => self.abandoned_seen(path, came.seen, cx),
+            Move::UnpublishAbandoned { .. } => self.abandoned_undone(&flight.what, came, cx),
             Move::Attach | Move::Stage | Move::Publish(_) => self.went_up(&flight, came, cx),
             Move::Detach | Move::Unstage | Move::Unpublish(_) => {
                 self.went_down(&flight, came, cx);
@@ -132,6 +133,7 @@ impl Volume {
                 let proof = Proof { boot_id: self.config.boot_id.clone(), mark };
                 let up = Step::Up(intent.clone(), proof);
                 claim.is_proven = true;
+                self.supersede_abandoned(id, cx);
                 self.go(id, up, cx);
             }
             Move::Create
@@ -142,6 +144,7 @@ impl Volume {
             | Move::LookAtStage
             | Move::LookAt(_)
             | Move::LookAtAbandoned(_)
+            | Move::UnpublishAbandoned { .. }
             | Move::Order(..) => {}
         }
         Ok(())
@@ -190,24 +193,7 @@ impl Volume {
     // === Down ===
 
     fn went_down(&mut self, flight: &Flight, came: Came, cx: &mut StepContext<Self>) {
-        let failure = match (came.result, came.seen) {
-            (Ok(_), Seen::Nothing) => None,
-            (Ok(_), Seen::Present(mark)) => Some(still_there(&mark)),
-            (Ok(_), Seen::BareStaging) => Some(still_there(&"the staging directory")),
-            (Ok(_), Seen::Dead(reason) | Seen::Unclear(reason)) => Some(Failure {
-                known: Known::Unclear,
-                reason: format!("it is confirmed and cannot be looked at: {reason}"),
-            }),
-            // What the plugin takes for attached all the same: the kernel cannot decide that (C082).
-            (Err(failure), _) if flight.what == Move::Detach && failure.known == Known::Absent => {
-                Some(failure)
-            }
-            (Err(failure), Seen::Nothing) if matches!(failure.known, Known::Absent | Known::Unsupported) => {
-                None
-            }
-            (Err(failure), _) => Some(failure),
-        };
-        match failure {
+        match came.not_down(&flight.what) {
             None => self.is_down_now(&flight.what, cx),
             Some(failure) => {
                 self.leave_step(&flight.what, false, cx);
@@ -294,11 +280,33 @@ impl Volume {
             | Move::LookAtStage
             | Move::LookAt(_)
             | Move::LookAtAbandoned(_)
+            | Move::UnpublishAbandoned { .. }
             | Move::Order(..) => return,
         }
         if is_certain {
             self.keep_volume(cx);
             self.withdraw_publish(cx);
+        }
+    }
+}
+
+impl Came {
+    /// Why what was undone is not down for certain, if so.
+    pub(super) fn not_down(self, what: &Move) -> Option<Failure> {
+        match (self.result, self.seen) {
+            (Ok(_), Seen::Nothing) => None,
+            (Ok(_), Seen::Present(mark)) => Some(still_there(&mark)),
+            (Ok(_), Seen::BareStaging) => Some(still_there(&"the staging directory")),
+            (Ok(_), Seen::Dead(reason) | Seen::Unclear(reason)) => Some(Failure {
+                known: Known::Unclear,
+                reason: format!("it is confirmed and cannot be looked at: {reason}"),
+            }),
+            // What the plugin takes for attached all the same: the kernel cannot decide that (C082).
+            (Err(failure), _) if *what == Move::Detach && failure.known == Known::Absent => Some(failure),
+            (Err(failure), Seen::Nothing) if matches!(failure.known, Known::Absent | Known::Unsupported) => {
+                None
+            }
+            (Err(failure), _) => Some(failure),
         }
     }
 }

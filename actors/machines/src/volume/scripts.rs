@@ -550,7 +550,7 @@ fn tell_call(call: &VolumeCall) -> String {
                 args.publish_context
             )
         }
-        VolumeCall::Unpublish(_, _, args) => format!("{name} {}", args.target_path.display()),
+        VolumeCall::Unpublish(_, _, path) => format!("{name} {}", path.display()),
         VolumeCall::Order(_, _, OrderCall::Expand { range, capability }) => {
             let usage = capability.as_ref().map(|used| format!(", used as {}", fs(used)));
             format!("{name} to {} bytes{}", range.required_bytes, usage.unwrap_or_default())

@@ -31,13 +31,14 @@ impl fmt::Display for Usage {
 }
 
 impl VolumeStatus {
-    /// Whether everything is as it is to be: each claim is held and its mount proven, without a claim nothing is set up, and what was ordered
-    /// is done as far as it can be now. Otherwise something is on its way, or waits.
+    /// Whether everything is as it is to be: each claim is held and its mount proven, without a claim nothing is set up, nothing is left of
+    /// what was given up by force, and what was ordered is done as far as it can be now. Otherwise something is on its way, or waits.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         let is_up = |claim: &ClaimStatus| claim.wish == Wish::Held && claim.is_mounted();
         let is_used = !self.claims.is_empty() && self.claims.iter().all(is_up);
-        self.is_vacant() || self.is_rested() && !self.exists.is_changing() && is_used
+        let is_used = is_used && self.is_rested() && !self.exists.is_changing();
+        (self.is_vacant() || is_used) && self.abandoned.is_empty()
     }
 
     /// Whether it is in use and nothing of it waits to be undone: every claim is held. It stays so while the host is down.
@@ -80,6 +81,7 @@ impl Volume {
             attach: self.record.attach.as_str(),
             stage: self.record.stage.as_str(),
             claims: claims.chain(lost).collect(),
+            abandoned: self.abandoned.iter().cloned().collect(),
             orders: self.order_statuses(),
             expanded_bytes: self.expanded_bytes,
             doing: self.doing_of(wanted),
@@ -179,6 +181,7 @@ fn describe(what: &Move) -> String {
         | Move::Unstage
         | Move::LookAtStage
         | Move::LookAtAbandoned(_)
+        | Move::UnpublishAbandoned { .. }
         | Move::Order(..) => what.name().to_owned(),
     }
 }

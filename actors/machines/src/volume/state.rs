@@ -1,9 +1,11 @@
 //! The options and the state of a volume.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::abandoned::Found;
 use super::moves::Move;
 use super::news::VolumeStatus;
 use super::ordered::Ordered;
@@ -247,6 +249,8 @@ pub struct Volume {
     pub(super) lost: BTreeSet<AllocationId>,
     /// The targets of claims that were given up by force, in the ledger as well.
     pub(super) abandoned: BTreeSet<Abandoned>,
+    /// What was found last about one of them, until anything else is done.
+    pub(super) found: Option<(PathBuf, Found)>,
     /// The orders that are not done, in the order in which they came.
     pub(super) orders: Vec<Ordered>,
     /// How large the volume is since it was expanded, if that was seen.
@@ -255,7 +259,7 @@ pub struct Volume {
     pub(super) life: Life,
     pub(super) attach_tries: Tries,
     pub(super) stage_tries: Tries,
-    /// Those of the looks at abandoned targets.
+    /// Those of the looks at abandoned targets, and of their undos.
     pub(super) abandoned_tries: Tries,
     /// Whether the kernel agrees about the staging, since a claim came last.
     pub(super) is_stage_proven: bool,
@@ -327,7 +331,7 @@ impl Volume {
             Move::Create | Move::Delete => Some(&self.life.tries),
             Move::Attach | Move::Detach => Some(&self.attach_tries),
             Move::Stage | Move::Unstage | Move::LookAtStage => Some(&self.stage_tries),
-            Move::LookAtAbandoned(_) => Some(&self.abandoned_tries),
+            Move::LookAtAbandoned(_) | Move::UnpublishAbandoned { .. } => Some(&self.abandoned_tries),
             Move::Publish(id) | Move::Unpublish(id) | Move::LookAt(id) => {
                 self.claims.get(id).map(|claim| &claim.tries)
             }
@@ -341,7 +345,7 @@ impl Volume {
             Move::Create | Move::Delete => Some(&mut self.life.tries),
             Move::Attach | Move::Detach => Some(&mut self.attach_tries),
             Move::Stage | Move::Unstage | Move::LookAtStage => Some(&mut self.stage_tries),
-            Move::LookAtAbandoned(_) => Some(&mut self.abandoned_tries),
+            Move::LookAtAbandoned(_) | Move::UnpublishAbandoned { .. } => Some(&mut self.abandoned_tries),
             Move::Publish(id) | Move::Unpublish(id) | Move::LookAt(id) => {
                 self.claims.get_mut(id).map(|claim| &mut claim.tries)
             }

@@ -16,6 +16,7 @@ impl Volume {
     /// Begins an operation that [`next_move`](Self::next_move) has found.
     pub(super) fn begin(&mut self, what: Move, cx: &mut StepContext<Self>) {
         let generation = self.generation(&what);
+        self.found = None;
         let begun = match &what {
             Move::Create => self.begin_create(generation, cx),
             Move::Delete => self.begin_delete(generation, cx),
@@ -31,6 +32,10 @@ impl Volume {
             }
             Move::LookAtAbandoned(path) => {
                 Some((VolumeCall::Look { path: path.clone(), staging: None }, false))
+            }
+            Move::UnpublishAbandoned { path, .. } => {
+                let spec = self.record.spec.clone();
+                Some((VolumeCall::Unpublish(spec, generation, path.clone()), true))
             }
             Move::LookAt(id) => self.claims.get(id).map(|claim| {
                 let path = claim.record.target_path.clone();
@@ -133,8 +138,9 @@ impl Volume {
         cx: &mut StepContext<Self>,
     ) -> Option<Begun> {
         let intent = self.claims.get(id)?.record.publish.intent()?.clone();
-        self.go(id, Step::GoingDown(intent.clone()), cx);
-        Some((VolumeCall::Unpublish(self.record.spec.clone(), generation, intent.args), true))
+        let path = intent.args.target_path.clone();
+        self.go(id, Step::GoingDown(intent), cx);
+        Some((VolumeCall::Unpublish(self.record.spec.clone(), generation, path), true))
     }
 
     fn begin_undo(

@@ -418,6 +418,7 @@ fn read_status(volume: &VolumeKey, args: &mut ArgumentConsumer<'_>) -> Result<Vo
     let doing = if claims.is_empty() { "vacant" } else { "in use" }.to_owned();
     let plugin = PluginName::new("zfs")?;
     Ok(VolumeStatus {
+        abandoned: Vec::new(),
         key: volume.clone(),
         plugin,
         exists,

@@ -46,8 +46,7 @@ pub(super) enum Asked {
     Claim(u8, u8, Timestamp),
     Release,
     Force,
-    /// For the claim of this allocation.
-    GiveUp(u8),
+    GiveUp,
     Create,
     Delete,
     Expand,
@@ -207,7 +206,7 @@ impl VolumeModel {
     /// An operator gives up the claim of one allocation.
     pub(crate) fn give_up(&mut self, now: Timestamp, number: u8) {
         let scope = ForceScope::Claim(allocation(number));
-        self.ask(now, Asked::GiveUp(number), ForceRelease { scope, reason: "an operator".to_owned() });
+        self.ask(now, Asked::GiveUp, ForceRelease { scope, reason: "an operator".to_owned() });
     }
 
     /// Whether claims of an earlier run wait for a word.
@@ -249,7 +248,9 @@ impl VolumeModel {
     pub(crate) fn settle(&mut self, now: Timestamp, count: usize, outcome: Outcome) {
         if let Some(settlement) = self.owner.books.settle(count, outcome) {
             self.owner.settled(Self::moment(now), settlement);
+            // Calls that were about to leave have left then.
             self.carry(now);
+            self.owner.books.take_given_up().iter().for_each(|allocation| self.node.abandon(allocation));
         }
     }
 
@@ -301,6 +302,7 @@ impl VolumeModel {
         self.node.begin_run(is_reboot);
         let mut disk = std::mem::take(&mut self.owner.books);
         disk.begin_run(reached);
+        disk.take_given_up().iter().for_each(|allocation| self.node.abandon(allocation));
         self.run += 1;
         self.boot += u64::from(is_reboot);
         let held = disk.rows().claims.iter().filter(|claim| claim.wish == Wish::Held);

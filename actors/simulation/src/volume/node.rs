@@ -76,6 +76,8 @@ pub(crate) struct Node {
     bare: BTreeSet<PathBuf>,
     /// Targets of claims that were given up by force.
     abandoned: BTreeSet<PathBuf>,
+    /// Those of them at which the plugin was not asked to undo the publication when or since they were given up.
+    owed: BTreeSet<PathBuf>,
     /// Paths at which every look hangs.
     hung: BTreeSet<PathBuf>,
     /// What an observer knows.
@@ -100,7 +102,7 @@ pub(super) fn step_of(call: &VolumeCall) -> Option<(StepOf, bool)> {
         VolumeCall::Stage(_, _, args, ..) => (StepOf::Stage(args.staging_path.clone()), true),
         VolumeCall::Unstage(_, _, args) => (StepOf::Stage(args.staging_path.clone()), false),
         VolumeCall::Publish(_, _, args, _) => (StepOf::Publish(args.target_path.clone()), true),
-        VolumeCall::Unpublish(_, _, args) => (StepOf::Publish(args.target_path.clone()), false),
+        VolumeCall::Unpublish(_, _, path) => (StepOf::Publish(path.clone()), false),
     })
 }
 
@@ -167,6 +169,7 @@ impl Node {
     /// Its host gives up by force on all that it does not know for certain.
     pub(super) fn forget(&mut self) {
         self.known.clear();
+        self.owed.clear();
         if let Some(in_flight) = &mut self.in_flight {
             in_flight.is_forgotten = true;
         }
@@ -197,9 +200,14 @@ impl Node {
 
     /// A call arrives.
     pub(super) fn called(&mut self, number: u64, call: VolumeCall) {
-        let step = step_of(&call).map(|(step, _)| step);
-        let before = step.as_ref().map_or(Sure::Down, |step| self.sure(step));
-        step.into_iter().for_each(|step| self.note(step, Sure::Unsure));
+        let step = step_of(&call);
+        let before = step.as_ref().map_or(Sure::Down, |(step, _)| self.sure(step));
+        // What is undone once more stays down.
+        let step = step.filter(|(_, is_up)| *is_up || before != Sure::Down);
+        step.into_iter().for_each(|(step, _)| self.note(step, Sure::Unsure));
+        if let VolumeCall::Unpublish(_, _, path) = &call {
+            self.owed.remove(path);
+        }
         self.in_flight = Some(InFlight { number, call, before, is_forgotten: false });
     }
 
@@ -249,6 +257,7 @@ impl Node {
             (Answered::Ok | Answered::Lie, true, _) => Sure::Up,
             (Answered::Ok | Answered::Lie, false, _) if seen == Seen::Nothing => Sure::Down,
             (Answered::Refused | Answered::NotNow, _, before) => before,
+            (_, false, Sure::Down) => Sure::Down,
             _ => Sure::Unsure,
         };
         let outcome = match &step {

@@ -104,6 +104,7 @@ pub(super) fn status(place: usize, volume: &VolumeModel, id: Option<u8>) -> Volu
     });
     let ordered = volume.is_ordered.then(open_order).into_iter();
     VolumeStatus {
+        abandoned: Vec::new(),
         key: key(place),
         plugin: plugin(),
         exists,

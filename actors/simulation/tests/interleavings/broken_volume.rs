@@ -138,12 +138,28 @@ fn a_volume_that_unstages_after_a_refused_unpublish_breaks_v3() {
 
 #[test]
 fn a_volume_that_unstages_below_what_was_given_up_and_is_mounted_breaks_v3() {
-    misheard(Law::V3, VolumeBounds { gives_up: 1, faults: 1, ..RELEASED }, |input| {
+    misheard(Law::V3, VolumeBounds { gives_up: 1, faults: 3, pauses: 2, ..RELEASED }, |input| {
         Some(match input {
             Input::Returned { key, call: call @ VolumeCall::Look { .. }, outcome: Ok(_) } => {
                 Input::Returned { key, call, outcome: Ok(VolumeOutcome::Looked(Seen::Nothing)) }
             }
             other => other,
+        })
+    });
+}
+
+/// It looks there again instead, and takes that for its tries.
+#[test]
+fn a_volume_that_never_unpublishes_what_was_given_up_breaks_v3() {
+    spoiled(Law::V3, VolumeBounds { gives_up: 1, faults: 1, pauses: 2, ..RELEASED }, |input, effects| {
+        let was_looked_at = matches!(input, Input::Returned { call: VolumeCall::Look { .. }, .. });
+        changed(effects, |effect| match effect {
+            Effect::Call { call: call @ VolumeCall::Unpublish(..), .. } if was_looked_at => {
+                if let VolumeCall::Unpublish(_, _, path) = call {
+                    *call = VolumeCall::Look { path: path.clone(), staging: None };
+                }
+            }
+            _ => {}
         })
     });
 }

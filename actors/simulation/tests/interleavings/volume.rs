@@ -99,10 +99,12 @@ fn every_order_of_a_stop_and_of_force_is_resumed_or_audited_v8_v9_v13_shd_01() {
 /// Nothing that claims share is undone while what was given up is mounted.
 #[test]
 fn every_order_of_a_claim_that_is_given_up_by_force_undoes_the_rest_after_it_v3_c131() {
-    let given_up = VolumeBounds { gives_up: 1, faults: 1, releases: 1, ..CLAIMED };
+    let given_up = VolumeBounds { gives_up: 1, faults: 3, releases: 1, ..CLAIMED };
     holds("a claim is given up", given_up, VolumeBounds { gives_up: 2, kills: 1, ..given_up });
     let beside = VolumeBounds { gives_up: 1, claims: 2, releases: 2, allocations: 2, ..CLAIMED };
     holds("a claim beside another one is given up", beside, VolumeBounds { faults: 1, ..beside });
+    let again = VolumeBounds { claims: 2, faults: 2, pauses: 1, ..given_up };
+    holds("who gave up a claim claims again", again, VolumeBounds { kills: 1, ..again });
 }
 
 #[test]

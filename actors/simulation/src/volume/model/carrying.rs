@@ -100,10 +100,7 @@ impl VolumeModel {
                 self.audits.1 += 1;
                 self.node.forget();
             }
-            (Asked::GiveUp(number), VolumeAnswer::ForceRelease(Ok(_))) => {
-                self.audits.1 += 1;
-                self.node.abandon(&super::allocation(number));
-            }
+            (Asked::GiveUp, VolumeAnswer::ForceRelease(Ok(_))) => self.audits.1 += 1,
             (Asked::Create, VolumeAnswer::CreateVolume(Ok(created))) => self.told_created(created),
             (Asked::Delete, VolumeAnswer::DeleteVolume(Ok(_))) => self.told_deleted(),
             (Asked::Expand, VolumeAnswer::PlaceOrder(Ok(done))) => self.told_done(done),
@@ -199,11 +196,9 @@ impl VolumeModel {
         let rows = self.owner.books.rows();
         let owned = rows.claims.iter().find(|claim| StepOf::Publish(claim.target_path.clone()) == step);
         let owner: Option<AllocationId> = owned.map(|claim| claim.allocation.clone());
-        // It was about to leave when its claim was given up by force: the ledger has its path all the same.
-        let is_abandoned = match &step {
-            StepOf::Publish(path) => rows.abandoned.iter().any(|target| target.path == *path),
-            _ => false,
-        };
+        let abandoned = rows.abandoned.iter().find(|target| StepOf::Publish(target.path.clone()) == step);
+        let left_by: Option<AllocationId> = abandoned.map(|target| target.allocation.clone());
+        let is_abandoned = left_by.is_some();
         let is_claimed = match &step {
             StepOf::Publish(_) => owner.is_some() || is_abandoned,
             // It needs no claim.
@@ -213,7 +208,9 @@ impl VolumeModel {
         if is_up && !is_claimed && !self.is_forced {
             self.violation(Law::V1, || format!("{call:?} is made for no claim that is on disk"));
         }
-        if !self.is_written(call) && !is_abandoned && !self.is_forced {
+        let is_leaving =
+            matches!(call, VolumeCall::Unpublish(_, _, path) if self.owner.books.takes_leave(path));
+        if !self.is_written(call) && !is_abandoned && !is_leaving && !self.is_forced {
             self.violation(Law::V5, || format!("{call:?} is made, and its intent is not on disk"));
         }
         if !self.node.has_context(call) && !self.is_forced {
@@ -232,7 +229,7 @@ impl VolumeModel {
         }
         self.check_order(&step, is_up);
         self.check_confirmed(call, owner.as_ref(), is_up);
-        if let (Some(owner), false) = (owner, is_up) {
+        if let (Some(owner), false) = (owner.or(left_by), is_up) {
             self.check_unused(&owner, &step);
         }
     }
@@ -270,10 +267,10 @@ impl VolumeModel {
                     &row.publish,
                     Step::GoingUp(intent) if intent.args == *args
                         || is_attaching && intent.args == PublishArgs { publish_context: unknown(), ..args.clone() })),
-            VolumeCall::Unpublish(_, _, args) => rows
+            VolumeCall::Unpublish(_, _, path) => rows
                 .claims
                 .iter()
-                .any(|row| matches!(&row.publish, Step::GoingDown(intent) if intent.args == *args)),
+                .any(|row| matches!(&row.publish, Step::GoingDown(intent) if intent.args.target_path == *path)),
             // That of an order is checked with the rest of it.
             VolumeCall::Order(..)
             | VolumeCall::ReadRoute
@@ -328,9 +325,10 @@ impl VolumeModel {
             Some(Sure::Up) | None => {}
         }
         let is_shared = matches!(step, StepOf::Stage(_) | StepOf::Attach);
-        if let Some(path) = self.node.abandoned().cloned().filter(|_| is_shared && !is_up) {
+        let abandoned = self.node.abandoned().filter(|_| is_shared && !is_up);
+        if let Some((path, why)) = abandoned.map(|(path, why)| (path.clone(), why)) {
             self.violation(Law::V3, || {
-                format!("{step:?} is undone, and {} was given up and is mounted", path.display())
+                format!("{step:?} is undone, and {} was given up and {why}", path.display())
             });
         }
         let above = self.node.maybe_up().find(|other| match step {

@@ -1,9 +1,9 @@
 //! What happens to a plugin and its mounts from outside.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use callboard_actors::vocabulary::AllocationId;
-use callboard_machines::volume::VolumeOutcome;
+use callboard_machines::volume::{VolumeCall, VolumeOutcome};
 
 use super::super::event::Answered;
 use super::{Node, StepOf, Sure, step_of};
@@ -67,6 +67,9 @@ impl Node {
         for step in its {
             if let StepOf::Publish(path) = &step {
                 self.abandoned.insert(path.clone());
+                if !self.is_unpublishing(path) {
+                    self.owed.insert(path.clone());
+                }
             }
             self.note(step, Sure::Down);
         }
@@ -78,8 +81,16 @@ impl Node {
         }
     }
 
-    /// The abandoned target at which something is mounted.
-    pub(crate) fn abandoned(&self) -> Option<&PathBuf> {
-        self.abandoned.iter().find(|path| self.mounts.contains_key(*path))
+    fn is_unpublishing(&self, path: &Path) -> bool {
+        let call = self.in_flight.as_ref().map(|flight| &flight.call);
+        matches!(call, Some(VolumeCall::Unpublish(_, _, other)) if other == path)
+    }
+
+    /// What stands in the way of undoing what claims share: an abandoned target at which something is mounted, or at which the plugin was
+    /// not asked to undo anything.
+    pub(crate) fn abandoned(&self) -> Option<(&PathBuf, &'static str)> {
+        let mounted = self.abandoned.iter().find(|path| self.mounts.contains_key(*path));
+        let owed = || self.owed.first().map(|path| (path, "was not unpublished"));
+        mounted.map(|path| (path, "is mounted")).or_else(owed)
     }
 }
