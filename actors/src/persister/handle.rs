@@ -83,11 +83,12 @@ impl Persister {
         &self,
     ) -> impl Future<Output = Result<Loaded<R>, LoadError>> + use<R> + 'static {
         let loading = self.read(|tables| tables.load::<R>());
-        async move { loading.await.map(|(loaded, _)| loaded) }
+        async move { loading.await.0 }
     }
 
     /// Reads any number of tables at once, behind every write that was handed over before this call. `work` is done on the thread of the
-    /// database, which commits nothing meanwhile. Also returns the damaged records that were found.
+    /// database, which commits nothing meanwhile. Also returns the damaged records that were found, which are set aside whatever `work`
+    /// returns.
     ///
     /// # Errors
     ///
@@ -95,17 +96,18 @@ impl Persister {
     pub fn read<T, W>(
         &self,
         work: W,
-    ) -> impl Future<Output = Result<(T, Vec<Damaged>), LoadError>> + use<T, W> + 'static
+    ) -> impl Future<Output = (Result<T, LoadError>, Vec<Damaged>)> + use<T, W> + 'static
     where
         T: Send + 'static,
         W: FnOnce(&mut Tables<'_>) -> Result<T, LoadError> + Send + 'static,
     {
         let answer = self.ask(move |store| {
             let mut tables = Tables::new(store);
-            work(&mut tables).map(|read| (read, tables.into_damaged()))
+            let read = work(&mut tables);
+            (read, tables.into_damaged())
         });
         let path = self.path.to_path_buf();
-        async move { answer.await.unwrap_or(Err(LoadError::Closed { path })) }
+        async move { answer.await.unwrap_or_else(|_| (Err(LoadError::Closed { path }), Vec::new())) }
     }
 
     /// The run number of the host: it grows with every opening of the database.

@@ -23,7 +23,7 @@ impl<'a> Tables<'a> {
     ///
     /// # Errors
     ///
-    /// [`LoadError`], and then nothing was changed. Single damaged records are no error: see [`Loaded::damaged`].
+    /// [`LoadError`], and then this table was not changed. Single damaged records are no error: see [`Loaded::damaged`].
     pub fn load<R: Record>(&mut self) -> Result<Loaded<R>, LoadError> {
         self.load_below(&[])
     }

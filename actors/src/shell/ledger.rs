@@ -250,12 +250,12 @@ impl Ledger {
             Some(persister) => persister.read(work),
             None => return Err("the database is not open yet".to_owned()),
         };
-        let (read, damaged) = reading.await.map_err(|error| error.to_string())?;
+        let (read, damaged) = reading.await;
         for damaged in damaged {
             let key = damaged.key.iter().map(|byte| format!("{byte:02x}")).collect();
             let (table, reason) = (damaged.table.0.to_owned(), damaged.reason.to_string());
             self.database.notices.post(Notice::Quarantined { table, key, reason });
         }
-        Ok(read)
+        read.map_err(|error| error.to_string())
     }
 }

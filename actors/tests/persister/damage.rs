@@ -112,6 +112,26 @@ fn res_08_what_is_in_quarantine_can_be_looked_at_and_its_place_is_free_again() {
     });
 }
 
+/// It is not found again, so a reader that fails over another table has to hear of it all the same.
+#[test]
+fn res_08_what_was_set_aside_is_told_also_if_another_table_cannot_be_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("callboard.redb");
+    std::fs::write(&file, closed_file(5)).unwrap();
+    tamper(&file, |number, bytes| bytes[9] ^= u8::from(number == 3));
+    play(async {
+        let persister = open(directory.path()).await;
+        let reading = persister.read(|tables| {
+            tables.load::<Player>()?;
+            Err::<(), _>(LoadError::Closed { path: "of another table".into() })
+        });
+        let (read, damaged) = reading.await;
+        assert!(matches!(read, Err(LoadError::Closed { .. })), "{read:?}");
+        let keys: Vec<_> = damaged.into_iter().map(|one| one.key).collect();
+        assert_eq!(keys, [3_u64.to_be_bytes()]);
+    });
+}
+
 #[test]
 fn res_08_a_record_that_lies_under_the_key_of_another_is_set_aside() {
     let directory = tempfile::tempdir().unwrap();

@@ -100,7 +100,7 @@ fn p1_a_load_sees_every_write_that_was_handed_over_before_it_and_none_after() {
 }
 
 async fn below(persister: &Persister, prefix: &'static [u8]) -> Loaded<Player> {
-    persister.read(|tables| tables.load_below(prefix)).await.unwrap().0
+    persister.read(|tables| tables.load_below(prefix)).await.0.unwrap()
 }
 
 #[test]
