@@ -153,7 +153,7 @@ fn what_cannot_be_done_with_a_volume_is_refused_with_the_holder_and_what_to_do_v
     let other = [&CREATE[..], &["--parameter", "pool=tank"]].concat();
     refused(&other, 1, &["was to be created with other arguments: parameter \"pool\" was not given"]);
 
-    refused(&["volume", "forget", "data"], 1, &["was created here; delete it instead"]);
+    refused(&["volume", "forget", "data"], 1, &["was created here: nothing but its deletion"]);
     host.json(&CLAIM);
     let second = ["volume", "claim", "data", "--allocation", "db"];
     refused(&second, 1, &["is held by web", "it can be claimed once that is released"]);

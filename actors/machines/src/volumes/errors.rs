@@ -25,7 +25,7 @@ pub enum RegisterVolumeError {
         in_use: InUse,
     },
     /// Another name here has its id.
-    #[error("{0}; use {other}, or forget that first", other = .0.other)]
+    #[error("{0}; use {other}, or forget that first if it was not created here", other = .0.other)]
     SameVolume(#[from] SameVolume),
     /// It was created here with other contents.
     #[error("volume {volume} was created here with other contents; choose another name, or delete it first")]
@@ -69,7 +69,9 @@ pub enum ForgetVolumeError {
         in_use: InUse,
     },
     /// It was created here.
-    #[error("volume {volume} was created here; delete it instead")]
+    #[error(
+        "volume {volume} was created here: nothing but its deletion takes it away, with its contents; to keep them, use it by this name"
+    )]
     Created {
         /// The volume.
         volume: VolumeKey,
