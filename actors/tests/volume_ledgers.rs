@@ -20,9 +20,10 @@ use callboard_actors::vocabulary::{
 };
 use callboard_actors::volume::{
     self, ABANDONED_TABLE, Brought, CLAIM_TABLE, Claim, ConfirmClaims, ControllerRoute, DescribeVolume,
-    Expands, ForceRelease, ForceScope, LOST_CLAIM_TABLE, Mark, NodeRoute, ObservedEnd, Order, OrderCall,
-    OrderError, PlaceOrder, Release, Route, Seen, Usage, VOLUME_TABLE, Volume, VolumeCall, VolumeChange,
-    VolumeConfig, VolumeImage, VolumeKey, VolumeLayout, VolumeNews, VolumeOptions, VolumeOutcome, VolumeSpec,
+    Expands, Failure, ForceRelease, ForceScope, Known, LOST_CLAIM_TABLE, Mark, NodeRoute, ObservedEnd, Order,
+    OrderCall, OrderError, PlaceOrder, Release, Route, Seen, Usage, VOLUME_TABLE, Volume, VolumeCall,
+    VolumeChange, VolumeConfig, VolumeImage, VolumeKey, VolumeLayout, VolumeNews, VolumeOptions,
+    VolumeOutcome, VolumeSpec,
 };
 use callboard_actors::volumes::{self, KnownVolume, VolumesChange, VolumesImage};
 use redb::{ReadableTable, TableDefinition};
@@ -38,6 +39,8 @@ struct Plugin {
     audits: Rc<RefCell<Vec<String>>>,
     /// Whether unpublishing hangs.
     is_stuck: bool,
+    /// Whether unpublishing is refused.
+    refuses: Rc<Cell<bool>>,
     /// Whether a look finds nothing.
     is_unmounted: Rc<Cell<bool>>,
 }
@@ -70,6 +73,10 @@ impl EffectHandler<Volume> for Plugin {
             VolumeCall::Look { .. } => VolumeOutcome::Looked(present()),
             VolumeCall::Stage(..) | VolumeCall::Publish(..) => VolumeOutcome::Node(Ok(()), present()),
             VolumeCall::Unpublish(..) if self.is_stuck => return Started::running(std::future::pending()),
+            VolumeCall::Unpublish(..) if self.refuses.get() => {
+                let failure = Failure { known: Known::Refused, reason: "not now".to_owned() };
+                VolumeOutcome::Node(Err(failure), Seen::Unclear("it was not looked at".to_owned()))
+            }
             VolumeCall::Unstage(..) | VolumeCall::Unpublish(..) => VolumeOutcome::Node(Ok(()), Seen::Nothing),
             VolumeCall::AwaitAudits(_) => VolumeOutcome::AuditsLeft,
             VolumeCall::Order(..) if self.is_stuck => return Started::running(std::future::pending()),
@@ -322,19 +329,33 @@ fn v8_v14_res_08_a_volume_with_a_damaged_claim_stays_set_up_until_that_claim_is_
         assert!(refused.contains("a1") && refused.contains("damaged"), "{refused}");
         assert!(plugin.calls.borrow().is_empty(), "{:?}", plugin.calls);
 
-        // Where it was published is known but for whether it reads: something is still mounted there (C131).
-        let pending = data.release("a1", Duration::ZERO).await.unwrap_err().to_string();
-        assert!(pending.contains("from the claim of a1") || pending.contains("in flight"), "{pending}");
-        assert!(plugin.calls.borrow().is_empty(), "{:?}", plugin.calls);
+        // Where it was published is known but for whether it reads: both are undone, and what is below stays while that fails (C131).
+        plugin.refuses.set(true);
+        let pending = data.release("a1", Duration::from_secs(1)).await.unwrap_err().to_string();
+        assert!(pending.contains("from the claim of a1; NodeUnpublishVolume"), "{pending}");
+        assert!(
+            plugin.calls.borrow().iter().all(|call| *call == "NodeUnpublishVolume"),
+            "{:?}",
+            plugin.calls
+        );
         data.end().await;
         run.end().await;
         lose(directory.path(), ABANDONED_TABLE.0);
+
+        // Damaged rows do not say whether the claim was released: its targets are looked at before anything is called (V8).
+        plugin.calls.borrow_mut().clear();
         let run = Run::begin(directory.path()).await;
         let data = run.live("data", 1, &plugin);
+        let error = data.address.ask(DescribeVolume).await.unwrap().error.clone();
+        assert!(error.as_ref().is_some_and(|error| error.contains("which was not released")), "{error:?}");
+        assert!(plugin.calls.borrow().is_empty(), "{:?}", plugin.calls);
+
+        // A release says so, whichever run it reaches. Each target is undone once more when nothing is mounted there.
         plugin.is_unmounted.set(true);
         let released = data.release("a1", LONG).await.unwrap();
         assert!(released.others.is_empty(), "{released:?}");
-        assert_eq!(*plugin.calls.borrow(), ["NodeUnstageVolume"]);
+        let calls = [["NodeUnpublishVolume"; 4].as_slice(), &["NodeUnstageVolume"]].concat();
+        assert_eq!(*plugin.calls.borrow(), calls);
         assert!(plugin.audits.borrow()[0].contains("per-alloc/a1/default/data"), "{:?}", plugin.audits);
         run.is_empty("data").await;
         data.end().await;

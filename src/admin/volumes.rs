@@ -74,6 +74,7 @@ fn abandoned(target: &Abandoned) -> wire::VolumeAbandoned {
     wire::VolumeAbandoned {
         allocation: target.allocation.to_string(),
         path: target.path.display().to_string(),
+        released: target.is_released,
     }
 }
 
@@ -229,7 +230,7 @@ mod tests {
             abandoned: vec![Abandoned {
                 path: "/data/volumes/db".into(),
                 allocation: AllocationId::new("db").expect("a good name"),
-                is_ended: true,
+                is_released: true,
             }],
             orders: vec![OrderStatus {
                 what: "expand to 20 bytes".to_owned(),
@@ -277,6 +278,7 @@ mod tests {
             abandoned: vec![wire::VolumeAbandoned {
                 allocation: "db".to_owned(),
                 path: "/data/volumes/db".to_owned(),
+                released: true,
             }],
             orders: vec![wire::VolumeOrder {
                 what: "expand to 20 bytes".to_owned(),

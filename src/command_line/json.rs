@@ -255,7 +255,7 @@ fn volume(volume: &wire::VolumeStatus) -> Value {
         "attach": known(&volume.attach),
         "stage": known(&volume.stage),
         "claims": volume.claims.iter().map(claim).collect::<Vec<_>>(),
-        "abandoned": volume.abandoned.iter().map(abandoned).collect::<Vec<_>>(),
+        "abandoned": volume.abandoned.iter().map(|one| json!({ "allocation": one.allocation, "path": one.path, "released": one.released })).collect::<Vec<_>>(),
         "orders": volume.orders.iter().map(order).collect::<Vec<_>>(),
         "doing": known(&volume.doing),
         "pending": volume.pending,
@@ -279,10 +279,6 @@ fn claim(claim: &wire::VolumeClaim) -> Value {
         "path": claim.path,
         "error": known(&claim.error),
     })
-}
-
-fn abandoned(target: &wire::VolumeAbandoned) -> Value {
-    json!({ "allocation": target.allocation, "path": target.path })
 }
 
 fn order(order: &wire::VolumeOrder) -> Value {

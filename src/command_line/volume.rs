@@ -74,11 +74,11 @@ enum VolumeCommand {
     /// that it did not start, so it believes you: it takes the volume away from any process that is left, which may then lose data. The
     /// release is written down and goes on until it is confirmed, also when this command stops waiting and when the host is started again.
     ///
-    /// With --force the host gives up waiting for the confirmation of what is released already, and forgets it. For what is forgotten it
-    /// neither calls the plugin nor removes a directory: what may be left is printed, and written into the log with your user and the
-    /// reason. With --allocation only that claim is forgotten: what the claims shared stays until nothing is mounted at its path any more,
-    /// which is for you to unmount, and is then unstaged and detached as usual. Without --allocation all of that is forgotten, and what was
-    /// ordered and is not done, too. A claim that is held cannot be forced; release it first.
+    /// With --force the host gives up waiting for the confirmation of what is released already, and forgets it. What may be left is
+    /// printed, and written into the log with your user and the reason. Without --allocation all of the volume is forgotten, and what was
+    /// ordered and is not done, too: for that the host neither calls the plugin nor removes a directory. With --allocation only that claim
+    /// is. What is staged or attached for it and others stays until nothing is mounted at its path any more; the host goes on asking the
+    /// plugin to unpublish that path, and you can unmount it. A claim that is held cannot be forced; release it first.
     Release(ReleaseArgs),
 }
 

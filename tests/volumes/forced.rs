@@ -38,7 +38,7 @@ fn a_volume_is_not_unstaged_below_a_target_that_was_given_up_and_is_mounted_v3_c
         served.start(&host).await;
         let data = create(&host, "data").await;
         let path = give_up(&host, &data).await;
-        until_shown(&host, &data, "from the claim of a, whose processes have ended").await;
+        until_shown(&host, &data, "from the claim of a; NodeUnpublishVolume").await;
         assert_eq!(mounted(&stage).len(), 2, "the staging stays below the target");
         assert_eq!(read(&path), "from a");
 
@@ -48,6 +48,7 @@ fn a_volume_is_not_unstaged_below_a_target_that_was_given_up_and_is_mounted_v3_c
         until_shown(&host, &data, "unpublish it first").await;
         let mut next = plugin(&stage, "next");
         next.start(&host).await;
+        until_shown(&host, &data, "of allocation next").await;
         let claimed = claim(&host, &data, "a", false).await.expect("it is set up");
         assert_eq!(read(&claimed.path), "from a");
         release(&host, &data, "a").await;

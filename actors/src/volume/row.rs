@@ -62,20 +62,20 @@ fn lost_claim(key: &[u8]) -> Option<Operation> {
 /// A row of [`ABANDONED_TABLE`]. The target and its allocation are in the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AbandonedRow {
-    pub(super) is_ended: bool,
+    pub(super) is_released: bool,
 }
 
 impl Record for AbandonedRow {
     const TABLE: Table = ABANDONED_TABLE;
     const SCHEMA: u16 = 2;
 
-    /// Schema 1 does not say whether processes have ended.
+    /// Schema 1 does not say whether the claim was released.
     fn migrate(schema: u16, _: &[u8]) -> Result<Self, DecodeError> {
-        (schema == 1).then_some(Self { is_ended: false }).ok_or(DecodeError::UnknownSchema { schema })
+        (schema == 1).then_some(Self { is_released: false }).ok_or(DecodeError::UnknownSchema { schema })
     }
 
     fn instead_of_damaged(key: &[u8]) -> Option<Operation> {
-        read_abandoned_key(key, false).map(|_| Operation::put(key, &Self { is_ended: false }))
+        read_abandoned_key(key, false).map(|_| Operation::put(key, &Self { is_released: false }))
     }
 }
 
@@ -143,18 +143,18 @@ pub(super) fn abandoned_key(volume: &VolumeKey, path: &Path) -> Vec<u8> {
 }
 
 /// The volume and the target of the row of an abandoned target; `None` if its key is damaged as well.
-fn read_abandoned_key(key: &[u8], is_ended: bool) -> Option<(VolumeKey, Abandoned)> {
+fn read_abandoned_key(key: &[u8], is_released: bool) -> Option<(VolumeKey, Abandoned)> {
     let (volume, path) = read_volume_key(key)?;
     let path = Path::new(std::str::from_utf8(path).ok()?);
     let allocation = VolumeLayout::allocation_of(path)?;
-    Some((volume, Abandoned { path: path.to_owned(), allocation, is_ended }))
+    Some((volume, Abandoned { path: path.to_owned(), allocation, is_released }))
 }
 
 /// The abandoned targets, with their volumes: also those of rows that are damaged (RES-08), which may still be in their place.
 pub(crate) fn abandoned_targets(loaded: &Loaded<AbandonedRow>) -> Vec<(VolumeKey, Abandoned)> {
     let damaged = loaded.damaged.iter().map(|damaged| (&damaged.key, false));
-    let rows = loaded.rows.iter().map(|(key, row)| (key, row.is_ended)).chain(damaged);
-    rows.filter_map(|(key, is_ended)| read_abandoned_key(key, is_ended)).collect()
+    let rows = loaded.rows.iter().map(|(key, row)| (key, row.is_released)).chain(damaged);
+    rows.filter_map(|(key, is_released)| read_abandoned_key(key, is_released)).collect()
 }
 
 pub(super) fn audit_key(volume: &VolumeKey, number: u64) -> Vec<u8> {
@@ -410,8 +410,8 @@ mod tests {
                 fs",
         );
         has_bytes(LostClaimRow, b"\x01\x00");
-        has_bytes(AbandonedRow { is_ended: true }, b"\x02\x00\x01");
-        assert_eq!(decode::<AbandonedRow>(b"\x01\x00").unwrap(), AbandonedRow { is_ended: false });
+        has_bytes(AbandonedRow { is_released: true }, b"\x02\x00\x01");
+        assert_eq!(decode::<AbandonedRow>(b"\x01\x00").unwrap(), AbandonedRow { is_released: false });
         has_bytes(
             AuditRow(audit(data(), 1)),
             b"\x01\x00\x01\x01d\x01v\x03zfs\x02id\x01\x04pool\x01t\x03kim\x07\x01\x05stage",
@@ -446,7 +446,7 @@ mod tests {
         let of_target = abandoned_key(&data(), path);
         assert_eq!(of_target, b"\0\x01d\0\x01v/per-alloc/p/csi/node/zfs/per-alloc/a1/d/v/rw");
         let allocation = AllocationId::new("a1").unwrap();
-        let target = Abandoned { path: path.to_owned(), allocation, is_ended: true };
+        let target = Abandoned { path: path.to_owned(), allocation, is_released: true };
         assert_eq!(read_abandoned_key(&of_target, true), Some((data(), target)));
         assert_eq!(read_abandoned_key(b"\0\x01d\0\x01v/t", true), None);
         for damaged in

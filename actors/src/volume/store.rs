@@ -75,6 +75,9 @@ impl Store<Volume> for DurableStore {
 /// The database operations of a change. All of them are one write.
 fn operations_of(volume: &VolumeKey, change: VolumeChange) -> Vec<Operation> {
     let keep = |row| Operation::put(key(volume), &VolumeRow(row));
+    let abandoned = |Abandoned { path, is_released, .. }| {
+        Operation::put(abandoned_key(volume, &path), &AbandonedRow { is_released })
+    };
     match change {
         VolumeChange::KeepVolume(row) => vec![keep(row)],
         VolumeChange::KeepClaim(row) => {
@@ -86,10 +89,11 @@ fn operations_of(volume: &VolumeKey, change: VolumeChange) -> Vec<Operation> {
             vec![Operation::put(order_key(volume, row.number), &OrderRow(row))]
         }
         VolumeChange::ForgetOrder(number) => vec![Operation::delete::<OrderRow>(order_key(volume, number))],
+        VolumeChange::KeepAbandoned(target) => vec![abandoned(target)],
         VolumeChange::ForgetAbandoned(path) => {
             vec![Operation::delete::<AbandonedRow>(abandoned_key(volume, &path))]
         }
-        VolumeChange::Force { claims, volume: row, orders, abandoned, audit } => {
+        VolumeChange::Force { claims, volume: row, orders, abandoned: targets, audit } => {
             let forgotten = claims.iter().flat_map(|id| {
                 let key = claim_key(volume, id);
                 [Operation::delete::<LostClaimRow>(key.clone()), Operation::delete::<ClaimRow>(key)]
@@ -97,10 +101,8 @@ fn operations_of(volume: &VolumeKey, change: VolumeChange) -> Vec<Operation> {
             let orders =
                 orders.into_iter().map(|number| Operation::delete::<OrderRow>(order_key(volume, number)));
             let audit = Operation::put(audit_key(volume, audit.number), &AuditRow(audit));
-            let abandoned = abandoned.into_iter().map(|Abandoned { path, is_ended, .. }| {
-                Operation::put(abandoned_key(volume, &path), &AbandonedRow { is_ended })
-            });
-            forgotten.chain(orders).chain(abandoned).chain(row.map(keep)).chain([audit]).collect()
+            let targets = targets.into_iter().map(abandoned);
+            forgotten.chain(orders).chain(targets).chain(row.map(keep)).chain([audit]).collect()
         }
         VolumeChange::ForgetAudits(numbers) => {
             let forget = |number| Operation::delete::<AuditRow>(audit_key(volume, number));

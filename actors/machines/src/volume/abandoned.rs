@@ -1,24 +1,58 @@
-//! What a claim leaves that was given up by force, or whose row was damaged: its target. It goes on being undone, and what it stood on is not
-//! undone before the kernel shows nothing there (C131).
+//! What a claim leaves that was given up by force, or whose row was damaged: its target. It goes on being undone, and staging and attachment
+//! are not undone before the kernel shows nothing there (C131).
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use super::force::{ForceRelease, ForceScope};
+use super::force::{Abandoned, ForceRelease, ForceScope};
 use super::moves::Move;
 use super::outcome::{Failure, Known, Seen};
-use super::record::{Abandoned, Mark, Usage, VolumeChange};
+use super::record::{Mark, Usage, VolumeChange};
 use super::returning::Came;
-use super::state::Volume;
+use super::state::{Tries, Volume};
 use crate::kernel::StepContext;
 use crate::vocabulary::AllocationId;
 
+/// An abandoned target, and how far its undo is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Target {
+    pub(super) record: Abandoned,
+    pub(super) tries: Tries,
+    found: Option<Found>,
+    /// How many undos have failed at the plugin since the kernel has shown nothing there.
+    failed: u32,
+}
+
 /// What was found last about an abandoned target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Found {
+enum Found {
     /// Its publication could not be undone at the plugin.
-    Unclear,
-    /// The kernel shows nothing there.
+    NotUndone,
+    /// The kernel has shown nothing there.
     Nothing,
+}
+
+impl Target {
+    pub(super) fn new(record: Abandoned) -> Self {
+        Self { record, tries: Tries::default(), found: None, failed: 0 }
+    }
+
+    /// The plugin has changed, or a caller asks for it: it is tried at once, by what the kernel has now.
+    pub(super) fn again(&mut self) {
+        self.tries.again();
+        self.found = None;
+    }
+
+    /// While a process may use it, it is looked at until the kernel shows nothing there. Then, or at once when its claim was released, its
+    /// publication is undone at the plugin (C133); when that fails, or the plugin is away, it is looked at what is there.
+    fn next(&self, has_node: bool) -> Move {
+        let path = self.record.path.clone();
+        match self.found {
+            Some(Found::Nothing) => Move::UnpublishAbandoned(path),
+            None if self.record.is_released && has_node => Move::UnpublishAbandoned(path),
+            Some(Found::NotUndone) | None => Move::LookAtAbandoned(path),
+        }
+    }
 }
 
 impl Volume {
@@ -32,124 +66,136 @@ impl Volume {
             return Vec::new();
         }
         // Only what is released can be forced.
-        let target = |path| Abandoned { path, allocation: meant.clone(), is_ended: true };
+        let target = |path| Abandoned { path, allocation: meant.clone(), is_released: true };
         let claim = self.claims.get(meant).filter(|claim| !claim.record.publish.is_down());
         claim.map(|claim| target(claim.record.target_path.clone())).into_iter().collect()
     }
 
     /// Where a claim may be published whose row was damaged: all claims share one capability (C138), and only whether it reads is not known.
-    pub(super) fn targets_of_lost(&self, allocation: &AllocationId, is_ended: bool) -> Vec<Abandoned> {
+    pub(super) fn targets_of_lost(&self, allocation: &AllocationId, is_released: bool) -> Vec<Abandoned> {
         let attached = self.record.attach.intent().map(|intent| &intent.args.capability);
         let staged = self.record.stage.intent().map(|intent| &intent.args.capability);
         let Some(capability) = staged.or(attached) else { return Vec::new() };
         let target = |read_only| {
             let usage = Usage { capability: capability.clone(), read_only };
             let path = self.config.layout.target(&self.record.spec.key, allocation, &usage);
-            Abandoned { path, allocation: allocation.clone(), is_ended }
+            Abandoned { path, allocation: allocation.clone(), is_released }
         };
         [false, true].map(target).into()
     }
 
-    /// The abandoned targets that are undone whatever else is held: their processes have ended, and no claim may be published there (V14).
-    pub(super) fn ended_targets(&self) -> impl Iterator<Item = &Abandoned> {
-        let is_used = |target: &Abandoned| {
-            let mut claims = self.claims.values().filter(|claim| claim.record.target_path == target.path);
-            claims.any(|claim| claim.is_provisional || !claim.record.publish.is_down())
-        };
-        self.abandoned.iter().filter(move |target| target.is_ended && !is_used(target))
+    /// Adds a target, and gives it as it is kept. Of an earlier claim that had the same one, a process may be left.
+    pub(super) fn abandon(&mut self, mut record: Abandoned) -> Abandoned {
+        let earlier = self.abandoned.get(&record.path);
+        record.is_released &= earlier.is_none_or(|earlier| earlier.record.is_released);
+        self.abandoned.insert(record.path.clone(), Target::new(record.clone()));
+        record
     }
 
-    pub(super) fn abandoned_at(&self, path: &Path) -> Option<&Abandoned> {
-        self.abandoned.iter().find(|target| target.path == path)
+    /// No process of an allocation uses any of its abandoned targets any more.
+    pub(super) fn let_go_abandoned(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
+        let of_it = self.abandoned.values_mut().filter(|target| target.record.allocation == *allocation);
+        for target in of_it {
+            target.again();
+            if !std::mem::replace(&mut target.record.is_released, true) {
+                cx.persist(VolumeChange::KeepAbandoned(target.record.clone()));
+            }
+        }
     }
 
     /// The abandoned targets, in words.
     pub(super) fn abandoned_words(&self) -> Vec<String> {
-        let words = |target: &Abandoned| {
-            format!(
-                "what may be mounted at {}, from the claim of {}",
-                target.path.display(),
-                target.allocation
-            )
+        let words = |Abandoned { path, allocation, .. }: &Abandoned| {
+            format!("what may be mounted at {}, from the claim of {allocation}", path.display())
         };
-        self.abandoned.iter().map(words).collect()
+        self.abandoned.values().map(|target| words(&target.record)).collect()
     }
 
-    /// A claim is published, at a path where nothing was mounted before: nothing is left there of an earlier claim, and what is mounted there now
-    /// is undone with this one.
+    /// What is done about abandoned targets, whatever else is held: of each at which no claim may be published. Claims of an earlier run are
+    /// confirmed before (V14).
+    pub(super) fn abandoned_moves(&self) -> impl Iterator<Item = Move> {
+        let is_confirmed = self.claims.values().all(|claim| !claim.is_provisional);
+        let published = self.claims.values().filter(|claim| !claim.record.publish.is_down());
+        let published: BTreeSet<_> = published.map(|claim| &claim.record.target_path).collect();
+        let has_node = self.node().is_some();
+        let idle = self.abandoned.iter().filter(move |(path, _)| is_confirmed && !published.contains(path));
+        idle.map(move |(_, target)| target.next(has_node))
+    }
+
+    /// What is done first about the abandoned target at which a claim is to be published.
+    pub(super) fn abandoned_move_at(&self, path: &Path) -> Option<Move> {
+        self.abandoned.get(path).map(|target| target.next(self.node().is_some()))
+    }
+
+    /// A claim is published, and what is mounted at its path is undone with it.
     pub(super) fn supersede_abandoned(&mut self, id: &AllocationId, cx: &mut StepContext<Self>) {
-        let Some(claim) = self.claims.get(id) else { return };
-        let path = &claim.record.target_path;
-        if let Some(target) = self.abandoned.iter().find(|target| target.path == *path).cloned() {
-            self.abandoned.remove(&target);
-            cx.persist(VolumeChange::ForgetAbandoned(target.path));
+        let path = self.claims.get(id).map(|claim| claim.record.target_path.clone());
+        if let Some(path) = path.filter(|path| self.abandoned.contains_key(path)) {
+            self.forget_target(path, cx);
         }
     }
 
     /// Forgets the abandoned targets when nothing is left that is undone after them.
     pub(super) fn forget_abandoned(&mut self, cx: &mut StepContext<Self>) {
-        if !self.is_down() {
-            return;
-        }
-        for target in std::mem::take(&mut self.abandoned) {
-            cx.persist(VolumeChange::ForgetAbandoned(target.path));
+        if self.is_down() {
+            let paths: Vec<_> = self.abandoned.keys().cloned().collect();
+            paths.into_iter().for_each(|path| self.forget_target(path, cx));
         }
     }
 
-    /// What is done next about an abandoned target. While a process may use it, it is looked at until the kernel shows nothing there. Then, or at
-    /// once, its publication is undone at the plugin (C133), and when that fails it is looked at what is left of it.
-    pub(super) fn abandoned_move(&self, target: &Abandoned) -> Move {
-        let found = self.found.as_ref().filter(|(path, _)| *path == target.path).map(|(_, found)| *found);
-        let (path, is_gone) = (target.path.clone(), found == Some(Found::Nothing));
-        match is_gone || target.is_ended && found.is_none() {
-            true => Move::UnpublishAbandoned { path, is_gone },
-            false => Move::LookAtAbandoned(path),
-        }
+    fn forget_target(&mut self, path: PathBuf, cx: &mut StepContext<Self>) {
+        self.abandoned.remove(&path);
+        cx.persist(VolumeChange::ForgetAbandoned(path));
     }
 
     /// The plugin was asked to undo what was published at an abandoned target. Such a claim was given up since these calls failed: when nothing is
     /// mounted there, they are not repeated without end.
-    pub(super) fn abandoned_undone(&mut self, undo: &Move, came: Came, cx: &mut StepContext<Self>) {
-        let Move::UnpublishAbandoned { path, is_gone } = undo else { return };
-        if let Some(failure) = came.not_down(undo) {
-            let is_last = self.try_failed(cx.moment(), undo, &failure);
-            let is_final = is_last || matches!(failure.known, Known::Refused | Known::Unsupported);
-            if !is_gone || !is_final {
-                self.found = Some((path.clone(), Found::Unclear));
+    pub(super) fn abandoned_undone(&mut self, path: &Path, came: Came, cx: &mut StepContext<Self>) {
+        let undo = Move::UnpublishAbandoned(path.to_owned());
+        if let Some(failure) = came.not_down(&undo) {
+            self.try_failed(cx.moment(), &undo, &failure);
+            let tries_max = self.config.options.tries_max;
+            let Some(target) = self.abandoned.get_mut(path) else { return };
+            let is_gone = target.found == Some(Found::Nothing);
+            target.found = Some(Found::NotUndone);
+            if failure.known == Known::NotMade || !is_gone {
+                return;
+            }
+            target.failed += 1;
+            let is_refused = matches!(failure.known, Known::Refused | Known::Unsupported);
+            if !is_refused && target.failed < tries_max {
                 return;
             }
         }
-        self.abandoned_tries = Default::default();
-        self.abandoned.retain(|target| target.path != *path);
-        cx.persist(VolumeChange::ForgetAbandoned(path.clone()));
+        self.forget_target(path.to_owned(), cx);
     }
 
     /// An abandoned target was looked at.
     pub(super) fn abandoned_seen(&mut self, path: &Path, seen: Seen, cx: &mut StepContext<Self>) {
-        let Some(target) = self.abandoned_at(path).cloned() else { return };
-        let (allocation, shown) = (&target.allocation, path.display());
-        let (what, remedy) = match seen {
+        let Some(target) = self.abandoned.get_mut(path) else { return };
+        let what = match seen {
             Seen::Nothing => {
-                self.found = Some((target.path, Found::Nothing));
+                target.found = Some(Found::Nothing);
                 return;
             }
-            Seen::Present(Mark::Device(device)) => (format!("device {device} is at {shown}"), "remove it"),
-            Seen::Present(mark) => (format!("{mark} is at {shown}"), "unmount it"),
-            Seen::BareStaging => (format!("the staging directory is mounted at {shown}"), "unmount it"),
-            Seen::Dead(reason) | Seen::Unclear(reason) => {
-                (format!("{shown} cannot be looked at ({reason})"), "unmount it if it is mounted")
+            Seen::Present(Mark::Device(device)) => format!("device {device} is there"),
+            Seen::Present(mark) => format!("{mark} is there"),
+            Seen::BareStaging => "the staging directory is mounted there".to_owned(),
+            Seen::Dead(reason) | Seen::Unclear(reason) => format!("it cannot be looked at ({reason})"),
+        };
+        let was_tried = target.found == Some(Found::NotUndone);
+        (target.found, target.failed) = (None, 0);
+        let Abandoned { allocation, is_released, .. } = &target.record;
+        let reason = match (is_released, target.tries.error.as_deref().filter(|_| was_tried)) {
+            (false, _) => format!(
+                "{what}, from the claim of {allocation}, which was not released: unmount it when no process uses it any more"
+            ),
+            (true, Some(error)) => format!("{what}, from the claim of {allocation}; {error}; or unmount it"),
+            (true, None) => {
+                format!("{what}, from the claim of {allocation}; unmount it, or start its plugin")
             }
         };
-        let reason = match self.abandoned_tries.error.as_deref() {
-            Some(refused) if target.is_ended => format!(
-                "{what}, from the claim of {allocation}, whose processes have ended; {refused}; {remedy}, and what it stands on is undone"
-            ),
-            _ => format!(
-                "{what}, from the claim of {allocation}; look whether a process still uses it, {remedy}, and what it stands on is undone"
-            ),
-        };
-        // It is no try of the undo.
-        let failure = Failure { known: Known::NotMade, reason };
-        self.try_failed(cx.moment(), &Move::LookAtAbandoned(target.path), &failure);
+        let failure = Failure { known: Known::NotNow, reason };
+        self.try_failed(cx.moment(), &Move::LookAtAbandoned(path.to_owned()), &failure);
     }
 }

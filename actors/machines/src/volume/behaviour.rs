@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::abandoned::Target;
 use super::existence::Existence;
 use super::expanding::size_of;
 use super::force::PrepareForce;
@@ -47,6 +48,7 @@ impl Machine for Volume {
         // An order of another volume is of one that had this name before.
         let orders = image.orders.into_iter().filter(|row| row.volume_id == record.spec.volume_id);
         let orders: Vec<_> = orders.map(|row| Ordered::new(row.restored())).collect();
+        let abandoned = image.abandoned.into_iter().map(|record| (record.path.clone(), Target::new(record)));
         let expanded_bytes = orders.iter().filter_map(|ordered| size_of(&ordered.record)).max();
         Self {
             record,
@@ -54,8 +56,7 @@ impl Machine for Volume {
             expanded_bytes,
             claims: claims.collect(),
             lost: image.lost,
-            abandoned: image.abandoned,
-            found: None,
+            abandoned: abandoned.collect(),
             config: config.clone(),
             is_kept,
             is_behind: false,
@@ -64,7 +65,6 @@ impl Machine for Volume {
             life: Life { unfit, ..Life::default() },
             attach_tries: Tries::default(),
             stage_tries: Tries::default(),
-            abandoned_tries: Tries::default(),
             is_stage_proven: false,
             is_stage_stale: false,
             flight: None,
@@ -209,13 +209,11 @@ impl Volume {
     }
 
     /// The plugin has changed: what waits is tried at once.
-    fn try_again(&mut self) {
+    pub(super) fn try_again(&mut self) {
         self.life.tries.again();
         self.attach_tries.again();
         self.stage_tries.again();
-        self.abandoned_tries.again();
-        // It is a while since the kernel was asked.
-        self.found = None;
+        self.abandoned.values_mut().for_each(Target::again);
         self.orders.iter_mut().for_each(|ordered| ordered.tries.again());
         self.claims.values_mut().for_each(|claim| claim.tries.again());
     }

@@ -1,5 +1,6 @@
 //! The messages by which an operator gives up what is not confirmed down.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::record::VolumeKey;
@@ -16,8 +17,9 @@ pub enum ForceScope {
     Orders,
 }
 
-/// Gives up waiting for a confirmation, and forgets what may still be set up (V9). No call is cancelled and no directory removed; the
-/// audit says what may be left. Only what is released can be forced, and orders that are not done.
+/// Gives up waiting for a confirmation, and forgets what may still be set up (V9). No call is cancelled, and for what is forgotten as a whole
+/// none is made and no directory removed; the audit says what may be left. The target of a claim that is forgotten alone is still undone.
+/// Only what is released can be forced, and orders that are not done.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ForceRelease {
     /// What is to be forgotten.
@@ -68,6 +70,26 @@ pub struct Forced {
     pub left: Vec<String>,
 }
 
+/// The target of a claim that was given up by force, or whose row was damaged. What the claims of the volume share is not undone before the
+/// kernel shows nothing there (C131).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Abandoned {
+    /// The path.
+    pub path: PathBuf,
+    /// The allocation that had the claim.
+    pub allocation: AllocationId,
+    /// Whether the claim was released, so that its publication may be undone although something is mounted (V8).
+    pub is_released: bool,
+}
+
+impl Abandoned {
+    /// Puts it in the place of what is there of its path.
+    pub(super) fn replace_in(self, all: &mut BTreeSet<Self>) {
+        all.retain(|other| other.path != self.path);
+        all.insert(self);
+    }
+}
+
 /// Why nothing is forced.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ForceError {
@@ -81,8 +103,8 @@ pub enum ForceError {
     },
     /// The claim was given up already, and what it shared is not undone before nothing is mounted at its target (C131).
     #[error(
-        "the claim of allocation {allocation} to volume {volume} is given up already; unmount {path}, and what it shared is undone, or \
-         force all of the volume",
+        "the claim of allocation {allocation} to volume {volume} is given up already, and what is left of it at {path} is being undone: the \
+         status of the volume says how far that is; all of the volume can be forced when no claim holds it",
         path = path.display()
     )]
     Abandoned {

@@ -132,22 +132,26 @@ impl Volume {
         }
     }
 
+    /// Whether a claim may be published next: nothing is published for it, nor left at its target.
+    fn is_free(&self, claim: &Claim) -> bool {
+        claim.record.publish.is_down() && !self.abandoned.contains_key(&claim.record.target_path)
+    }
+
     /// Writes with which arguments the first claim is published once this staging has succeeded.
     pub(super) fn announce_publish(&mut self, staging: &Intent<StageArgs>, cx: &mut StepContext<Self>) {
-        let announced =
-            self.first_wanted().filter(|claim| claim.record.publish.is_down()).and_then(|claim| {
-                let StageArgs { staging_path, publish_context, capability } = &staging.args;
-                let usage = claim.record.usage.clone();
-                let args = PublishArgs {
-                    target_path: claim.record.target_path.clone(),
-                    staging_path: Some(staging_path.clone()),
-                    publish_context: publish_context.clone(),
-                    usage,
-                };
-                let fits = args.usage.capability == *capability && !self.is_expanded_offline();
-                let intent = Intent { args, generation: staging.generation };
-                fits.then(|| (claim.record.allocation.clone(), intent))
-            });
+        let announced = self.first_wanted().filter(|claim| self.is_free(claim)).and_then(|claim| {
+            let StageArgs { staging_path, publish_context, capability } = &staging.args;
+            let usage = claim.record.usage.clone();
+            let args = PublishArgs {
+                target_path: claim.record.target_path.clone(),
+                staging_path: Some(staging_path.clone()),
+                publish_context: publish_context.clone(),
+                usage,
+            };
+            let fits = args.usage.capability == *capability && !self.is_expanded_offline();
+            let intent = Intent { args, generation: staging.generation };
+            fits.then(|| (claim.record.allocation.clone(), intent))
+        });
         let Some((id, intent)) = announced else { return };
         if self.claims.get(&id).is_some_and(|claim| claim.announced.as_ref() == Some(&intent)) {
             return;

@@ -35,6 +35,7 @@ impl Volume {
             Ok(true) => {
                 claim.is_proven = true;
                 claim.tries = Default::default();
+                self.supersede_abandoned(id, cx);
             }
             Ok(false) => {
                 cx.publish(mount_lost(&claim.record.target_path, proof, &seen));

@@ -133,7 +133,7 @@ mod scripts;
 
 pub use before::Before;
 pub use existence::{CreateArgs, Existence, NewVolume, Origin};
-pub use force::{ForceError, ForceRelease, ForceScope, Forced, PrepareForce};
+pub use force::{Abandoned, ForceError, ForceRelease, ForceScope, Forced, PrepareForce};
 pub use group::{GroupMember, GroupOrder};
 pub use lifecycle::*;
 pub use messages::*;
@@ -145,8 +145,8 @@ pub use outcome::{
 };
 pub use paths::VolumeLayout;
 pub use record::{
-    Abandoned, AttachArgs, Audit, ClaimRecord, Intent, Mark, Proof, PublishArgs, StageArgs, Step, Towards,
-    Usage, VolumeChange, VolumeImage, VolumeKey, VolumeRecord, VolumeSpec, Wish,
+    AttachArgs, Audit, ClaimRecord, Intent, Mark, Proof, PublishArgs, StageArgs, Step, Towards, Usage,
+    VolumeChange, VolumeImage, VolumeKey, VolumeRecord, VolumeSpec, Wish,
 };
 pub use snapshots::check_alone;
 pub use state::{Volume, VolumeConfig, VolumeOptions, VolumeTimer};

@@ -19,14 +19,10 @@ pub(super) enum Move {
     Unpublish(AllocationId),
     LookAtStage,
     LookAt(AllocationId),
-    /// At the target path of a claim that was given up by force.
+    /// At the target path of a claim that was given up by force, or whose row was damaged.
     LookAtAbandoned(PathBuf),
-    /// Of that target.
-    UnpublishAbandoned {
-        path: PathBuf,
-        /// Whether the kernel has just shown nothing there.
-        is_gone: bool,
-    },
+    /// At the plugin, what was published at that path.
+    UnpublishAbandoned(PathBuf),
     /// A call of the order of this number.
     Order(u64, Call),
 }
@@ -47,7 +43,7 @@ impl Move {
             | Self::Unstage
             | Self::Unpublish(_)
             | Self::LookAtAbandoned(_)
-            | Self::UnpublishAbandoned { .. } => false,
+            | Self::UnpublishAbandoned(_) => false,
         }
     }
 
@@ -62,7 +58,7 @@ impl Move {
             | Self::LookAtStage
             | Self::LookAt(_)
             | Self::LookAtAbandoned(_)
-            | Self::UnpublishAbandoned { .. } => false,
+            | Self::UnpublishAbandoned(_) => false,
             Self::Order(_, call) => call.service() != Service::Node,
         }
     }
@@ -80,10 +76,10 @@ impl Move {
             Self::Stage => "NodeStageVolume",
             Self::Unstage => "NodeUnstageVolume",
             Self::Publish(_) => "NodePublishVolume",
-            Self::Unpublish(_) | Self::UnpublishAbandoned { .. } => "NodeUnpublishVolume",
+            Self::Unpublish(_) | Self::UnpublishAbandoned(_) => "NodeUnpublishVolume",
             Self::LookAtStage => "the look at the staging path",
             Self::LookAt(_) => "the look at the target path",
-            Self::LookAtAbandoned(_) => "the look at what was given up by force",
+            Self::LookAtAbandoned(_) => "the look",
             Self::Order(_, call) => call.as_str(),
         }
     }

@@ -4,10 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::force::Forced;
+use super::force::{Abandoned, Forced};
 use super::group::GroupOrder;
 use super::lifecycle::Exists;
-use super::record::{Abandoned, VolumeKey, Wish};
+use super::record::{VolumeKey, Wish};
 use super::shown::LOST;
 use crate::csi;
 use crate::vocabulary::{AllocationId, PluginName};
@@ -104,7 +104,7 @@ pub struct VolumeStatus {
     pub expanded_bytes: Option<u64>,
     /// What it does or waits for.
     pub doing: String,
-    /// The last error of its existence, of attachment or staging, or of an order.
+    /// The last error of its existence, of an abandoned target, of attachment or staging, or of an order.
     pub error: Option<String>,
 }
 
@@ -142,6 +142,8 @@ impl fmt::Display for VolumeStatus {
             write!(f, "; {} {}", claim.allocation, claim.publish)?;
             marks.iter().filter(|(is, _)| *is).try_for_each(|(_, mark)| f.write_str(mark))?;
         }
+        let abandoned = |target: &Abandoned| write!(f, "; {} abandoned", target.allocation);
+        self.abandoned.iter().try_for_each(abandoned)?;
         self.orders.iter().try_for_each(|order| write!(f, "; {} {}", order.what, order.state))?;
         write!(f, " ({})", self.doing)
     }

@@ -39,7 +39,9 @@ impl Volume {
         let undone = claims.iter().filter(is_undone);
         let mut moves: Vec<_> =
             undone.map(|claim| Move::Unpublish(claim.record.allocation.clone())).collect();
-        moves.extend(self.ended_targets().map(|target| self.abandoned_move(target)));
+        if self.stopping.is_none() {
+            moves.extend(self.abandoned_moves());
+        }
         if self.claims.is_empty() && self.lost.is_empty() {
             moves.extend(self.down_move());
         }
@@ -67,7 +69,10 @@ impl Volume {
             (true, true) => return None,
         };
         // A claim that was given up by force may still be published above it (C131).
-        Some(self.abandoned.first().map_or(shared, |target| self.abandoned_move(target)))
+        match self.abandoned.is_empty() {
+            true => Some(shared),
+            false => self.abandoned_moves().next(),
+        }
     }
 
     /// Whether its half of the plugin is there, and it has not to wait for its next try.
@@ -86,9 +91,10 @@ impl Volume {
     /// What a claim needs next, until its mount is proven.
     pub(super) fn need(&self, claim: &Claim) -> Need<()> {
         let id = &claim.record.allocation;
-        let abandoned = self.abandoned_at(&claim.record.target_path);
-        if let Some(target) = abandoned.filter(|_| claim.record.publish.is_down()) {
-            return Need::Move(self.abandoned_move(target));
+        if let Some(first) = self.abandoned_move_at(&claim.record.target_path)
+            && claim.record.publish.is_down()
+        {
+            return Need::Move(first);
         }
         match &claim.record.publish {
             Step::Up(..) if claim.is_proven => Need::Met(()),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::existence::Existence;
-use super::force::Forced;
+use super::force::{Abandoned, Forced};
 use super::order::OrderRecord;
 use crate::csi::{Context, VolumeCapability};
 use crate::mounts::{DeviceNumber, MountIdentity};
@@ -277,30 +277,6 @@ impl ClaimRecord {
     }
 }
 
-/// The target of a claim that was given up by force, or whose row was damaged. What the claims of the volume share is not undone before the
-/// kernel shows nothing there (C131).
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Abandoned {
-    /// The path.
-    pub path: PathBuf,
-    /// The allocation that had the claim.
-    pub allocation: AllocationId,
-    /// Whether its processes were observed to have ended, so that the publication may be undone although something is mounted (V8).
-    pub is_ended: bool,
-}
-
-impl Abandoned {
-    /// Adds a target. Of an earlier claim that had the same one, a process may be left that was not observed to end.
-    pub(super) fn add(mut self, to: &mut BTreeSet<Self>) {
-        to.retain(|other| {
-            let is_same = other.path == self.path;
-            self.is_ended &= !is_same || other.is_ended;
-            !is_same
-        });
-        to.insert(self);
-    }
-}
-
 /// The audit of a forced release, until it is published. It has the volume, whose own row may be gone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Audit {
@@ -340,6 +316,8 @@ pub enum VolumeChange {
         /// What was left, for the audit.
         audit: Audit,
     },
+    /// Insert or replace the row of an abandoned target.
+    KeepAbandoned(Abandoned),
     /// Remove the row of the abandoned target at this path.
     ForgetAbandoned(PathBuf),
     /// Remove the audits of these numbers: they are published.
@@ -371,9 +349,10 @@ impl VolumeImage {
                 self.orders.sort_by_key(|order| order.number);
             }
             VolumeChange::ForgetOrder(number) => self.orders.retain(|order| order.number != *number),
+            VolumeChange::KeepAbandoned(target) => target.clone().replace_in(&mut self.abandoned),
             VolumeChange::ForgetAbandoned(path) => self.abandoned.retain(|target| target.path != *path),
             VolumeChange::Force { claims, volume, orders, abandoned, audit } => {
-                abandoned.iter().for_each(|target| target.clone().add(&mut self.abandoned));
+                abandoned.iter().for_each(|target| target.clone().replace_in(&mut self.abandoned));
                 self.claims.retain(|claim| !claims.contains(&claim.allocation));
                 self.lost.retain(|lost| !claims.contains(lost));
                 self.orders.retain(|order| !orders.contains(&order.number));

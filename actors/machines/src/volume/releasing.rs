@@ -1,14 +1,15 @@
 //! Releases, confirmation after a restart, and force.
 
+use super::abandoned::Target;
 use super::existence::Existence;
-use super::force::{ForceError, ForceRelease, Forced};
+use super::force::{Abandoned, ForceError, ForceRelease, Forced};
 use super::messages::{
     ClaimError, ClaimsConfirmed, ConfirmClaims, Release, ReleaseError, Released, VolumeAnswer,
 };
 use super::moves::Move;
 use super::news::VolumeNews;
 use super::outcome::VolumeCall;
-use super::record::{Abandoned, Audit, Step, VolumeChange, Wish};
+use super::record::{Audit, Step, VolumeChange, Wish};
 use super::returning::named;
 use super::state::{Claim, ReleaseWaiter, Volume, VolumeTimer};
 use crate::kernel::{AskId, CallKey, StepContext};
@@ -36,8 +37,9 @@ impl Volume {
         let was_held = self.holders().contains(&asked.allocation);
         self.let_go(&asked.allocation, cx);
         self.let_go_lost(asked_at, &asked.allocation, cx);
+        self.let_go_abandoned(&asked.allocation, cx);
         // A caller that asks again wants another try of what is held (C017).
-        self.abandoned_tries.again();
+        self.abandoned.values_mut().for_each(Target::again);
         for tries in [&mut self.attach_tries, &mut self.stage_tries] {
             tries.is_held = false;
         }
@@ -179,7 +181,8 @@ impl Volume {
         if is_left || is_rest_left {
             return Ok(());
         }
-        if let Some(target) = self.abandoned.iter().find(|target| asked.is_for(&target.allocation)) {
+        let mut abandoned = self.abandoned.values().map(|target| &target.record);
+        if let Some(target) = abandoned.find(|target| asked.is_for(&target.allocation)) {
             let path = target.path.clone();
             return Err(ForceError::Abandoned { volume, allocation: target.allocation.clone(), path });
         }
@@ -229,7 +232,7 @@ impl Volume {
     /// Writes and publishes what was forgotten.
     fn forget_audited(&mut self, forgotten: Forgotten, forced: Forced, cx: &mut StepContext<Self>) {
         let Forgotten { claims, orders, is_shared, abandoned } = forgotten;
-        abandoned.iter().for_each(|target| target.clone().add(&mut self.abandoned));
+        let abandoned = abandoned.into_iter().map(|target| self.abandon(target)).collect();
         let number = self.audits.last().map_or(1, |audit| audit.number + 1);
         let audit = Audit { number, spec: self.record.spec.clone(), forced: forced.clone() };
         self.audits.push(audit.clone());

@@ -31,7 +31,10 @@ impl Volume {
     ) {
         if let Ok(VolumeOutcome::Route(route)) = outcome {
             // A message of the owner is newer than what was read.
-            self.route.get_or_insert_with(|| route.clone());
+            if self.route.is_none() {
+                self.route = Some(route.clone());
+                self.try_again();
+            }
             return;
         }
         let Some(flight) = self.flight.take_if(|flight| flight.attempt == key.attempt) else { return };
@@ -46,7 +49,7 @@ impl Volume {
             Move::LookAtStage => self.stage_seen(came.seen, cx),
             Move::LookAt(id) => self.target_seen(&id.clone(), came.seen, cx),
             Move::LookAtAbandoned(path) => self.abandoned_seen(path, came.seen, cx),
-            Move::UnpublishAbandoned { .. } => self.abandoned_undone(&flight.what, came, cx),
+            Move::UnpublishAbandoned(path) => self.abandoned_undone(path, came, cx),
             Move::Attach | Move::Stage | Move::Publish(_) => self.went_up(&flight, came, cx),
             Move::Detach | Move::Unstage | Move::Unpublish(_) => {
                 self.went_down(&flight, came, cx);
@@ -144,7 +147,7 @@ impl Volume {
             | Move::LookAtStage
             | Move::LookAt(_)
             | Move::LookAtAbandoned(_)
-            | Move::UnpublishAbandoned { .. }
+            | Move::UnpublishAbandoned(_)
             | Move::Order(..) => {}
         }
         Ok(())
@@ -280,7 +283,7 @@ impl Volume {
             | Move::LookAtStage
             | Move::LookAt(_)
             | Move::LookAtAbandoned(_)
-            | Move::UnpublishAbandoned { .. }
+            | Move::UnpublishAbandoned(_)
             | Move::Order(..) => return,
         }
         if is_certain {
@@ -318,6 +321,9 @@ fn still_there(what: &dyn std::fmt::Display) -> Failure {
 
 /// Why an operation failed, with its name, which the error of a call begins with already.
 pub(super) fn named(what: &Move, reason: &str) -> String {
+    if let Move::LookAtAbandoned(path) = what {
+        return format!("at {}: {reason}", path.display());
+    }
     let name = what.name();
     if reason.starts_with(name) { reason.to_owned() } else { format!("{name}: {reason}") }
 }

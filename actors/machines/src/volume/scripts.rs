@@ -11,6 +11,7 @@ use goldenscript::ArgumentConsumer;
 use super::VolumeLayout;
 use super::before::Before;
 use super::existence::{Existence, NewVolume};
+use super::force::Abandoned;
 use super::force::*;
 use super::group::{GroupMember, GroupOrder};
 use super::lifecycle::*;
@@ -21,7 +22,7 @@ use super::order_messages::*;
 use super::outcome::{
     ControllerRoute, Expands, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,
 };
-use super::record::{Abandoned, Mark, Step, Usage, VolumeChange, VolumeImage, VolumeKey, VolumeSpec, Wish};
+use super::record::{Mark, Step, Usage, VolumeChange, VolumeImage, VolumeKey, VolumeSpec, Wish};
 use super::state::{Volume, VolumeConfig, VolumeOptions, VolumeTimer};
 use crate::csi::{self, AccessMode, AccessType, MountVolume, VolumeCapability};
 use crate::kernel::{CallLost, Effect};
@@ -485,6 +486,9 @@ fn tell_change(change: &VolumeChange) -> String {
             format!("ledger: order {number} {order}, {}", row.as_str())
         }
         VolumeChange::ForgetOrder(number) => format!("ledger: order {number} forgotten"),
+        VolumeChange::KeepAbandoned(target) => {
+            format!("ledger: abandoned {}, released", target.path.display())
+        }
         VolumeChange::ForgetAbandoned(path) => format!("ledger: abandoned {} forgotten", path.display()),
         VolumeChange::Force { claims, volume, orders, abandoned, audit } => {
             let claims = claims.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");

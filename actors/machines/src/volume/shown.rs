@@ -45,7 +45,8 @@ impl VolumeStatus {
     #[must_use]
     pub fn is_kept(&self) -> bool {
         let is_kept = |claim: &ClaimStatus| claim.wish == Wish::Held && claim.publish != LOST;
-        !self.exists.is_changing() && !self.claims.is_empty() && self.claims.iter().all(is_kept)
+        let is_settled = !self.exists.is_changing() && self.abandoned.is_empty();
+        is_settled && !self.claims.is_empty() && self.claims.iter().all(is_kept)
     }
 
     /// What is kept for whom while the host is down, if [`is_kept`](Self::is_kept).
@@ -71,8 +72,10 @@ impl Volume {
     fn status_of(&self, wanted: &[Move]) -> VolumeStatus {
         let claims = self.in_order().into_iter().map(claim_status);
         let lost = self.lost.iter().map(|id| self.lost_status(id));
-        let tries = [&self.life.tries, &self.abandoned_tries, &self.stage_tries, &self.attach_tries];
-        let mut errors = tries.into_iter().chain(self.orders.iter().map(|ordered| &ordered.tries));
+        let of_targets = self.abandoned.values().map(|target| &target.tries);
+        let shared = [&self.stage_tries, &self.attach_tries];
+        let of_orders = self.orders.iter().map(|ordered| &ordered.tries);
+        let mut errors = [&self.life.tries].into_iter().chain(of_targets).chain(shared).chain(of_orders);
         VolumeStatus {
             key: self.record.spec.key.clone(),
             plugin: self.record.spec.plugin.clone(),
@@ -81,7 +84,7 @@ impl Volume {
             attach: self.record.attach.as_str(),
             stage: self.record.stage.as_str(),
             claims: claims.chain(lost).collect(),
-            abandoned: self.abandoned.iter().cloned().collect(),
+            abandoned: self.abandoned.values().map(|target| target.record.clone()).collect(),
             orders: self.order_statuses(),
             expanded_bytes: self.expanded_bytes,
             doing: self.doing_of(wanted),
@@ -144,10 +147,7 @@ impl Volume {
             None if self.claims.values().any(|claim| claim.is_provisional) => {
                 "waits for its claims to be confirmed".to_owned()
             }
-            None if !self.claims.is_empty() && self.abandoned.is_empty() => "in use".to_owned(),
-            None if !self.claims.is_empty() => {
-                format!("in use; unmount {}", self.abandoned_words().join(", and "))
-            }
+            None if !self.claims.is_empty() => "in use".to_owned(),
             None => match &self.life.unfit {
                 Some(reason) => format!("it is not what was asked for: {reason}"),
                 None => "vacant".to_owned(),
@@ -173,6 +173,9 @@ impl Volume {
 fn describe(what: &Move) -> String {
     match what {
         Move::Publish(id) | Move::Unpublish(id) | Move::LookAt(id) => format!("{} for {id}", what.name()),
+        Move::LookAtAbandoned(path) | Move::UnpublishAbandoned(path) => {
+            format!("{} at {}", what.name(), path.display())
+        }
         Move::Create
         | Move::Delete
         | Move::Attach
@@ -180,8 +183,6 @@ fn describe(what: &Move) -> String {
         | Move::Stage
         | Move::Unstage
         | Move::LookAtStage
-        | Move::LookAtAbandoned(_)
-        | Move::UnpublishAbandoned { .. }
         | Move::Order(..) => what.name().to_owned(),
     }
 }

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::abandoned::Found;
+use super::abandoned::Target;
 use super::moves::Move;
 use super::news::VolumeStatus;
 use super::ordered::Ordered;
 use super::outcome::{ControllerRoute, NodeRoute, Route};
 use super::paths::VolumeLayout;
 use super::record::{
-    Abandoned, Audit, ClaimRecord, Intent, PublishArgs, StageArgs, Towards, VolumeRecord, VolumeSpec, Wish,
+    Audit, ClaimRecord, Intent, PublishArgs, StageArgs, Towards, VolumeRecord, VolumeSpec, Wish,
 };
 use crate::kernel::{AskId, StopMode};
 use crate::vocabulary::{AllocationId, Attempt, Backoff, BackoffState, Moment, RunNumber, Timestamp};
@@ -248,9 +248,7 @@ pub struct Volume {
     /// The allocations whose claims had rows that were damaged (RES-08). They may use the volume until they are released.
     pub(super) lost: BTreeSet<AllocationId>,
     /// The targets of claims that were given up by force, in the ledger as well.
-    pub(super) abandoned: BTreeSet<Abandoned>,
-    /// What was found last about one of them, until anything else is done.
-    pub(super) found: Option<(PathBuf, Found)>,
+    pub(super) abandoned: BTreeMap<PathBuf, Target>,
     /// The orders that are not done, in the order in which they came.
     pub(super) orders: Vec<Ordered>,
     /// How large the volume is since it was expanded, if that was seen.
@@ -259,8 +257,6 @@ pub struct Volume {
     pub(super) life: Life,
     pub(super) attach_tries: Tries,
     pub(super) stage_tries: Tries,
-    /// Those of the looks at abandoned targets, and of their undos.
-    pub(super) abandoned_tries: Tries,
     /// Whether the kernel agrees about the staging, since a claim came last.
     pub(super) is_stage_proven: bool,
     /// What is staged is not what it should be: it is undone before it is staged again.
@@ -331,7 +327,9 @@ impl Volume {
             Move::Create | Move::Delete => Some(&self.life.tries),
             Move::Attach | Move::Detach => Some(&self.attach_tries),
             Move::Stage | Move::Unstage | Move::LookAtStage => Some(&self.stage_tries),
-            Move::LookAtAbandoned(_) | Move::UnpublishAbandoned { .. } => Some(&self.abandoned_tries),
+            Move::LookAtAbandoned(path) | Move::UnpublishAbandoned(path) => {
+                self.abandoned.get(path).map(|target| &target.tries)
+            }
             Move::Publish(id) | Move::Unpublish(id) | Move::LookAt(id) => {
                 self.claims.get(id).map(|claim| &claim.tries)
             }
@@ -345,7 +343,9 @@ impl Volume {
             Move::Create | Move::Delete => Some(&mut self.life.tries),
             Move::Attach | Move::Detach => Some(&mut self.attach_tries),
             Move::Stage | Move::Unstage | Move::LookAtStage => Some(&mut self.stage_tries),
-            Move::LookAtAbandoned(_) | Move::UnpublishAbandoned { .. } => Some(&mut self.abandoned_tries),
+            Move::LookAtAbandoned(path) | Move::UnpublishAbandoned(path) => {
+                self.abandoned.get_mut(path).map(|target| &mut target.tries)
+            }
             Move::Publish(id) | Move::Unpublish(id) | Move::LookAt(id) => {
                 self.claims.get_mut(id).map(|claim| &mut claim.tries)
             }

@@ -16,7 +16,6 @@ impl Volume {
     /// Begins an operation that [`next_move`](Self::next_move) has found.
     pub(super) fn begin(&mut self, what: Move, cx: &mut StepContext<Self>) {
         let generation = self.generation(&what);
-        self.found = None;
         let begun = match &what {
             Move::Create => self.begin_create(generation, cx),
             Move::Delete => self.begin_delete(generation, cx),
@@ -33,7 +32,7 @@ impl Volume {
             Move::LookAtAbandoned(path) => {
                 Some((VolumeCall::Look { path: path.clone(), staging: None }, false))
             }
-            Move::UnpublishAbandoned { path, .. } => {
+            Move::UnpublishAbandoned(path) => {
                 let spec = self.record.spec.clone();
                 Some((VolumeCall::Unpublish(spec, generation, path.clone()), true))
             }

@@ -21,7 +21,7 @@ pub(crate) struct VolumeDisk {
     forced: u32,
     /// Whose claims were forgotten by force, until that is taken note of.
     given_up: BTreeSet<AllocationId>,
-    /// The targets of claims that were forgotten by force while their undo was about to leave.
+    /// The targets of claims that were forgotten by force while a call for them was about to leave.
     leaving: BTreeSet<PathBuf>,
     writes: Writes<VolumeChange>,
 }
@@ -47,7 +47,7 @@ impl VolumeDisk {
         self.forced
     }
 
-    /// Whether the undo of this target was about to leave when its claim was forgotten by force. It leaves once.
+    /// Whether a call for this target was about to leave when its claim was forgotten by force. It leaves once.
     pub(super) fn takes_leave(&mut self, path: &Path) -> bool {
         self.leaving.remove(path)
     }
@@ -86,13 +86,15 @@ impl VolumeDisk {
                 self.forced += 1;
                 self.given_up.extend(claims.iter().cloned());
                 let forgotten = self.rows.claims.iter().filter(|claim| claims.contains(&claim.allocation));
-                let is_leaving = |claim: &&ClaimRecord| matches!(claim.publish, Step::GoingDown(_));
+                let is_leaving =
+                    |claim: &&ClaimRecord| matches!(claim.publish, Step::GoingUp(_) | Step::GoingDown(_));
                 self.leaving.extend(forgotten.filter(is_leaving).map(|claim| claim.target_path.clone()));
             }
             VolumeChange::KeepVolume(_)
             | VolumeChange::ForgetClaim(_)
             | VolumeChange::KeepOrder(_)
             | VolumeChange::ForgetOrder(_)
+            | VolumeChange::KeepAbandoned(_)
             | VolumeChange::ForgetAbandoned(_)
             | VolumeChange::ForgetAudits(_) => {}
         }

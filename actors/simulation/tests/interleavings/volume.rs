@@ -103,6 +103,8 @@ fn every_order_of_a_claim_that_is_given_up_by_force_undoes_the_rest_after_it_v3_
     holds("a claim is given up", given_up, VolumeBounds { gives_up: 2, kills: 1, ..given_up });
     let beside = VolumeBounds { gives_up: 1, claims: 2, releases: 2, allocations: 2, ..CLAIMED };
     holds("a claim beside another one is given up", beside, VolumeBounds { faults: 1, ..beside });
+    let killed = VolumeBounds { kills: 1, releases: 1, ..beside };
+    holds("a host of a claim that is given up is killed", killed, VolumeBounds { releases: 2, ..killed });
     let again = VolumeBounds { claims: 2, faults: 2, pauses: 1, ..given_up };
     holds("who gave up a claim claims again", again, VolumeBounds { kills: 1, ..again });
 }

@@ -193,12 +193,15 @@ impl VolumeModel {
         }
         let Some((step, is_up)) = step_of(call) else { return };
         self.check_unclaimed(call);
+        // It may have been about to leave when its claim was given up.
+        let is_leaving = matches!(&step, StepOf::Publish(path) if self.owner.books.takes_leave(path));
         let rows = self.owner.books.rows();
         let owned = rows.claims.iter().find(|claim| StepOf::Publish(claim.target_path.clone()) == step);
         let owner: Option<AllocationId> = owned.map(|claim| claim.allocation.clone());
         let abandoned = rows.abandoned.iter().find(|target| StepOf::Publish(target.path.clone()) == step);
         let left_by: Option<AllocationId> = abandoned.map(|target| target.allocation.clone());
-        let is_abandoned = left_by.is_some();
+        // Nothing but an undo is made for what was given up.
+        let is_abandoned = is_leaving || !is_up && left_by.is_some();
         let is_claimed = match &step {
             StepOf::Publish(_) => owner.is_some() || is_abandoned,
             // It needs no claim.
@@ -208,9 +211,7 @@ impl VolumeModel {
         if is_up && !is_claimed && !self.is_forced {
             self.violation(Law::V1, || format!("{call:?} is made for no claim that is on disk"));
         }
-        let is_leaving =
-            matches!(call, VolumeCall::Unpublish(_, _, path) if self.owner.books.takes_leave(path));
-        if !self.is_written(call) && !is_abandoned && !is_leaving && !self.is_forced {
+        if !self.is_written(call) && !is_abandoned && !self.is_forced {
             self.violation(Law::V5, || format!("{call:?} is made, and its intent is not on disk"));
         }
         if !self.node.has_context(call) && !self.is_forced {
@@ -227,8 +228,13 @@ impl VolumeModel {
                 format!("{call:?} is made as of a step that is down, and it may be up")
             });
         }
+        if is_up && self.node.is_left_over(&step) && !self.is_forced {
+            self.violation(Law::V7, || format!("{call:?} is made over what was given up and is mounted"));
+        }
         self.check_order(&step, is_up);
-        self.check_confirmed(call, owner.as_ref(), is_up);
+        if !is_leaving {
+            self.check_confirmed(call, owner.as_ref(), is_up);
+        }
         if let (Some(owner), false) = (owner.or(left_by), is_up) {
             self.check_unused(&owner, &step);
         }

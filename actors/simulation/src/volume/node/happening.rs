@@ -81,6 +81,13 @@ impl Node {
         }
     }
 
+    /// Whether what was given up is mounted where this step is for certain not set up.
+    pub(in crate::volume) fn is_left_over(&self, step: &StepOf) -> bool {
+        let is_down = self.sure(step) == Sure::Down;
+        is_down
+            && matches!(step, StepOf::Publish(path) if self.abandoned.contains(path) && self.mounts.contains_key(path))
+    }
+
     fn is_unpublishing(&self, path: &Path) -> bool {
         let call = self.in_flight.as_ref().map(|flight| &flight.call);
         matches!(call, Some(VolumeCall::Unpublish(_, _, other)) if other == path)
