@@ -34,7 +34,8 @@ impl Volume {
         asked: &Release,
         cx: &mut StepContext<Self>,
     ) {
-        let was_held = self.holders().contains(&asked.allocation);
+        let has_left = self.abandoned.values().any(|target| target.record.allocation == asked.allocation);
+        let was_held = has_left || self.holders().contains(&asked.allocation);
         self.let_go(&asked.allocation, cx);
         self.let_go_lost(asked_at, &asked.allocation, cx);
         self.let_go_abandoned(&asked.allocation, cx);

@@ -150,7 +150,8 @@ impl Volume {
             None if !self.claims.is_empty() => "in use".to_owned(),
             None => match &self.life.unfit {
                 Some(reason) => format!("it is not what was asked for: {reason}"),
-                None => "vacant".to_owned(),
+                None if self.is_down() => "vacant".to_owned(),
+                None => "waits to be undone".to_owned(),
             },
         }
     }
