@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::force::{Abandoned, ForceRelease, ForceScope};
+use super::messages::{Claim, ClaimError};
 use super::moves::Move;
 use super::outcome::{Failure, Known, Seen};
 use super::record::{Mark, Usage, VolumeChange};
 use super::returning::Came;
 use super::state::{Tries, Volume};
+use crate::csi::VolumeCapability;
 use crate::kernel::StepContext;
 use crate::vocabulary::AllocationId;
 
@@ -71,11 +73,32 @@ impl Volume {
         claim.map(|claim| target(claim.record.target_path.clone())).into_iter().collect()
     }
 
-    /// Where a claim may be published whose row was damaged: all claims share one capability (C138), and only whether it reads is not known.
-    pub(super) fn targets_of_lost(&self, allocation: &AllocationId, is_released: bool) -> Vec<Abandoned> {
+    /// The capability of what is staged or attached: all claims share one (C138).
+    fn shared_capability(&self) -> Option<&VolumeCapability> {
         let attached = self.record.attach.intent().map(|intent| &intent.args.capability);
         let staged = self.record.stage.intent().map(|intent| &intent.args.capability);
-        let Some(capability) = staged.or(attached) else { return Vec::new() };
+        staged.or(attached)
+    }
+
+    /// Whether a claim can be held beside what is abandoned, which counts as published for writing (V12).
+    pub(super) fn admit_beside_abandoned(&self, asked: &Claim) -> Result<(), ClaimError> {
+        let Some(capability) = self.shared_capability() else { return Ok(()) };
+        let left = Usage { capability: capability.clone(), read_only: false };
+        let is_known = self.claims.contains_key(&asked.allocation);
+        let Some(reason) = left.excludes(&asked.usage).filter(|_| !is_known) else { return Ok(()) };
+        let mut others = self.abandoned.values().map(|target| &target.record);
+        match others.find(|other| other.allocation != asked.allocation) {
+            None => Ok(()),
+            Some(Abandoned { allocation, is_released, .. }) => {
+                let (volume, holder) = (self.record.spec.key.clone(), allocation.clone());
+                Err(ClaimError::Held { volume, holder, is_releasing: *is_released, reason })
+            }
+        }
+    }
+
+    /// Where a claim may be published whose row was damaged: only whether it reads is not known.
+    pub(super) fn targets_of_lost(&self, allocation: &AllocationId, is_released: bool) -> Vec<Abandoned> {
+        let Some(capability) = self.shared_capability() else { return Vec::new() };
         let target = |read_only| {
             let usage = Usage { capability: capability.clone(), read_only };
             let path = self.config.layout.target(&self.record.spec.key, allocation, &usage);

@@ -101,7 +101,7 @@ impl Volume {
                 return Err(ClaimError::Held { volume, holder, is_releasing, reason });
             }
         }
-        Ok(())
+        self.admit_beside_abandoned(asked)
     }
 
     /// Checks a usage by itself, and the two access modes that need a capability of the plugin (C154).
