@@ -72,7 +72,7 @@ impl EffectHandler<Instance> for Handler {
         log(news, self.listeners.is_ending(&news.allocation));
         // Before its supervisor learns that it is healthy.
         if let Some(held) = &*self.held.borrow() {
-            held.open.serve(news.fingerprint.as_ref().filter(|_| news.health == Health::Healthy));
+            held.open.gate().set_lendable(news.health == Health::Healthy);
         }
         (self.told)(news);
     }

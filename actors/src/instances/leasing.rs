@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{CheckNow, Dispense, DispenseError, Instances};
 use crate::lease::{Connections, Lease};
 use crate::shell::{Address, AskError};
-use crate::vocabulary::{Generation, PluginKey};
+use crate::vocabulary::PluginKey;
 
 /// The pause before the next question if a connection ended between the answer and the lease.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
@@ -61,11 +61,6 @@ impl Leases {
         Self { instances, connections }
     }
 
-    /// A lease of exactly this generation of a plugin, if it is healthy now. Nothing is asked for it.
-    pub(crate) fn of_generation(&self, plugin: &PluginKey, generation: Generation) -> Option<Lease> {
-        self.connections.lease(plugin, generation)
-    }
-
     /// A lease of a plugin, as soon as it is healthy. Zero returns the present state.
     ///
     /// # Errors
@@ -77,7 +72,8 @@ impl Leases {
         loop {
             let left = until.map_or(within, |until| until.saturating_duration_since(Instant::now()));
             let dispensed = self.instances.ask(Dispense { plugin: plugin.clone(), within: left }).await??;
-            if let Some(lease) = self.connections.lease(plugin, dispensed.generation) {
+            let lease = self.connections.lease(plugin, dispensed.generation, &dispensed.fingerprint);
+            if let Some(lease) = lease {
                 return Ok(lease);
             }
             // Its connection has ended, and its instance has not looked since.

@@ -19,8 +19,6 @@ pub(super) struct Leased {
     pub(super) channel: Channel,
     pub(super) answer_bytes_max: usize,
     pub(super) gate: Arc<Gate<ConnectionEnd>>,
-    /// Of the plugin, as it was read last while it was healthy.
-    fingerprint: Mutex<Option<Arc<CsiFingerprint>>>,
     host_stops: Arc<AtomicBool>,
 }
 
@@ -69,26 +67,22 @@ impl Connections {
         gate: Arc<Gate<ConnectionEnd>>,
     ) -> OpenConnection {
         let host_stops = Arc::clone(&self.host_stops);
-        let leased = Arc::new(Leased {
-            plugin,
-            allocation,
-            generation,
-            channel,
-            answer_bytes_max,
-            gate,
-            fingerprint: Mutex::default(),
-            host_stops,
-        });
+        let leased = Leased { plugin, allocation, generation, channel, answer_bytes_max, gate, host_stops };
+        let leased = Arc::new(leased);
         self.open_ones().insert((leased.plugin.clone(), generation), Arc::clone(&leased));
         OpenConnection { connections: self.clone(), leased }
     }
 
     /// A lease of this generation of a plugin. `None` if its connection has ended, or its plugin is not healthy.
     #[must_use]
-    pub fn lease(&self, plugin: &PluginKey, generation: Generation) -> Option<Lease> {
-        let leased = self.open_ones().get(&(plugin.clone(), generation)).cloned()?;
-        let fingerprint = leased.fingerprint.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-        leased.gate.lend().then(|| Lease::new(leased, fingerprint))
+    pub fn lease(
+        &self,
+        plugin: &PluginKey,
+        generation: Generation,
+        fingerprint: &Arc<CsiFingerprint>,
+    ) -> Option<Lease> {
+        let leased = self.open_ones().get(&(plugin.clone(), generation)).cloned();
+        leased.filter(|leased| leased.gate.lend()).map(|leased| Lease::new(leased, Arc::clone(fingerprint)))
     }
 
     /// The leases of a generation of a plugin and its calls in flight. Nothing if it has no connection.
@@ -121,14 +115,6 @@ pub(crate) struct OpenConnection {
 impl OpenConnection {
     pub(crate) fn gate(&self) -> &Arc<Gate<ConnectionEnd>> {
         &self.leased.gate
-    }
-
-    /// Gives leases from now on if the plugin behind it is healthy: with this fingerprint.
-    pub(crate) fn serve(&self, healthy: Option<&Arc<CsiFingerprint>>) {
-        if healthy.is_some() {
-            *self.leased.fingerprint.lock().unwrap_or_else(PoisonError::into_inner) = healthy.cloned();
-        }
-        self.leased.gate.set_lendable(healthy.is_some());
     }
 }
 

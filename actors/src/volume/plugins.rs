@@ -1,7 +1,6 @@
 //! How the calls of volumes reach their plugin.
 
 use std::fmt;
-use std::future::ready;
 use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
@@ -30,11 +29,7 @@ impl Plugins for Leases {
         half: PluginKey,
         generation: Generation,
     ) -> LocalBoxFuture<'static, Result<Client, Failure>> {
-        if let Some(lease) = self.of_generation(&half, generation) {
-            return Box::pin(ready(Ok(Client::new(lease))));
-        }
         let leases = self.clone();
-        // Its supervisor says what is wrong.
         Box::pin(async move {
             let lease = leases.lease(&half, Duration::ZERO).await;
             let lease = lease.map_err(|refused| not_made(refused.to_string()))?;

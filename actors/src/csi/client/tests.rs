@@ -153,6 +153,7 @@ impl Leased {
         let (_, channel) = connect_to_socket(&socket, async |_| Ok(()), |_| ()).await.expect("it listens");
         let key = PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").expect("a good name"));
         let gate = Arc::new(Gate::new(1));
+        gate.set_lendable(true);
         let connections = Connections::default();
         let served = (key.clone(), AllocationId::new("a1").expect("a good id"), Generation::new(7));
         let open = connections.open(served, channel, 1 << 20, Arc::clone(&gate));
@@ -169,8 +170,7 @@ impl Leased {
             node: node.map(<[NodeCapability]>::to_vec),
             node_info: None,
         });
-        open.serve(Some(&fingerprint));
-        let lease = connections.lease(&key, Generation::new(7)).expect("it may be lent");
+        let lease = connections.lease(&key, Generation::new(7), &fingerprint).expect("it may be lent");
         Self { plugin, client: Client::new(lease), gate, open: Some(open), _directory: directory }
     }
 
