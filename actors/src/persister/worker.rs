@@ -25,8 +25,8 @@ use crate::sync::{Arc, Instant, Mutex, PoisonError, spawn_blocking, thread};
 /// How long the thread spins for more work before it ends.
 const LINGER: Duration = Duration::from_micros(150);
 
-/// A database operation other than a write. Its caller is answered by the actor, which is woken in any case: two threads that wake the
-/// same one would do so twice.
+/// A database operation other than a write. The actor answers its caller: [`Done`] wakes the thread of the actor anyway, and an answer from
+/// here would wake it once more.
 pub(crate) type Job = Box<dyn FnOnce(&mut Store) -> Reply + Send>;
 
 /// Answers the caller of a job.

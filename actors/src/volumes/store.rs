@@ -28,7 +28,7 @@ pub struct DurableStore {
 }
 
 /// What the first load of a host found in the ledgers of the volumes, until the actor of each one takes it: thousands of volumes that
-/// each read their own rows would ask the thread of the database some five times each. A later load leaves nothing to take, since
+/// each read their own rows would ask the thread of the database once each. A later load leaves nothing to take, since
 /// actors have written to the ledgers by then.
 #[derive(Debug, Default)]
 enum FirstReading {

@@ -17,8 +17,8 @@ const BARE_STAGING: &str = "nothing is mounted where the volume is staged, and t
 
 /// The outcome of an operation, whatever it was.
 pub(super) struct Came {
-    pub(super) result: Result<Context, Failure>,
-    pub(super) seen: Seen,
+    result: Result<Context, Failure>,
+    seen: Seen,
 }
 
 impl Volume {
@@ -30,7 +30,7 @@ impl Volume {
         cx: &mut StepContext<Self>,
     ) {
         if let Ok(VolumeOutcome::Route(route)) = outcome {
-            // A message of the owner is newer than what was read.
+            // A message of the owner is newer than what was read. What was looked at without a plugin is tried with it at once.
             if self.route.is_none() {
                 self.route = Some(route.clone());
                 self.try_again();

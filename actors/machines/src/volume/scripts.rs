@@ -11,7 +11,6 @@ use goldenscript::ArgumentConsumer;
 use super::VolumeLayout;
 use super::before::Before;
 use super::existence::{Existence, NewVolume};
-use super::force::Abandoned;
 use super::force::*;
 use super::group::{GroupMember, GroupOrder};
 use super::lifecycle::*;
