@@ -73,6 +73,7 @@ impl Pending {
 mod tests {
     use std::sync::Arc;
 
+    use callboard_actors::volume::Abandoned;
     use callboard_actors::volumes::KnownVolume;
 
     use super::super::tests::{spec, status, user};
@@ -103,7 +104,10 @@ mod tests {
         let mut used = VolumeStatus { stage: "up", ..status(&spec("data"), vec![user("web")]) };
         (used.claims[0].is_provisional, used.claims[0].is_proven, used.claims[0].publish) =
             (false, true, "up");
-        assert!(used.is_settled());
+        assert!(used.is_settled() && used.is_kept());
+        let left = Abandoned { path: "/d/db".into(), allocation: user("db"), is_released: true };
+        let beside = VolumeStatus { abandoned: vec![left], ..used.clone() };
+        assert!(!beside.is_settled() && !beside.is_kept(), "something of it waits to be undone");
         let volume = Arc::new(KnownVolume::new(spec("data")));
         let used = [VolumeReport {
             volume,

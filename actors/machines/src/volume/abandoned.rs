@@ -1,7 +1,6 @@
 //! What a claim leaves that was given up by force, or whose row was damaged: its target. It goes on being undone, and staging and attachment
 //! are not undone before the kernel shows nothing there (C131).
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::force::{Abandoned, ForceRelease, ForceScope};
@@ -10,7 +9,7 @@ use super::moves::Move;
 use super::outcome::{Failure, Known, Seen};
 use super::record::{Mark, Usage, VolumeChange};
 use super::returning::Came;
-use super::state::{Tries, Volume};
+use super::state::{self, Tries, Volume};
 use crate::csi::VolumeCapability;
 use crate::kernel::StepContext;
 use crate::vocabulary::AllocationId;
@@ -119,7 +118,6 @@ impl Volume {
     pub(super) fn let_go_abandoned(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         let of_it = self.abandoned.values_mut().filter(|target| target.record.allocation == *allocation);
         for target in of_it {
-            target.again();
             if !std::mem::replace(&mut target.record.is_released, true) {
                 cx.persist(VolumeChange::KeepAbandoned(target.record.clone()));
             }
@@ -137,12 +135,14 @@ impl Volume {
     /// What is done about abandoned targets, whatever else is held: of each at which no claim may be published. Claims of an earlier run are
     /// confirmed before (V14).
     pub(super) fn abandoned_moves(&self) -> impl Iterator<Item = Move> {
-        let is_confirmed = self.claims.values().all(|claim| !claim.is_provisional);
-        let published = self.claims.values().filter(|claim| !claim.record.publish.is_down());
-        let published: BTreeSet<_> = published.map(|claim| &claim.record.target_path).collect();
         let has_node = self.node().is_some();
-        let idle = self.abandoned.iter().filter(move |(path, _)| is_confirmed && !published.contains(path));
-        idle.map(move |(_, target)| target.next(has_node))
+        let is_in_the_way = |claim: &state::Claim, path: &Path| {
+            claim.is_provisional || claim.record.target_path == path && !claim.record.publish.is_down()
+        };
+        let is_idle = move |target: &&Target| {
+            !self.claims.values().any(|claim| is_in_the_way(claim, &target.record.path))
+        };
+        self.abandoned.values().filter(is_idle).map(move |target| target.next(has_node))
     }
 
     /// What is done first about the abandoned target at which a claim is to be published.

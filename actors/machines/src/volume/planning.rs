@@ -39,10 +39,11 @@ impl Volume {
         let undone = claims.iter().filter(is_undone);
         let mut moves: Vec<_> =
             undone.map(|claim| Move::Unpublish(claim.record.allocation.clone())).collect();
-        if self.stopping.is_none() {
+        let is_unused = self.claims.is_empty() && self.lost.is_empty();
+        if is_unused || self.stopping.is_none() {
             moves.extend(self.abandoned_moves());
         }
-        if self.claims.is_empty() && self.lost.is_empty() {
+        if is_unused {
             moves.extend(self.down_move());
         }
         if self.stopping.is_none() {
@@ -91,8 +92,8 @@ impl Volume {
     /// What a claim needs next, until its mount is proven.
     pub(super) fn need(&self, claim: &Claim) -> Need<()> {
         let id = &claim.record.allocation;
-        if let Some(first) = self.abandoned_move_at(&claim.record.target_path)
-            && claim.record.publish.is_down()
+        if claim.record.publish.is_down()
+            && let Some(first) = self.abandoned_move_at(&claim.record.target_path)
         {
             return Need::Move(first);
         }
