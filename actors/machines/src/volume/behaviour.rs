@@ -37,7 +37,8 @@ impl Machine for Volume {
     fn restore(config: &VolumeConfig, image: VolumeImage, _: Moment) -> Self {
         let is_kept = image.volume.is_some();
         let lost = || {
-            VolumeRecord::of_claims(&image.claims).unwrap_or_else(|| VolumeRecord::registered(&config.spec))
+            let told = VolumeRecord::of_claims(&image.claims, &config.layout);
+            told.unwrap_or_else(|| VolumeRecord::registered(&config.spec))
         };
         let record = image.volume.map_or_else(lost, |row| restored_volume(config, row));
         let unfit = record.existence.as_ref().and_then(Existence::unfit);

@@ -42,6 +42,15 @@ impl Volume {
         self.announced = Some(Box::new(staging));
     }
 
+    /// Writes the attachment into the rows of the claims that lack it: they tell of it, should the row of the volume be lost.
+    pub(super) fn keep_attachment_of_claims(&mut self, cx: &mut StepContext<Self>) {
+        let attachment = self.record.attach.intent();
+        let lacks = |claim: &Claim| claim.record.attach.as_ref() != attachment;
+        let lacking: Vec<_> =
+            self.claims.iter().filter(|(_, claim)| lacks(claim)).map(|(id, _)| id.clone()).collect();
+        lacking.iter().for_each(|id| self.keep_claim(id, cx));
+    }
+
     /// How the volume is staged once it is attached, as far as that is known by now.
     fn staging_to_announce(&self) -> Option<Intent<StageArgs>> {
         let (node, attaching) = (self.node()?, self.record.attach.intent()?);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::existence::Existence;
 use super::force::{Abandoned, Forced};
 use super::order::OrderRecord;
+use super::paths::VolumeLayout;
 use crate::csi::{Context, VolumeCapability};
 use crate::mounts::{DeviceNumber, MountIdentity};
 use crate::vocabulary::{AllocationId, Generation, PluginName, RunNumber, VolumeName, VolumeNamespace};
@@ -218,14 +219,16 @@ impl VolumeRecord {
         Self { spec: spec.clone(), existence, attach: Step::Down, stage: Step::Down }
     }
 
-    /// What the rows of its claims tell of a volume whose own row is lost: what is below them may be set up, and has to be undone.
-    pub(super) fn of_claims(claims: &[ClaimRecord]) -> Option<Self> {
+    /// What the rows of its claims tell of a volume whose own row is lost: what is below them may be set up, and has to be undone. It may
+    /// also be staged for a claim of which nothing is published.
+    pub(super) fn of_claims(claims: &[ClaimRecord], layout: &VolumeLayout) -> Option<Self> {
         let latest = claims.iter().max_by_key(|claim| claim.number)?;
-        let may_be_up = |intent| Step::Unknown(Towards::Up, intent);
         let attach = claims.iter().find_map(|claim| claim.attach.clone());
-        let stage = claims.iter().find_map(ClaimRecord::staging);
+        let is_published = claims.iter().any(|claim| claim.publish.intent().is_some());
+        let below = claims.iter().find_map(ClaimRecord::staging);
+        let stage = below.or_else(|| (!is_published).then(|| latest.staging_by(layout)));
         Some(Self {
-            attach: attach.map_or(Step::Down, may_be_up),
+            attach: attach.map_or(Step::Down, |intent| Step::Unknown(Towards::Up, intent)),
             stage: stage.map_or(Step::Down, |intent| Step::Unknown(Towards::Up, intent)),
             ..Self::registered(&latest.spec)
         })
@@ -274,6 +277,16 @@ impl ClaimRecord {
             capability: args.usage.capability.clone(),
         };
         Some(Intent { args, generation: *generation })
+    }
+
+    /// How the volume is staged for this claim, as far as that does not depend on its plugin.
+    fn staging_by(&self, layout: &VolumeLayout) -> Intent<StageArgs> {
+        let args = StageArgs {
+            staging_path: layout.staging(&self.spec.key, &self.usage),
+            publish_context: Context::new(),
+            capability: self.usage.capability.clone(),
+        };
+        Intent { args, generation: Generation::default() }
     }
 }
 

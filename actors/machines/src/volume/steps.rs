@@ -83,6 +83,7 @@ impl Volume {
         };
         self.record.attach = Step::GoingUp(intent.clone());
         self.keep_attaching(cx);
+        self.keep_attachment_of_claims(cx);
         let next = self.announced.as_ref().map(|staging| staging.args.staging_path.clone());
         Some((VolumeCall::Attach(self.record.spec.clone(), generation, intent.args, next), was_unknown))
     }

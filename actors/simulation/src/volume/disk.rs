@@ -23,6 +23,8 @@ pub(crate) struct VolumeDisk {
     given_up: BTreeSet<AllocationId>,
     /// The targets of claims that were forgotten by force while a call for them was about to leave.
     leaving: BTreeSet<PathBuf>,
+    /// Whose claims had rows that were damaged, until they claim again.
+    damaged: BTreeSet<AllocationId>,
     writes: Writes<VolumeChange>,
 }
 
@@ -50,6 +52,35 @@ impl VolumeDisk {
     /// Whether a call for this target was about to leave when its claim was forgotten by force. It leaves once.
     pub(super) fn takes_leave(&mut self, path: &Path) -> bool {
         self.leaving.remove(path)
+    }
+
+    /// Whether it has a row of a claim of this allocation.
+    pub(super) fn has_claim(&self, allocation: &AllocationId) -> bool {
+        self.rows.claims.iter().any(|claim| claim.allocation == *allocation)
+    }
+
+    /// Whether its claims tell what the row of the volume does. Of a volume without claims nothing is known when that row is damaged.
+    pub(super) fn can_be_told_of_its_claims(&self) -> bool {
+        self.rows.volume.is_some() && !self.rows.claims.is_empty()
+    }
+
+    /// Whether a claim of this allocation had a row that was damaged, and it did not claim again.
+    pub(super) fn is_damaged(&self, allocation: &AllocationId) -> bool {
+        self.damaged.contains(allocation)
+    }
+
+    /// All waiting writes have reached it, and then the row of this claim is damaged, or that of the volume.
+    pub(super) fn damage(&mut self, claim: Option<AllocationId>) {
+        self.begin_run(usize::MAX);
+        let Some(allocation) = claim else {
+            self.rows.volume.take_if(|_| !self.rows.claims.is_empty());
+            return;
+        };
+        if self.has_claim(&allocation) {
+            self.rows.claims.retain(|claim| claim.allocation != allocation);
+            self.rows.lost.insert(allocation.clone());
+            self.damaged.insert(allocation);
+        }
     }
 
     /// Whose claims were forgotten by force since this was asked last.
@@ -81,7 +112,10 @@ impl VolumeDisk {
     fn apply(&mut self, change: &VolumeChange) {
         match change {
             VolumeChange::ForgetVolume => self.had_claims = false,
-            VolumeChange::KeepClaim(_) => self.had_claims = true,
+            VolumeChange::KeepClaim(row) => {
+                self.had_claims = true;
+                self.damaged.remove(&row.allocation);
+            }
             VolumeChange::Force { claims, .. } => {
                 self.forced += 1;
                 self.given_up.extend(claims.iter().cloned());

@@ -48,6 +48,8 @@ pub struct VolumeBounds {
     pub crashes: u8,
     /// How often the host is killed.
     pub kills: u8,
+    /// How often the host ends and finds a damaged row when it starts again.
+    pub damages: u8,
     /// How often the machine is booted.
     pub reboots: u8,
     /// How often time passes until something is due.
@@ -86,6 +88,7 @@ impl VolumeBounds {
         failures: 0,
         crashes: 0,
         kills: 0,
+        damages: 0,
         reboots: 0,
         pauses: 0,
         is_new: false,
@@ -174,6 +177,10 @@ pub enum VolumeEvent {
     Crash,
     /// The host is killed; so many of its writes had reached the disk, and the call in flight takes effect or not.
     Kill(usize, bool),
+    /// The same, and the row of the claim of the allocation of this number is damaged.
+    DamageClaim(u8),
+    /// The same, and the row of the volume is damaged.
+    DamageVolume,
     /// The same, and the machine is booted.
     Reboot,
     /// The host ends.
@@ -207,6 +214,8 @@ impl fmt::Display for VolumeEvent {
             Self::Pass => f.write_str("pass-until-due"),
             Self::Crash => f.write_str("crash-next volume"),
             Self::Kill(reached, effect) => write!(f, "kill-host reached={reached} effect={effect}"),
+            Self::DamageClaim(number) => write!(f, "restart-host lost=a{number}"),
+            Self::DamageVolume => f.write_str("restart-host lost=volume"),
             Self::Reboot => f.write_str("reboot"),
             Self::Stop(StopMode::Stop) => f.write_str("stop"),
             Self::Stop(StopMode::Detach) => f.write_str("detach"),

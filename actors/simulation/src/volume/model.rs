@@ -318,6 +318,13 @@ impl VolumeModel {
         }
     }
 
+    /// The host is gone, and the row of this allocation's claim, or that of the volume, is damaged when another one starts.
+    pub(crate) fn damage(&mut self, now: Timestamp, claim: Option<u8>) {
+        self.owner.books.damage(claim.map(allocation));
+        self.next_run(usize::MAX, true, false);
+        self.load(now);
+    }
+
     /// What must happen of itself next happens, and goes well. False if there is nothing but time that must pass.
     pub(crate) fn go_on(&mut self, now: Timestamp) -> bool {
         if self.owner.books.waiting() > 0 {

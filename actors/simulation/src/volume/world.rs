@@ -11,7 +11,7 @@ use super::super::tamper::Tamper;
 use super::super::witness::{Violation, found};
 use super::super::writes::Outcome;
 use super::event::{Answered, VolumeBounds, VolumeEvent};
-use super::model::VolumeModel;
+use super::model::{VolumeModel, allocation};
 use super::node::Node;
 
 /// How often time passes at most on the way to rest.
@@ -96,6 +96,10 @@ impl World for VolumeWorld {
         if left.releases > 0 {
             events.extend((0..left.allocations).map(VolumeEvent::Release));
         }
+        if left.damages > 0 {
+            let has_claim = |number: &u8| owner.books.has_claim(&allocation(*number));
+            events.extend((0..left.allocations).filter(has_claim).map(VolumeEvent::DamageClaim));
+        }
         if left.gives_up > 0 {
             events.extend((0..left.allocations).map(VolumeEvent::GiveUp));
         }
@@ -119,6 +123,10 @@ impl World for VolumeWorld {
         maybe(left.pauses > 0 && self.model.due().is_some(), VolumeEvent::Pass);
         maybe(left.crashes > 0 && !owner.is_fuse_lit(), VolumeEvent::Crash);
         maybe(left.reboots > 0, VolumeEvent::Reboot);
+        maybe(
+            left.damages > 0 && self.model.owner.books.can_be_told_of_its_claims(),
+            VolumeEvent::DamageVolume,
+        );
         events.extend(left.stops.iter().map(|mode| VolumeEvent::Stop(*mode)));
         events
     }
@@ -210,6 +218,14 @@ impl Play for VolumeWorld {
                 left.kills -= 1;
                 model.next_run(reached, takes_effect, false);
                 model.load(now);
+            }
+            VolumeEvent::DamageClaim(number) => {
+                left.damages -= 1;
+                model.damage(now, Some(number));
+            }
+            VolumeEvent::DamageVolume => {
+                left.damages -= 1;
+                model.damage(now, None);
             }
             VolumeEvent::Reboot => {
                 left.reboots -= 1;

@@ -11,7 +11,7 @@ use callboard_machines::mounts::DeviceNumber;
 use callboard_machines::volume::{
     Before, Claim, ClaimError, Claimed, ConfirmClaims, CreateArgs, DeleteError, Done, Expands, Known, Mark,
     OrderCall, Origin, RouteChanged, Seen, Step, Volume, VolumeAnswer, VolumeAsk, VolumeCall, VolumeChange,
-    VolumeImage, VolumeKey, VolumeNews, VolumeOutcome, VolumeSpec, VolumeTimer,
+    VolumeImage, VolumeKey, VolumeNews, VolumeOutcome, VolumeRecord, VolumeSpec, VolumeTimer,
 };
 use callboard_simulation::{Law, Mishears, Misreads, Spoil, Spoils, VolumeBounds, VolumeWorld};
 
@@ -146,6 +146,34 @@ fn a_volume_that_unstages_below_what_was_given_up_and_is_mounted_breaks_v3() {
             other => other,
         })
     });
+}
+
+#[test]
+fn a_volume_that_forgets_a_damaged_claim_breaks_v9() {
+    let misreads = Misreads(|mut image: VolumeImage| {
+        image.lost.clear();
+        image
+    });
+    tampered_is_found_out(Law::V9, VolumeBounds { damages: 1, ..CLAIMED }, VolumeWorld::new, misreads);
+}
+
+/// It takes a row that is damaged for one that was never there, once nothing is published.
+#[test]
+fn a_volume_that_forgets_its_staging_with_its_damaged_row_breaks_v5() {
+    let misreads = Misreads(|mut image: VolumeImage| {
+        if let (None, Some(claim)) = (&image.volume, image.claims.first()) {
+            let registered = VolumeRecord {
+                spec: claim.spec.clone(),
+                existence: None,
+                attach: Step::Down,
+                stage: Step::Down,
+            };
+            image.volume.get_or_insert(registered);
+        }
+        image
+    });
+    let bounds = VolumeBounds { damages: 1, faults: 1, ..RELEASED };
+    tampered_is_found_out(Law::V5, bounds, VolumeWorld::new, misreads);
 }
 
 /// It looks there again instead, and takes that for its tries.

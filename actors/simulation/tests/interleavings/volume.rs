@@ -109,6 +109,27 @@ fn every_order_of_a_claim_that_is_given_up_by_force_undoes_the_rest_after_it_v3_
     holds("who gave up a claim claims again", again, VolumeBounds { kills: 1, ..again });
 }
 
+/// Damaged rows: what is held is not undone before it is released, and then all of it is.
+#[test]
+fn every_order_of_damaged_rows_undoes_nothing_in_use_and_leaves_nothing_v3_v8_res_08() {
+    let damaged = VolumeBounds { damages: 1, ..CLAIMED };
+    holds("a row of a claimed volume is damaged", damaged, VolumeBounds { damages: 2, ..damaged });
+    let faults = VolumeBounds { faults: 1, releases: 1, ..damaged };
+    holds("calls fail after a row was damaged", faults, VolumeBounds { faults: 2, pauses: 1, ..faults });
+    let two = VolumeBounds { damages: 1, releases: 1, ..TWO };
+    holds("a row of two claims is damaged", two, VolumeBounds { releases: 2, ..two });
+    let attached = VolumeBounds { attaches: true, ..damaged };
+    holds("a row of an attached volume is damaged", attached, VolumeBounds { faults: 1, ..attached });
+    let alone = VolumeBounds { stages: false, ..attached };
+    holds("a row of a volume that is only attached is damaged", alone, VolumeBounds { faults: 1, ..alone });
+    let given_up = VolumeBounds { gives_up: 1, releases: 1, ..damaged };
+    holds("a damaged claim is given up", given_up, VolumeBounds { claims: 2, faults: 1, ..given_up });
+    let single = VolumeBounds { allocations: 2, claims: 2, is_single: true, releases: 0, ..given_up };
+    holds("a damaged claim of the only writer is given up", single, VolumeBounds { releases: 1, ..single });
+    let killed = VolumeBounds { kills: 1, ..damaged };
+    holds("a host with a damaged row is killed", killed, VolumeBounds { faults: 1, ..killed });
+}
+
 #[test]
 fn every_order_of_callers_that_give_up_answers_them_with_an_error_and_goes_on_v15_vol_02() {
     let waits = VolumeBounds { pauses: 2, faults: 1, claims: 2, ..CLAIMED };

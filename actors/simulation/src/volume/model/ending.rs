@@ -1,11 +1,12 @@
 //! What a volume comes to when nothing goes wrong any more.
 
 use callboard_actors::shell::Machine;
+use callboard_actors::vocabulary::AllocationId;
 use callboard_machines::volume::{VolumeImage, Wish};
 
 use super::super::super::law::Law;
 use super::super::node::StepOf;
-use super::{VolumeModel, number_of};
+use super::{VolumeModel, allocation, number_of};
 
 impl VolumeModel {
     /// All is calm: what is held is there, and nothing else is.
@@ -29,13 +30,15 @@ impl VolumeModel {
                 return Err((Law::V9, format!("{} is released, and not undone: {status}", claim.allocation)));
             }
             let is_held_up = status.doing.contains("other claims hold it");
-            if claim.publish != "up" && !is_held_up {
+            let is_damaged = self.owner.books.rows().lost.contains(&claim.allocation);
+            if claim.publish != "up" && !is_held_up && !is_damaged {
                 return Err((Law::V15, format!("{} waits for ever: {status}", claim.allocation)));
             }
         }
         for (number, user) in self.users.iter().filter(|(_, user)| user.is_holding || user.is_pending) {
             let has = status.claims.iter().any(|claim| number_of(&claim.allocation) == Some(*number));
-            if !has {
+            // A damaged claim can be given up while its processes live.
+            if !has && !self.owner.books.is_damaged(&allocation(*number)) {
                 let law = if user.is_holding { Law::V8 } else { Law::V15 };
                 return Err((law, format!("a{number} has lost its claim: {status}")));
             }
@@ -52,7 +55,8 @@ impl VolumeModel {
     fn check_nothing_is_left(&self, is_unclaimed: bool) -> Result<(), (Law, String)> {
         let is_claimed = |path: &std::path::PathBuf| {
             let rows = self.owner.books.rows();
-            rows.claims.iter().any(|claim| claim.target_path == *path)
+            let is_lost = |id: &AllocationId| path.to_string_lossy().contains(&format!("/per-alloc/{id}/"));
+            rows.claims.iter().any(|claim| claim.target_path == *path) || rows.lost.iter().any(is_lost)
         };
         let left = self.node.mounts().find(|path| {
             let is_target = path.to_string_lossy().contains("/per-alloc/");
