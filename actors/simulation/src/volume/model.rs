@@ -7,6 +7,7 @@ mod ending;
 mod existing;
 mod expanding;
 mod grouping;
+mod restarting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,7 +22,7 @@ use callboard_actors::vocabulary::{
 use callboard_machines::csi::{AccessMode, AccessType, Context, VolumeCapability};
 use callboard_machines::volume::{
     Claim, ConfirmClaims, ForceRelease, ForceScope, ObservedEnd, Release, RouteChanged, Usage, Volume,
-    VolumeConfig, VolumeKey, VolumeLayout, VolumeOptions, VolumeSpec, Wish,
+    VolumeConfig, VolumeKey, VolumeLayout, VolumeOptions, VolumeSpec,
 };
 
 use super::super::law::Law;
@@ -293,36 +294,6 @@ impl VolumeModel {
             self.owner.loaded(Self::moment(now), image);
             self.carry(now);
         }
-    }
-
-    /// The host is gone, and so many of the writes had reached the disk. Another one starts on what is left.
-    pub(crate) fn next_run(&mut self, reached: usize, takes_effect: bool, is_reboot: bool) {
-        self.steps_before.0 += self.owner.steps();
-        self.node.cut(takes_effect);
-        self.node.begin_run(is_reboot);
-        let mut disk = std::mem::take(&mut self.owner.books);
-        disk.begin_run(reached);
-        disk.take_given_up().iter().for_each(|allocation| self.node.abandon(allocation));
-        self.run += 1;
-        self.boot += u64::from(is_reboot);
-        let held = disk.rows().claims.iter().filter(|claim| claim.wish == Wish::Held);
-        self.unconfirmed = held.map(|claim| claim.allocation.clone()).collect();
-        self.owner = owner(disk, (self.run, self.boot), self.node.creates, self.tamper.clone());
-        self.owner.witness.route = self.node.route();
-        self.unanswered.clear();
-        self.audits = (0, 0);
-        self.has_claimed = false;
-        for user in self.users.values_mut() {
-            user.is_pending = false;
-            user.is_holding &= !is_reboot;
-        }
-    }
-
-    /// The host is gone, and the row of this allocation's claim, or that of the volume, is damaged when another one starts.
-    pub(crate) fn damage(&mut self, now: Timestamp, claim: Option<u8>) {
-        self.owner.books.damage(claim.map(allocation));
-        self.next_run(usize::MAX, true, false);
-        self.load(now);
     }
 
     /// What must happen of itself next happens, and goes well. False if there is nothing but time that must pass.
