@@ -11,7 +11,7 @@ use super::news::VolumeNews;
 use super::outcome::VolumeCall;
 use super::record::{Audit, Step, VolumeChange, Wish};
 use super::returning::named;
-use super::state::{Claim, ReleaseWaiter, Volume, VolumeTimer};
+use super::state::{Claim, ReleaseWaiter, Tries, Volume, VolumeTimer};
 use crate::kernel::{AskId, CallKey, StepContext};
 use crate::vocabulary::{AllocationId, Timestamp};
 
@@ -39,11 +39,9 @@ impl Volume {
         self.let_go(&asked.allocation, cx);
         self.let_go_lost(asked_at, &asked.allocation, cx);
         self.let_go_abandoned(&asked.allocation, cx);
-        // A caller that asks again wants another try of what is held (C017).
+        // A caller that asks again wants another try (C017).
         self.abandoned.values_mut().for_each(Target::again);
-        for tries in [&mut self.attach_tries, &mut self.stage_tries] {
-            tries.is_held = false;
-        }
+        [&mut self.attach_tries, &mut self.stage_tries].into_iter().for_each(Tries::undo_again);
         if self.waiting() >= self.config.options.waiting_max {
             let volume = self.record.spec.key.clone();
             let doing = "and too many callers wait".to_owned();
@@ -57,7 +55,7 @@ impl Volume {
     /// No process uses the claim any more. The ledger says so before anything is undone.
     fn let_go(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         let Some(claim) = self.claims.get_mut(allocation) else { return };
-        claim.tries.is_held = false;
+        claim.tries.undo_again();
         if std::mem::replace(&mut claim.record.wish, Wish::Released) == Wish::Released {
             return;
         }

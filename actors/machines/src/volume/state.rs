@@ -151,6 +151,12 @@ impl Tries {
         is_held || self.due(towards).is_some_and(|due| due > now)
     }
 
+    /// A caller asks for the undo once more: it is tried at once (C017).
+    pub(super) fn undo_again(&mut self) {
+        self.is_held = false;
+        self.until.take_if(|_| self.towards == Some(Towards::Down));
+    }
+
     /// Another plugin answers: it is tried at once.
     pub(super) const fn again(&mut self) {
         (self.until, self.up_from) = (None, None);
