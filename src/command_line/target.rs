@@ -95,14 +95,37 @@ impl TargetArgs {
             return error.into();
         }
         let Ok(Place::Directory(data_dir, _)) = self.place() else { return error.into() };
-        if let Some(holder) = holder_of(&data_dir) {
-            return TargetError::NotAnswering { data_dir, holder };
+        let check = || default_marks_dir().map_or(Ok(()), |marks| check_path(&data_dir, &marks));
+        match found_instead(|| holder_of(&data_dir), check) {
+            Instead::Holder(holder) => TargetError::NotAnswering { data_dir, holder },
+            Instead::Replaced(replaced) => TargetError::Replaced(replaced),
+            Instead::Nothing => error.into(),
         }
-        let found = default_marks_dir().map(|marks| check_path(&data_dir, &marks));
-        match found {
-            Some(Err(replaced)) => TargetError::Replaced(replaced),
-            Some(Ok(())) | None => error.into(),
-        }
+    }
+}
+
+/// What is found of a host that does not listen.
+#[derive(Debug)]
+enum Instead<H, E> {
+    /// A process has locked its data directory.
+    Holder(H),
+    /// Its data directory was removed or replaced while it runs.
+    Replaced(E),
+    Nothing,
+}
+
+/// Looks for a host that does not listen. One that starts may take its locks between the two looks, and would then seem to have lost its
+/// data directory; so the first look is repeated before that is said.
+fn found_instead<H, E>(
+    holder: impl Fn() -> Option<H>,
+    check: impl FnOnce() -> Result<(), E>,
+) -> Instead<H, E> {
+    if let Some(holder) = holder() {
+        return Instead::Holder(holder);
+    }
+    match check() {
+        Ok(()) => Instead::Nothing,
+        Err(replaced) => holder().map_or(Instead::Replaced(replaced), Instead::Holder),
     }
 }
 
@@ -136,4 +159,23 @@ fn absolute(path: &Path) -> Result<SocketPath, TargetError> {
     let failed = |source| AdminError::Connect { path: path.to_owned(), source };
     let path = std::path::absolute(path).map_err(failed)?;
     Ok(SocketPath::new(path.to_string_lossy()).map_err(AdminError::Path)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn a_host_that_starts_between_both_looks_has_not_lost_its_data_directory() {
+        let looks = Cell::new(0);
+        let starting = || {
+            looks.set(looks.get() + 1);
+            (looks.get() > 1).then_some("pid 7")
+        };
+        assert!(matches!(found_instead(starting, || Err("replaced")), Instead::Holder("pid 7")));
+        assert!(matches!(found_instead(|| None::<()>, || Err("replaced")), Instead::Replaced("replaced")));
+        assert!(matches!(found_instead(|| None::<()>, || Ok::<_, ()>(())), Instead::Nothing));
+    }
 }
