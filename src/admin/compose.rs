@@ -13,14 +13,13 @@ use callboard_actors::logmon::LogsView;
 use callboard_actors::processes::ProcessesView;
 use callboard_actors::registry::{Description, Entry, RegistryView, Standing};
 use callboard_actors::vocabulary::{
-    AllocationId, DriverName, Generation, Health, PluginKey, PluginName, Probing, Timestamp, milliseconds,
+    AllocationId, DriverName, Generation, Health, PluginKey, Probing, Timestamp, milliseconds,
 };
-use callboard_actors::volume::VolumeKey;
 use callboard_actors::volumes::VolumesView;
 use callboard_proto::admin::v1 as wire;
 
 use super::convert::unix_ms;
-use super::volumes;
+use super::volumes::{self, ConfiguredVolume};
 use crate::agent::{LastExit, TaskPhase, TaskReport};
 use crate::process::ProcessExit;
 use crate::tasks::TasksView;
@@ -43,8 +42,8 @@ pub(super) struct Views {
     pub(super) driven: TasksView,
     /// The volumes that are known or in use.
     pub(super) volumes: VolumesView,
-    /// The volumes of the configuration, with their plugins.
-    pub(super) configured: Vec<(VolumeKey, PluginName)>,
+    /// The volumes of the configuration.
+    pub(super) configured: Vec<ConfiguredVolume>,
     /// The logs of those tasks.
     pub(super) logs: LogsView,
     /// What they use.
@@ -244,8 +243,8 @@ mod tests {
     use callboard_actors::allocations::RestartWhen;
     use callboard_actors::registry::Active;
     use callboard_actors::vocabulary::{
-        Attempt, Fitness, ListenerRule, PluginType, Registration, RegistrationNumber, Role, SocketPath,
-        TaskName,
+        Attempt, Fitness, ListenerRule, PluginName, PluginType, Registration, RegistrationNumber, Role,
+        SocketPath, TaskName,
     };
 
     use super::*;

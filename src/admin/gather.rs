@@ -8,6 +8,7 @@ use callboard_proto::admin::v1 as wire;
 use super::compose::{self, Connected, Views};
 use super::server::Sources;
 use super::tree::{self, DESCRIBE_DEADLINE, answered};
+use super::volumes::ConfiguredVolume;
 use super::{convert, disk, driven, plugins, volumes};
 use crate::agent::Agent;
 use crate::host::Host;
@@ -126,7 +127,7 @@ pub(super) async fn gather(sources: &Sources) -> wire::GetStatusResponse {
     let (logs, usage) = (logs.borrow().clone(), usage.borrow().clone());
     let (is_stopping, started_at) = (stopping.is_some(), sources.started_at);
     let (limits, inventory_options) = (sources.limits, sources.inventory_options.clone());
-    let configured = sources.volumes.configured().map(|of| (of.key.clone(), of.plugin.clone())).collect();
+    let configured = sources.volumes.configured().map(ConfiguredVolume::from).collect();
     let connected = connected(host, &views);
     let views = Views {
         logs,

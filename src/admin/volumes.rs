@@ -7,28 +7,72 @@ use std::collections::BTreeMap;
 
 use callboard_actors::vocabulary::{AllocationId, PluginName, Topology};
 use callboard_actors::volume::{Abandoned, ClaimStatus, OrderStatus, VolumeKey, VolumeStatus, Wish};
-use callboard_actors::volumes::{VolumeActor, VolumeReport};
+use callboard_actors::volumes::{SameVolume, VolumeActor, VolumeReport};
 use callboard_proto::admin::v1 as wire;
 
 use super::compose::Views;
+use crate::config::{VolumeConfig, VolumeOrigin};
 
 /// Every volume that is known, in use or configured, by namespace and name.
 pub(super) fn volumes(views: &Views) -> Vec<wire::VolumeStatus> {
-    let configured = views.configured.iter().map(|(key, plugin)| (key.clone(), configured(key, plugin)));
+    let reports = &views.volumes.volumes;
+    let configured = views.configured.iter().map(|volume| (volume.key.clone(), volume.status(reports)));
     let mut all: BTreeMap<_, _> = configured.collect();
-    all.extend(views.volumes.volumes.iter().map(|report| (report.volume.spec.key.clone(), volume(report))));
+    all.extend(reports.iter().map(|report| (report.volume.spec.key.clone(), volume(report))));
     all.into_values().collect()
 }
 
-/// One that only the configuration has.
-fn configured(key: &VolumeKey, plugin: &PluginName) -> wire::VolumeStatus {
-    wire::VolumeStatus {
-        name: key.to_string(),
-        plugin: plugin.to_string(),
-        exists: "configured".to_owned(),
-        actor: VolumeActor::Unneeded.as_str().to_owned(),
-        doing: "its first claim makes it known".to_owned(),
-        ..Default::default()
+/// A volume of the configuration.
+#[derive(Debug)]
+pub(super) struct ConfiguredVolume {
+    key: VolumeKey,
+    plugin: PluginName,
+    /// Its id with the plugin, unless it is to be created.
+    volume_id: Option<String>,
+}
+
+impl From<&VolumeConfig> for ConfiguredVolume {
+    fn from(volume: &VolumeConfig) -> Self {
+        let volume_id = match &volume.origin {
+            VolumeOrigin::Registered(known) => Some(known.spec.volume_id.clone()),
+            VolumeOrigin::Created(_) => None,
+        };
+        Self { key: volume.key.clone(), plugin: volume.plugin.clone(), volume_id }
+    }
+}
+
+impl ConfiguredVolume {
+    /// While only the configuration has it. Its claims are refused while another name has its id.
+    fn status(&self, reports: &[VolumeReport]) -> wire::VolumeStatus {
+        let doing = match self.same(reports) {
+            Some(_) => "it cannot be claimed",
+            None => "its first claim makes it known",
+        };
+        wire::VolumeStatus {
+            name: self.key.to_string(),
+            plugin: self.plugin.to_string(),
+            exists: "configured".to_owned(),
+            actor: VolumeActor::Unneeded.as_str().to_owned(),
+            doing: doing.to_owned(),
+            error: self.same(reports).map(|same| same.to_string()).unwrap_or_default(),
+            ..Default::default()
+        }
+    }
+
+    /// The other name that its id has here.
+    fn same(&self, reports: &[VolumeReport]) -> Option<SameVolume> {
+        let volume_id = self.volume_id.as_ref()?;
+        let specs = || reports.iter().map(|report| &report.volume.spec);
+        if specs().any(|spec| spec.key == self.key) {
+            return None;
+        }
+        let other = specs().find(|spec| spec.plugin == self.plugin && spec.volume_id == *volume_id)?;
+        Some(SameVolume {
+            volume: self.key.clone(),
+            other: other.key.clone(),
+            plugin: self.plugin.clone(),
+            volume_id: volume_id.clone(),
+        })
     }
 }
 
@@ -292,16 +336,31 @@ mod tests {
 
     #[test]
     fn a_volume_that_only_the_configuration_has_is_shown_among_the_others() {
-        let plugin = PluginName::new("zfs").expect("a good name");
         let views = Views {
             volumes: VolumesView { volumes: vec![report("data", VolumeActor::Unneeded, None)] },
-            configured: vec![(key("data"), plugin.clone()), (key("cache"), plugin)],
+            configured: vec![of_configuration("data", None), of_configuration("cache", None)],
             ..Views::default()
         };
         let shown = volumes(&views);
         let told: Vec<_> =
             shown.iter().map(|one| (&*one.name, &*one.exists, one.known, one.pending)).collect();
         assert_eq!(told, [("default/cache", "configured", false, false), ("default/data", "", true, false)]);
+    }
+
+    fn of_configuration(name: &str, volume_id: Option<&str>) -> ConfiguredVolume {
+        let plugin = PluginName::new("zfs").expect("a good name");
+        ConfiguredVolume { key: key(name), plugin, volume_id: volume_id.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_volume_of_the_configuration_says_that_another_name_has_its_id_before_it_is_claimed() {
+        let known = VolumesView { volumes: vec![report("data", VolumeActor::Unneeded, None)] };
+        let configured =
+            vec![of_configuration("data", Some("id-data")), of_configuration("twice", Some("id-data"))];
+        let shown = volumes(&Views { volumes: known, configured, ..Views::default() });
+        let told: Vec<_> = shown.iter().map(|one| (&*one.name, one.error.contains("default/data"))).collect();
+        assert_eq!(told, [("default/data", false), ("default/twice", true)]);
+        assert_eq!(shown[1].doing, "it cannot be claimed");
     }
 
     #[test]
