@@ -14,10 +14,14 @@ pub(super) fn disk_line(disk: &wire::DiskStatus, palette: Palette) -> String {
     let sick = palette.paint(Tone::Bad, &format!("disk {}", harmless(&disk.health)));
     let (since, reason) = (ago(disk.since_unix_ms), harmless(&disk.reason));
     format!(
-        "{sick} for {since}: {reason}\n  {} changes are not on disk; new registrations and claims, launches of drivers and starts of tasks wait or are refused until it takes writes\n{}",
-        disk.unwritten,
+        "{sick} for {since}: {reason}\n  {} not on disk; new registrations and claims, launches of drivers and starts of tasks wait or are refused until it takes writes\n{}",
+        changes(disk.unwritten),
         unwritten_line(disk)
     )
+}
+
+fn changes(count: u64) -> String {
+    if count == 1 { "1 change is".to_owned() } else { format!("{count} changes are") }
 }
 
 fn unwritten_line(disk: &wire::DiskStatus) -> String {

@@ -56,8 +56,11 @@ pub(super) fn possible_size(bytes: u64) -> Option<u64> {
 /// # Errors
 /// What sizes look like.
 pub(crate) fn volume_size(text: &str) -> Result<u64, String> {
-    let bytes = digits(text).or_else(|| size_with_unit(text)).and_then(possible_size);
-    bytes.ok_or_else(|| format!("{text:?} is no size of a volume; {SIZE_ADVICE}"))
+    let bytes = digits(text).or_else(|| size_with_unit(text));
+    if bytes.is_some_and(|bytes| i64::try_from(bytes).is_err()) {
+        return Err(format!("{text:?} is more than a volume can have; give at most {} bytes", i64::MAX));
+    }
+    bytes.and_then(possible_size).ok_or_else(|| format!("{text:?} is no size of a volume; {SIZE_ADVICE}"))
 }
 
 /// What a size looks like.

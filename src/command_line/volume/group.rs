@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use callboard_proto::admin::v1 as wire;
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -36,7 +37,7 @@ struct CreateArgs {
     volumes: Vec<String>,
 
     /// The name of the group, which no other group of the plugin has
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     name: String,
 
     #[command(flatten)]

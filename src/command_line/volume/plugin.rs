@@ -185,6 +185,10 @@ pub(super) async fn validate(mut client: AdminClient, args: &ValidateArgs) -> Re
 }
 
 pub(super) async fn modify(mut client: AdminClient, args: &ModifyArgs) -> Result<(), AskError> {
+    if args.parameters.parameters.is_empty() {
+        let message = format!("nothing of volume {} is to be changed; give --parameter KEY=VALUE", args.name);
+        return Err(AskError::Invalid(message));
+    }
     let request = wire::ModifyVolumeRequest {
         name: args.name.clone(),
         parameters: args.parameters.read()?,

@@ -68,7 +68,7 @@ async fn in_order(mut client: AdminClient, args: &ReleaseArgs) -> Result<(), Ask
         ),
         (false, _) if !was_held => String::new(),
         (false, []) => format!("{name} is released, and nothing of it is left on this node\n"),
-        (false, others) => format!("{name} is released; {} still claim it\n", others.join(", ")),
+        (false, others) => format!("{name} is released; it is still claimed by {}\n", others.join(", ")),
     };
     print(&text)?;
     if was_held { Ok(()) } else { Err(AskError::NoClaim { allocation, name }) }
@@ -88,10 +88,10 @@ async fn force(mut client: AdminClient, args: &ReleaseArgs) -> Result<(), AskErr
         client.force_release_volume(request).await?;
     let text = match (args.plain.json, &left[..]) {
         (true, _) => pretty(&json!({ "forced": name, "reason": reason, "left": left })),
-        (false, []) => format!("{name} is forgotten; nothing of it may be left\n"),
+        (false, []) => format!("{} is forgotten; nothing of it may be left\n", args.forgotten(&name)),
         (false, left) => {
-            let lines = left.iter().map(|step| format!("  {}\n", harmless(step)));
-            format!("{name} is forgotten; look after what may be left of it:\n{}", lines.collect::<String>())
+            let lines: String = left.iter().map(|step| format!("  {}\n", harmless(step))).collect();
+            format!("{} is forgotten; look after what may be left of it:\n{lines}", args.forgotten(&name))
         }
     };
     print(&text)?;
@@ -102,6 +102,15 @@ impl ReleaseArgs {
     /// The allocation, or an empty text for all that is left of the volume.
     fn allocation_name(&self) -> String {
         self.allocation.as_ref().map(ToString::to_string).unwrap_or_default()
+    }
+
+    /// What is forgotten, of the volume with this name.
+    fn forgotten(&self, name: &str) -> String {
+        match &self.allocation {
+            _ if self.orders => format!("what was ordered of {name}"),
+            Some(allocation) => format!("the claim of {allocation} to {name}"),
+            None => format!("all that was released of {name}"),
+        }
     }
 
     fn question(&self) -> String {

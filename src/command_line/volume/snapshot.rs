@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use callboard_actors::vocabulary::PluginName;
 use callboard_proto::admin::v1 as wire;
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -44,7 +45,7 @@ struct CreateArgs {
     volume: String,
 
     /// The name of the snapshot, which no other snapshot of the plugin has
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     name: String,
 
     #[command(flatten)]

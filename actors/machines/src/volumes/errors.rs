@@ -334,7 +334,8 @@ pub enum ForceError {
 pub enum AwaitUnusedError {
     /// Volumes of it are in use at the end of the timeout.
     #[error(
-        "plugin {plugin} is still used (waited {waited:?}): {}; stop what uses them, or release them",
+        "plugin {plugin} is still used (waited {:?}): {}; stop what uses them, or release them",
+        rounded(*waited),
         listed(volumes)
     )]
     InUse {
@@ -348,6 +349,12 @@ pub enum AwaitUnusedError {
     /// Too many callers wait.
     #[error(transparent)]
     TooManyCallers(#[from] TooManyCallers),
+}
+
+/// A time as people read it.
+fn rounded(time: Duration) -> Duration {
+    let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    Duration::from_millis(if milliseconds < 1_000 { milliseconds } else { milliseconds / 100 * 100 })
 }
 
 fn listed(volumes: &[InUse]) -> String {

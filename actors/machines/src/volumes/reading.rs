@@ -27,8 +27,8 @@ const READ_WITHIN_MAX: Duration = Duration::from_secs(10);
 
 const NOT_PUBLISHED: &str =
     "no claim has it published here, and its controller does not offer GET_VOLUME; claim it first";
-const NOT_OFFERED: &str =
-    "its plugin offers neither GET_VOLUME_STATS nor GET_VOLUME here; look for a healthy instance of it";
+const NOT_OFFERED: &str = "its plugin offers neither GET_VOLUME_STATS nor GET_VOLUME here";
+const NOT_SERVED: &str = "no healthy instance of its plugin is here; start one";
 
 impl Volumes {
     pub(super) fn question(&mut self, id: AskId, ask: &VolumesAsk, cx: &mut StepContext<Self>) {
@@ -74,7 +74,15 @@ impl Volumes {
         let controller = plugin.and_then(|plugin| healthy(plugin.controller.as_ref(), describes));
         let node = generation.zip(self.published(key));
         if node.is_none() && controller.is_none() {
-            let reason = if generation.is_some() { NOT_PUBLISHED } else { NOT_OFFERED };
+            let is_healthy = |half: Option<&InstanceReport>| healthy(half, |_| true).is_some();
+            let is_served = plugin.is_some_and(|plugin| {
+                is_healthy(plugin.node.as_ref()) || is_healthy(plugin.controller.as_ref())
+            });
+            let reason = match (generation, is_served) {
+                (Some(_), _) => NOT_PUBLISHED,
+                (None, true) => NOT_OFFERED,
+                (None, false) => NOT_SERVED,
+            };
             return Err(ReadError::Nothing { volume: key.clone(), reason });
         }
         Ok((Read::Stats { spec: Arc::clone(&known.spec), node, controller }, *within))
