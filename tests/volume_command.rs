@@ -488,7 +488,7 @@ fn a_plugin_tells_what_it_has_and_changes_parameters_c056_c090_c091_c096_c097() 
     let (exit, said) = host.refusal(&other);
     assert!(exit == 1 && said.contains("is refused") && said.contains("can be changed"), "{said}");
     let (exit, said) = host.refusal(&["volume", "modify", "data"]);
-    assert!(exit == 1 && said.contains("mutable_parameters"), "{said}");
+    assert!(exit == 2 && said.contains("give --parameter KEY=VALUE"), "{said}");
     let (exit, said) = host.refusal(&["volume", "modify", "unknown", "--parameter", "note=1"]);
     assert!(exit == 1 && said.contains("there is no volume default/unknown"), "{said}");
 }

@@ -205,7 +205,7 @@ fn what_is_wrong_with_an_order_about_volumes_says_what_to_do_and_changes_nothing
         refused,
         &["there is no volume default/unknown"],
     );
-    asked.is_refused("volume modify data", refused, &["mutable_parameters"]);
+    asked.is_refused("volume modify data", usage, &["give --parameter KEY=VALUE"]);
 
     // Snapshots, and lists.
     let snapshot = |more: &str| format!("volume snapshot {more}");
