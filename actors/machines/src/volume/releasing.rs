@@ -11,7 +11,7 @@ use super::news::VolumeNews;
 use super::outcome::VolumeCall;
 use super::record::{Audit, Step, VolumeChange, Wish};
 use super::returning::named;
-use super::state::{Claim, ReleaseWaiter, Tries, Volume, VolumeTimer};
+use super::state::{Claim, ReleaseWaiter, Volume, VolumeTimer};
 use crate::kernel::{AskId, CallKey, StepContext};
 use crate::vocabulary::{AllocationId, Timestamp};
 
@@ -41,7 +41,10 @@ impl Volume {
         self.let_go_abandoned(&asked.allocation, cx);
         // A caller that asks again wants another try (C017).
         self.abandoned.values_mut().for_each(Target::again);
-        [&mut self.attach_tries, &mut self.stage_tries].into_iter().for_each(Tries::undo_again);
+        let policy = self.config.options.backoff;
+        for tries in [&mut self.attach_tries, &mut self.stage_tries] {
+            tries.undo_again(&policy, cx.now());
+        }
         if self.waiting() >= self.config.options.waiting_max {
             let volume = self.record.spec.key.clone();
             let doing = "and too many callers wait".to_owned();
@@ -55,7 +58,7 @@ impl Volume {
     /// No process uses the claim any more. The ledger says so before anything is undone.
     fn let_go(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         let Some(claim) = self.claims.get_mut(allocation) else { return };
-        claim.tries.undo_again();
+        claim.tries.undo_again(&self.config.options.backoff, cx.now());
         if std::mem::replace(&mut claim.record.wish, Wish::Released) == Wish::Released {
             return;
         }

@@ -151,10 +151,13 @@ impl Tries {
         is_held || self.due(towards).is_some_and(|due| due > now)
     }
 
-    /// A caller asks for the undo once more: it is tried at once (C017).
-    pub(super) fn undo_again(&mut self) {
+    /// A caller asks for the undo once more: it is tried after the first pause at most (C017). Not at once, since a caller to whom a denial is
+    /// told may ask again without a pause.
+    pub(super) fn undo_again(&mut self, policy: &Backoff, now: Timestamp) {
         self.is_held = false;
-        self.until.take_if(|_| self.towards == Some(Towards::Down));
+        if self.towards == Some(Towards::Down) {
+            self.until = self.until.map(|until| until.min(now + policy.first));
+        }
     }
 
     /// Another plugin answers: it is tried at once.
