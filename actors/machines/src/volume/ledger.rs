@@ -58,12 +58,7 @@ impl Volume {
         let fits =
             node.stages && self.record.stage.is_down() && usage.capability == attaching.args.capability;
         fits.then(|| {
-            let staging_path = self.config.layout.staging(&self.record.spec.key, usage);
-            let args = StageArgs {
-                staging_path,
-                publish_context: Context::new(),
-                capability: usage.capability.clone(),
-            };
+            let args = self.config.layout.stage_args(&self.record.spec.key, usage, Context::new());
             Intent { args, generation: node.generation }
         })
     }

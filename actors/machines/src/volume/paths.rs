@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::record::{Usage, VolumeKey};
-use crate::csi::AccessType;
+use super::record::{StageArgs, Usage, VolumeKey};
+use crate::csi::{AccessType, Context};
 use crate::vocabulary::{AllocationId, PluginName};
 
 /// The directory of all targets of a plugin.
@@ -30,6 +30,17 @@ impl VolumeLayout {
     #[must_use]
     pub fn staging(&self, volume: &VolumeKey, usage: &Usage) -> PathBuf {
         below(self.base.join("staging"), volume).join(shared(usage))
+    }
+
+    /// How a volume is staged for a usage, with what its attachment has answered: nothing as long as that is not known, or without one.
+    pub(super) fn stage_args(
+        &self,
+        volume: &VolumeKey,
+        usage: &Usage,
+        publish_context: Context,
+    ) -> StageArgs {
+        let (staging_path, capability) = (self.staging(volume, usage), usage.capability.clone());
+        StageArgs { staging_path, publish_context, capability }
     }
 
     /// Where an allocation finds a volume: `per-alloc/ALLOCATION/NAMESPACE/VOLUME/USAGE`.

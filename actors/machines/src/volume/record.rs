@@ -219,20 +219,24 @@ impl VolumeRecord {
         Self { spec: spec.clone(), existence, attach: Step::Down, stage: Step::Down }
     }
 
-    /// What the rows of its claims tell of a volume whose own row is lost: what is below them may be set up, and has to be undone. It may
-    /// also be staged for a claim of which nothing is published.
+    /// What the rows of its claims tell of a volume whose own row is lost: what is below them may be set up, and has to be undone. While
+    /// nothing is published, they do not say whether it is staged.
     pub(super) fn of_claims(claims: &[ClaimRecord], layout: &VolumeLayout) -> Option<Self> {
         let latest = claims.iter().max_by_key(|claim| claim.number)?;
         let attach = claims.iter().find_map(|claim| claim.attach.clone());
         let is_published = claims.iter().any(|claim| claim.publish.intent().is_some());
-        let below = claims.iter().find_map(ClaimRecord::staging);
-        let stage = below.or_else(|| (!is_published).then(|| latest.staging_by(layout)));
-        Some(Self {
-            attach: attach.map_or(Step::Down, |intent| Step::Unknown(Towards::Up, intent)),
-            stage: stage.map_or(Step::Down, |intent| Step::Unknown(Towards::Up, intent)),
-            ..Self::registered(&latest.spec)
-        })
+        let stage = if is_published {
+            claims.iter().find_map(ClaimRecord::staging)
+        } else {
+            let args = layout.stage_args(&latest.spec.key, &latest.usage, Context::new());
+            Some(Intent { args, generation: Generation::default() })
+        };
+        Some(Self { attach: may_be_up(attach), stage: may_be_up(stage), ..Self::registered(&latest.spec) })
     }
+}
+
+fn may_be_up<A, P>(intent: Option<Intent<A>>) -> Step<A, P> {
+    intent.map_or(Step::Down, |intent| Step::Unknown(Towards::Up, intent))
 }
 
 /// Whether a claim is held.
@@ -277,16 +281,6 @@ impl ClaimRecord {
             capability: args.usage.capability.clone(),
         };
         Some(Intent { args, generation: *generation })
-    }
-
-    /// How the volume is staged for this claim, as far as that does not depend on its plugin.
-    fn staging_by(&self, layout: &VolumeLayout) -> Intent<StageArgs> {
-        let args = StageArgs {
-            staging_path: layout.staging(&self.spec.key, &self.usage),
-            publish_context: Context::new(),
-            capability: self.usage.capability.clone(),
-        };
-        Intent { args, generation: Generation::default() }
     }
 }
 

@@ -4,7 +4,7 @@ use super::before::Before;
 use super::moves::Move;
 use super::outcome::VolumeCall;
 use super::planning::Need;
-use super::record::{AttachArgs, Intent, StageArgs, Step, Towards};
+use super::record::{AttachArgs, Intent, Step, Towards};
 use super::state::{Claim, Flight, Volume};
 use crate::kernel::{CallKey, StepContext};
 use crate::vocabulary::{AllocationId, Generation};
@@ -95,9 +95,8 @@ impl Volume {
             None => {
                 let usage = &self.first_wanted()?.record.usage;
                 let Need::Met(publish_context) = self.attachment(usage) else { return None };
-                let staging_path = self.config.layout.staging(&self.record.spec.key, usage);
-                let capability = usage.capability.clone();
-                Intent { args: StageArgs { staging_path, publish_context, capability }, generation }
+                let args = self.config.layout.stage_args(&self.record.spec.key, usage, publish_context);
+                Intent { args, generation }
             }
         };
         self.keep_staging(&intent, cx);
