@@ -580,6 +580,21 @@ fn a_volume_that_was_made_elsewhere_is_forgotten_on_request_v12() {
     host.json(&["shutdown"]);
     drop(host);
 
+    // By another name its claims would be refused, and that is said before there is one.
+    let renamed = volume.replace("'old'", "'new'");
+    std::fs::write(stage.config(), format!("{without}\n{renamed}")).expect("it can be written");
+    let host = stage.run();
+    let listed = host.json(&["volume", "list"]);
+    let new =
+        listed["volumes"].as_array().and_then(|all| all.iter().find(|one| one["name"] == "default/new"));
+    let new = new.expect("it is listed");
+    assert!(new["exists"] == "configured" && new["error"].to_string().contains("default/old"), "{listed:#}");
+    let health = host.ask(&["health"]);
+    let said = String::from_utf8_lossy(&health.stdout).into_owned();
+    assert!(said.contains("default/new") && said.contains("default/old"), "{said}");
+    host.json(&["shutdown"]);
+    drop(host);
+
     std::fs::write(stage.config(), without).expect("it can be written");
     let host = stage.run();
     assert_eq!(host.json(&["volume", "list"])["volumes"][0]["name"], "default/old");

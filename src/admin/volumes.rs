@@ -16,9 +16,17 @@ use crate::config::{VolumeConfig, VolumeOrigin};
 /// Every volume that is known, in use or configured, by namespace and name.
 pub(super) fn volumes(views: &Views) -> Vec<wire::VolumeStatus> {
     let reports = &views.volumes.volumes;
-    let configured = views.configured.iter().map(|volume| (volume.key.clone(), volume.status(reports)));
-    let mut all: BTreeMap<_, _> = configured.collect();
-    all.extend(reports.iter().map(|report| (report.volume.spec.key.clone(), volume(report))));
+    let mut all: BTreeMap<_, _> =
+        reports.iter().map(|report| (report.volume.spec.key.clone(), volume(report))).collect();
+    let names: BTreeMap<_, _> = reports
+        .iter()
+        .map(|report| &report.volume.spec)
+        .map(|spec| ((&spec.plugin, &spec.volume_id), &spec.key))
+        .collect();
+    for volume in &views.configured {
+        let other = volume.volume_id.as_ref().and_then(|id| names.get(&(&volume.plugin, id)).copied());
+        all.entry(volume.key.clone()).or_insert_with(|| volume.status(other));
+    }
     all.into_values().collect()
 }
 
@@ -42,37 +50,24 @@ impl From<&VolumeConfig> for ConfiguredVolume {
 }
 
 impl ConfiguredVolume {
-    /// While only the configuration has it. Its claims are refused while another name has its id.
-    fn status(&self, reports: &[VolumeReport]) -> wire::VolumeStatus {
-        let doing = match self.same(reports) {
-            Some(_) => "it cannot be claimed",
-            None => "its first claim makes it known",
-        };
+    /// While only the configuration has it. Its claims are refused while another name here has its id.
+    fn status(&self, other: Option<&VolumeKey>) -> wire::VolumeStatus {
+        let same = other.map(|other| SameVolume {
+            volume: self.key.clone(),
+            other: other.clone(),
+            plugin: self.plugin.clone(),
+            volume_id: self.volume_id.clone().unwrap_or_default(),
+        });
+        let doing = if same.is_some() { "it cannot be claimed" } else { "its first claim makes it known" };
         wire::VolumeStatus {
             name: self.key.to_string(),
             plugin: self.plugin.to_string(),
             exists: "configured".to_owned(),
             actor: VolumeActor::Unneeded.as_str().to_owned(),
             doing: doing.to_owned(),
-            error: self.same(reports).map(|same| same.to_string()).unwrap_or_default(),
+            error: same.map(|same| same.to_string()).unwrap_or_default(),
             ..Default::default()
         }
-    }
-
-    /// The other name that its id has here.
-    fn same(&self, reports: &[VolumeReport]) -> Option<SameVolume> {
-        let volume_id = self.volume_id.as_ref()?;
-        let specs = || reports.iter().map(|report| &report.volume.spec);
-        if specs().any(|spec| spec.key == self.key) {
-            return None;
-        }
-        let other = specs().find(|spec| spec.plugin == self.plugin && spec.volume_id == *volume_id)?;
-        Some(SameVolume {
-            volume: self.key.clone(),
-            other: other.key.clone(),
-            plugin: self.plugin.clone(),
-            volume_id: volume_id.clone(),
-        })
     }
 }
 
