@@ -147,7 +147,7 @@ fn everything_that_is_wrong_with_a_volume_is_told_with_its_place_c004_c005_c007_
         ),
         (
             "id = 'v'\ncapacity = -1",
-            "11:12: `capacity` -1 is no size of a volume; give a whole number of bytes from 1 on, or one with a unit, as in \
+            "11:12: `capacity` -1 is no size of a volume; give a whole number of bytes from 1 to 2^63 - 1, or one with a unit, as in \
              \"512MiB\" or \"10GiB\"",
         ),
         ("id = 'v'\ncapacity = '10GB'", "11:12: `capacity` \"10GB\" is no size"),

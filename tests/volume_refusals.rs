@@ -117,7 +117,11 @@ fn what_is_wrong_with_an_order_about_volumes_says_what_to_do_and_changes_nothing
     );
     for size in ["-1", "0", "10GB", "99999999TiB", "x"] {
         let words = create(&format!("--plugin zfs --capacity {size}"));
-        asked.is_refused(&words, usage, &["is no size of a volume; give a whole number of bytes from 1 on"]);
+        asked.is_refused(
+            &words,
+            usage,
+            &["is no size of a volume; give a whole number of bytes from 1 to 2^63 - 1"],
+        );
     }
     let words = create(&format!("--plugin zfs --parameter a={}", long(4_096)));
     asked.is_refused(&words, refused, &["parameters has 4097 bytes, at most 4096 are allowed"]);
@@ -213,6 +217,12 @@ fn what_is_wrong_with_an_order_about_volumes_says_what_to_do_and_changes_nothing
         &snapshot("create unknown --name a"),
         refused,
         &["there is no volume default/unknown; register or create it"],
+    );
+    asked.is_refused(&snapshot("create data --name "), usage, &["a value is required for '--name <NAME>'"]);
+    asked.is_refused(
+        &snapshot("group create data logs --name "),
+        usage,
+        &["a value is required for '--name <NAME>'"],
     );
     let words = snapshot(&format!("create data --name {}", long(129)));
     asked.is_refused(&words, refused, &["name has 129 bytes, at most 128 are allowed"]);

@@ -409,7 +409,7 @@ mod tests {
     fn what_is_wrong_with_a_command_is_said_with_what_to_do() {
         for (line, part) in [
             ("create a/b/c --plugin zfs", "has one slash at most"),
-            ("create data --plugin zfs --capacity -5", "give a whole number of bytes from 1 on"),
+            ("create data --plugin zfs --capacity -5", "give a whole number of bytes from 1 to 2^63 - 1"),
             ("create data", "--plugin <NAME>"),
             ("create data --plugin zfs --capacity 1GB", "as in \"512MiB\" or \"10GiB\""),
             ("create data --plugin zfs --parameter pool", "give its key, a = and its value"),
