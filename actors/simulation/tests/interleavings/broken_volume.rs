@@ -176,6 +176,18 @@ fn a_volume_that_forgets_its_staging_with_its_damaged_row_breaks_v5() {
     tampered_is_found_out(Law::V5, bounds, VolumeWorld::new, misreads);
 }
 
+#[test]
+fn a_volume_whose_claims_do_not_have_its_attachment_breaks_v9() {
+    let bounds = VolumeBounds { stages: false, attaches: true, damages: 1, ..RELEASED };
+    spoiled(Law::V9, bounds, |_, effects| {
+        changed(effects, |effect| {
+            if let Effect::Persist(_, VolumeChange::KeepClaim(row)) = effect {
+                Arc::make_mut(row).attach = None;
+            }
+        })
+    });
+}
+
 /// It looks there again instead, and takes that for its tries.
 #[test]
 fn a_volume_that_never_unpublishes_what_was_given_up_breaks_v3() {
