@@ -330,6 +330,20 @@ mod tests {
     }
 
     #[test]
+    fn a_volume_that_is_not_what_was_asked_for_is_shown_as_such_without_an_actor_c052() {
+        let unfit = VolumeStatus {
+            exists: Exists::Unfit,
+            doing: "it is not what was asked for: too small".to_owned(),
+            ..status("data", vec![])
+        };
+        let volumes_of = vec![report("data", VolumeActor::Unneeded, Some(unfit))];
+        let shown = volumes(&Views { volumes: VolumesView { volumes: volumes_of }, ..Views::default() });
+        let told: Vec<_> =
+            shown.iter().map(|one| (&*one.exists, &*one.doing, &*one.actor, one.pending)).collect();
+        assert_eq!(told, [("unfit", "it is not what was asked for: too small", "unneeded", false)]);
+    }
+
+    #[test]
     fn a_volume_that_only_the_configuration_has_is_shown_among_the_others() {
         let views = Views {
             volumes: VolumesView { volumes: vec![report("data", VolumeActor::Unneeded, None)] },

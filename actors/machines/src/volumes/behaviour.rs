@@ -40,6 +40,7 @@ impl Machine for Volumes {
             unconfirmed: BTreeSet::new(),
             in_ledger: image.in_ledger,
             created: BTreeSet::new(),
+            unfit: BTreeMap::new(),
             deleting: image.deleting,
             entries: BTreeMap::new(),
             plugins: BTreeMap::new(),

@@ -11,7 +11,7 @@ use crate::kernel::{CallLost, Ending, StepContext, StopMode, StopStep};
 use crate::supervisor::{ChildState, DynamicChild, Ended};
 use crate::vocabulary::{AllocationId, Attempt, BackoffState};
 use crate::volume::{
-    self, VolumeAsk, VolumeConfig, VolumeKey, VolumeLayout, VolumeNews, VolumeSpec, VolumeStatus,
+    self, Exists, VolumeAsk, VolumeConfig, VolumeKey, VolumeLayout, VolumeNews, VolumeSpec, VolumeStatus,
 };
 
 impl Volumes {
@@ -74,6 +74,11 @@ impl Volumes {
                 entry.vacancy.is_reported();
                 if is_unread {
                     self.is_read(key, status);
+                }
+                if status.exists == Exists::Unfit {
+                    self.unfit.insert(key.clone(), status.clone());
+                } else {
+                    self.unfit.remove(key);
                 }
                 self.has_expanded(key, status.expanded_bytes, cx);
                 self.publish(key, cx);

@@ -345,6 +345,7 @@ impl Volumes {
     /// It does not exist. What its id was means nothing any more.
     fn is_deleted(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         self.created.remove(key);
+        self.unfit.remove(key);
         self.deleting.remove(key);
         if let Some(entry) = self.entries.get_mut(key) {
             entry.spec = Arc::new(VolumeSpec {

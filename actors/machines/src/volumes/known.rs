@@ -138,7 +138,7 @@ impl Volumes {
             is_known: known.is_some(),
             actor: entry.map_or(VolumeActor::Unneeded, Entry::actor),
             restarts: entry.map_or(0, |entry| entry.child.restarts()),
-            status: entry.and_then(|entry| entry.status.clone()),
+            status: entry.and_then(|entry| entry.status.as_ref()).or_else(|| self.unfit.get(key)).cloned(),
         })
     }
 

@@ -52,7 +52,8 @@ pub struct VolumeReport {
     pub actor: VolumeActor,
     /// How often its actor was restarted after a fall.
     pub restarts: u64,
-    /// The last status that its actor reported; `None` if there is no actor, or it has not reported yet.
+    /// The last status that its actor reported. That of an actor that has ended is kept only if the volume is not what was asked for; else
+    /// this is `None` without an actor, and until it has reported.
     pub status: Option<Arc<VolumeStatus>>,
 }
 

@@ -346,6 +346,8 @@ pub struct Volumes {
     pub(super) in_ledger: Vec<Arc<VolumeSpec>>,
     /// The volumes that were created here, as their actors have said in this life of the machine.
     pub(super) created: BTreeSet<VolumeKey>,
+    /// What the actors of the volumes that are not what was asked for have reported last. It is shown also when there is no actor.
+    pub(super) unfit: BTreeMap<VolumeKey, Arc<VolumeStatus>>,
     /// The known volumes whose deletion was asked for, and of which it is not known what became of that.
     pub(super) deleting: BTreeSet<VolumeKey>,
     pub(super) entries: BTreeMap<VolumeKey, Entry>,
