@@ -59,8 +59,11 @@ pub(crate) enum Reader {
 /// Checks that the directory exists for a file to be written later.
 ///
 /// # Errors
-/// If it does not exist.
+/// If it does not exist, or the file is a directory itself.
 pub(crate) fn see_to_directory(file: &Path) -> io::Result<()> {
+    if file.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory; name a file in it"));
+    }
     let directory = directory_of(file);
     if directory.is_dir() { Ok(()) } else { Err(no_directory(directory)) }
 }

@@ -1,8 +1,9 @@
 //! The arguments of the examiner.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use callboard_actors::csi::Call;
+use callboard_actors::csi::{Call, Secrets, check_secrets};
 use clap::Args;
 
 use crate::hostpath::HostpathArgs;
@@ -46,5 +47,35 @@ fn call_and_key(text: &str) -> Result<(Call, String), String> {
     if key.is_empty() {
         return Err("the key of the secret is empty".to_owned());
     }
-    Ok((Call::named(call)?, key.to_owned()))
+    let secrets = Secrets::new(BTreeMap::from([(key.to_owned(), String::new())]));
+    check_secrets(&secrets).map_err(|fault| fault.to_string())?;
+    let call = Call::named(call)?;
+    match has_secrets(call) {
+        true => Ok((call, key.to_owned())),
+        false => Err(format!("{call} has no secrets in the specification, so no orchestrator can send one")),
+    }
+}
+
+/// Whether the request of a call has a field for secrets.
+const fn has_secrets(call: Call) -> bool {
+    matches!(
+        call,
+        Call::CreateVolume
+            | Call::DeleteVolume
+            | Call::ControllerPublishVolume
+            | Call::ControllerUnpublishVolume
+            | Call::ValidateVolumeCapabilities
+            | Call::CreateSnapshot
+            | Call::DeleteSnapshot
+            | Call::GetSnapshot
+            | Call::ListSnapshots
+            | Call::ControllerExpandVolume
+            | Call::ControllerModifyVolume
+            | Call::NodeStageVolume
+            | Call::NodePublishVolume
+            | Call::NodeExpandVolume
+            | Call::CreateVolumeGroupSnapshot
+            | Call::DeleteVolumeGroupSnapshot
+            | Call::GetVolumeGroupSnapshot
+    )
 }

@@ -60,7 +60,9 @@ async fn report_when_asked(mut asked: Signal, recorder: &Recorder, exam: &ExamAr
         asked.recv().await;
         match write(recorder, exam) {
             Ok(()) => tracing::info!("report written, as SIGUSR1 demands"),
-            Err(error) => tracing::warn!(error = %error, "no report written"),
+            Err(error) => {
+                tracing::warn!(error = &error as &(dyn std::error::Error + 'static), "no report written");
+            }
         }
     }
 }

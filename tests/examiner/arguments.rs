@@ -18,10 +18,15 @@ fn wrong_arguments_of_an_exam_are_refused_with_what_is_expected() {
         ("--needs-secret=NodeStageVolume", "expected CALL=KEY, for instance NodeStageVolume=token"),
         ("--needs-secret=Stage=token", "expected one of GetPluginInfo"),
         ("--needs-secret=Probe=", "the key of the secret is empty"),
+        ("--needs-secret=Probe=token", "Probe has no secrets in the specification"),
+        ("--needs-secret=NodeStageVolume=a$b", "have a key that is empty or holds more than letters"),
     ] {
         let (code, error) = refused(&["--volumes", "/nonexistent/volumes", wrong]);
         assert!(code == Some(2) && error.contains(expected), "{error}");
     }
+    let (code, error) = refused(&["--volumes", "/nonexistent/volumes", "--report", "/"]);
+    assert_eq!(code, Some(1), "{error}");
+    assert_eq!(error, "callboard: cannot write the report to /: it is a directory; name a file in it\n");
     let (code, error) =
         refused(&["--volumes", "/nonexistent/volumes", "--report", "/nonexistent/report.json"]);
     let expected =
