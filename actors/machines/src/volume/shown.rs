@@ -147,13 +147,27 @@ impl Volume {
             None if self.claims.values().any(|claim| claim.is_provisional) => {
                 "waits for its claims to be confirmed".to_owned()
             }
-            None if !self.claims.is_empty() => "in use".to_owned(),
+            None if !self.claims.is_empty() => match self.claims.values().find(|claim| claim.is_released()) {
+                Some(claim) => self.left_to_the_next_start(claim),
+                None => "in use".to_owned(),
+            },
             None => match &self.life.unfit {
                 Some(reason) => format!("it is not what was asked for: {reason}"),
                 None if self.is_down() => "vacant".to_owned(),
                 None => "waits to be undone".to_owned(),
             },
         }
+    }
+
+    /// The host stops, and this claim is not undone before.
+    fn left_to_the_next_start(&self, claim: &Claim) -> String {
+        let what = describe(&Move::Unpublish(claim.record.allocation.clone()));
+        let reason = match (&claim.tries.error, self.node()) {
+            (Some(error), _) => error,
+            (None, None) => "no instance of the plugin is healthy",
+            (None, Some(_)) => "the host stops before",
+        };
+        format!("{what} is left to the next start: {reason}")
     }
 
     /// Why the next operation has not begun.
