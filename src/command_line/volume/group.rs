@@ -133,10 +133,8 @@ async fn delete(mut client: AdminClient, args: &DeleteArgs) -> Result<(), AskErr
         }
         given => given.to_vec(),
     };
-    if snapshot_ids.is_empty() {
-        return Err(AskError::NoGroup { name: of.volume.clone(), id: of.id.clone() });
-    }
-    if !yes {
+    let is_listed = !snapshot_ids.is_empty();
+    if is_listed && !yes {
         let question = format!(
             "group {} is deleted at the plugin of volume {}, with its snapshots {}. Type \"yes\" to go on:",
             harmless(&of.id),
@@ -152,9 +150,12 @@ async fn delete(mut client: AdminClient, args: &DeleteArgs) -> Result<(), AskErr
         within_ms: wait.milliseconds(),
     };
     client.delete_group_snapshot(request).await?;
-    let text = match plain.json {
-        true => pretty(&json!({ "deleted_group": of.id })),
-        false => format!("the plugin of {} has no group {} any more\n", of.volume, harmless(&of.id)),
+    let (volume, id) = (&of.volume, harmless(&of.id));
+    let text = match (plain.json, is_listed) {
+        (true, _) => pretty(&json!({ "deleted_group": of.id })),
+        (false, true) => format!("the plugin of {volume} has no group {id} any more\n"),
+        // Whether there was one, only its plugin knows.
+        (false, false) => format!("the plugin of {volume} lists no snapshot of a group {id}\n"),
     };
     print(&text)?;
     Ok(())

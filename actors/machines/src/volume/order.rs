@@ -63,6 +63,18 @@ impl Order {
         }
     }
 
+    /// Whether another order asks for the result of this one: it is the same, or the deletion of the same group without the ids of its
+    /// snapshots, which no caller can tell any more when some of them are deleted.
+    pub(super) fn is_asked_for_by(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::DeleteGroup { group_snapshot_id: own, .. },
+                Self::DeleteGroup { group_snapshot_id, snapshot_ids },
+            ) if snapshot_ids.is_empty() => own == group_snapshot_id,
+            _ => self == other,
+        }
+    }
+
     /// The capability that it needs, by its name in the specification.
     pub(super) const fn needed(&self) -> &'static str {
         match self {

@@ -31,7 +31,9 @@ impl Volume {
             return;
         }
         cx.start_timer(VolumeTimer::Waiter(id), asked_at + *within);
-        if let Some(ordered) = self.orders.iter_mut().find(|ordered| ordered.record.order == *order) {
+        if let Some(ordered) =
+            self.orders.iter_mut().find(|ordered| ordered.record.order.is_asked_for_by(order))
+        {
             ordered.tries.is_held = false;
             ordered.waiters.push(id);
             return;
@@ -53,7 +55,7 @@ impl Volume {
 
     /// Whether this was ordered, and is not done.
     pub(super) fn is_ordered(&self, order: &Order) -> bool {
-        self.orders.iter().any(|ordered| ordered.record.order == *order)
+        self.orders.iter().any(|ordered| ordered.record.order.is_asked_for_by(order))
     }
 
     /// Whether something was ordered that is not done, and does not wait for the next claim.
@@ -84,6 +86,10 @@ impl Volume {
         if let Some(before) = before {
             let before = before.record.order.to_string();
             return Err(OrderError::Another { volume, what, before });
+        }
+        if matches!(order, Order::DeleteGroup { snapshot_ids, .. } if snapshot_ids.is_empty()) {
+            let reason = "it was not ordered before; give the id of each of its snapshots".to_owned();
+            return Err(OrderError::Invalid { volume, what, reason });
         }
         if let Err(fault) = order.check(&self.record.spec.volume_id) {
             return Err(OrderError::Invalid { volume, what, reason: fault.to_string() });

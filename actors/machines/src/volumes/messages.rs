@@ -145,7 +145,8 @@ pub struct DeleteGroupSnapshot {
     pub volume: VolumeKey,
     /// The id of the group with the plugin.
     pub group_snapshot_id: String,
-    /// The ids of all of its snapshots (C106); [`DescribeGroupSnapshot`] tells them.
+    /// The ids of all of its snapshots (C106); [`DescribeGroupSnapshot`] tells them. Without any, the result of a deletion is asked for that was
+    /// ordered of the same volume and is not done: some of them may be deleted already, and no caller can tell all of them any more.
     pub snapshot_ids: BTreeSet<String>,
     /// How long to wait for the answer.
     pub within: Duration,
