@@ -1,6 +1,7 @@
 //! Orders: each is on disk before its first call, and until its outcome is certain. It is called once more after any interruption.
 
 use super::controller_orders::group_status;
+use super::lifecycle::Exists;
 use super::messages::VolumeAnswer;
 use super::moves::Move;
 use super::news::{OrderStatus, VolumeNews};
@@ -69,6 +70,13 @@ impl Volume {
             return Err(OrderError::Stopping { volume, what });
         }
         if let Some(state) = self.exists().why_unclaimed() {
+            let is_deletion = matches!(order, Order::DeleteSnapshot { .. } | Order::DeleteGroup { .. });
+            let state = match self.exists() {
+                Exists::BeingDeleted if is_deletion => {
+                    "it is being deleted; name another volume of the plugin"
+                }
+                _ => state,
+            };
             let is_transient = self.exists().is_changing();
             return Err(OrderError::NotThere { volume, what, state, is_transient });
         }
