@@ -276,6 +276,7 @@ mod tests {
                 state: "up-at-controller",
                 is_resting: false,
                 error: Some("no node".to_owned()),
+                snapshot: None,
                 group: None,
             }],
             ..status("data", vec![web("going-down", Some("no answer"))])

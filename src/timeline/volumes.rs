@@ -470,6 +470,7 @@ mod tests {
             state,
             is_resting: false,
             error: None,
+            snapshot: None,
             group: None,
         };
         let mut teller = VolumesTeller::default();

@@ -66,6 +66,8 @@ pub struct OrderStatus {
     pub is_resting: bool,
     /// The last error.
     pub error: Option<String>,
+    /// The name of the snapshot that is taken, if it is one.
+    pub snapshot: Option<String>,
     /// The group of snapshots that is taken, if it is one.
     pub group: Option<GroupStatus>,
 }

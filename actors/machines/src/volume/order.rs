@@ -75,6 +75,19 @@ impl Order {
         }
     }
 
+    /// The name of the snapshot that it takes, if it is of one.
+    #[must_use]
+    pub const fn snapshot_name(&self) -> Option<&str> {
+        match self {
+            Self::TakeSnapshot { name, .. } => Some(name.as_str()),
+            Self::Expand { .. }
+            | Self::DeleteSnapshot { .. }
+            | Self::Modify { .. }
+            | Self::TakeGroup(_)
+            | Self::DeleteGroup { .. } => None,
+        }
+    }
+
     /// The capability that it needs, by its name in the specification.
     pub(super) const fn needed(&self) -> &'static str {
         match self {

@@ -367,6 +367,7 @@ impl Volume {
             state: ordered.state(),
             is_resting: self.is_resting(ordered),
             error: ordered.tries.error.as_deref().map(str::to_owned),
+            snapshot: ordered.record.order.snapshot_name().map(str::to_owned),
             group: group_status(ordered),
         };
         self.orders.iter().map(status).collect()

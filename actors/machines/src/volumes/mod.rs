@@ -59,6 +59,7 @@ mod order_errors;
 mod reads;
 mod reasons;
 
+mod snapshots;
 mod state;
 
 mod behaviour;

@@ -2,6 +2,8 @@
 
 use super::group_errors::GroupError;
 use super::reasons::{NoAnswer, PluginLeaving, TooManyCallers, UnknownVolume};
+use crate::vocabulary::PluginName;
+use crate::vocabulary::text::escaped;
 use crate::volume::{self, VolumeKey};
 
 /// Why what was ordered of a volume is not done.
@@ -19,6 +21,32 @@ pub enum OrderError {
         volume: VolumeKey,
         /// Its size.
         capacity_bytes: u64,
+    },
+    /// The plugin may be taking a snapshot of this name of another volume (C013). Nothing was begun.
+    #[error(
+        "another snapshot {} of plugin {plugin} is being taken, ordered of volume {keeper}; take another name, wait for that one, or force that \
+         order",
+        escaped(name)
+    )]
+    SameSnapshot {
+        /// The name.
+        name: String,
+        /// The plugin.
+        plugin: PluginName,
+        /// The other volume.
+        keeper: VolumeKey,
+    },
+    /// It is not known yet what snapshots of the plugin are being taken. Nothing was begun.
+    #[error(
+        "the snapshot {} is not taken yet, since volume {unread} of its plugin has just been started and may be taking one of this name; try \
+         again",
+        escaped(name)
+    )]
+    UnreadSnapshot {
+        /// The name.
+        name: String,
+        /// The volume whose ledger may have an order of it.
+        unread: VolumeKey,
     },
     /// It is a group of snapshots that cannot be taken or deleted so.
     #[error(transparent)]
@@ -48,9 +76,12 @@ impl OrderError {
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
-            Self::TooManyCallers(_) | Self::PluginLeaving(_) | Self::NoAnswer(_) | Self::Stopping { .. } => {
-                true
-            }
+            Self::TooManyCallers(_)
+            | Self::PluginLeaving(_)
+            | Self::NoAnswer(_)
+            | Self::SameSnapshot { .. }
+            | Self::UnreadSnapshot { .. }
+            | Self::Stopping { .. } => true,
             Self::Unknown(_) | Self::Smaller { .. } => false,
             Self::Group(error) => error.is_transient(),
             Self::Refused(error) => error.is_transient(),

@@ -52,6 +52,10 @@ impl Volumes {
             // The others are no orders of this kind.
             _ => return,
         };
+        if let Some(Err(error)) = order.snapshot_name().map(|name| self.admit_snapshot(&volume, name)) {
+            cx.reply(who.0, kind.answer(Err(error)));
+            return;
+        }
         self.place_order(who, (&volume, kind), PlaceOrder { order, within }, cx);
     }
 

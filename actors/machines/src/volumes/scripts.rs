@@ -398,11 +398,16 @@ fn read_status(volume: &VolumeKey, args: &mut ArgumentConsumer<'_>) -> Result<Vo
         state: "in flight",
         is_resting: false,
         error: None,
+        snapshot: None,
         group: None,
     };
     let taken = args.take_key("taken").map(str::to_owned);
     let group = args.take_key("group").map(|named| open_group(named, taken)).transpose()?;
-    let orders = args.take_key("order").map(open).into_iter().chain(group).collect();
+    let snapshot = args.take_key("snapshot").map(|name| OrderStatus {
+        snapshot: Some(name.to_owned()),
+        ..open(&format!("take snapshot {name}"))
+    });
+    let orders = args.take_key("order").map(open).into_iter().chain(snapshot).chain(group).collect();
     let claim = |allocation| ClaimStatus {
         allocation,
         usage: String::new(),
@@ -447,6 +452,7 @@ fn open_group(named: &str, taken: Option<String>) -> Result<OrderStatus, Fault> 
         state: "in flight",
         is_resting: false,
         error: None,
+        snapshot: None,
         group: Some(GroupStatus { order, taken }),
     })
 }

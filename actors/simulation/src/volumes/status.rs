@@ -59,7 +59,14 @@ fn volume_id(place: usize, id: u8) -> String {
 }
 
 fn open_order() -> OrderStatus {
-    OrderStatus { what: "modify it".to_owned(), state: "down", is_resting: false, error: None, group: None }
+    OrderStatus {
+        what: "modify it".to_owned(),
+        state: "down",
+        is_resting: false,
+        error: None,
+        snapshot: None,
+        group: None,
+    }
 }
 
 /// The name of the only group of snapshots.
