@@ -79,7 +79,10 @@ pub(super) fn check_served(sources: &Sources, plugin: &PluginName) -> Result<(),
         return Ok(());
     }
     let known: Vec<_> = sources.controllers.iter().map(PluginName::as_str).collect();
-    let advice = suggest::advice(plugin.as_str(), &known);
+    let advice = match &known[..] {
+        [] => "add one of the type `controller` or `monolith`".to_owned(),
+        known => suggest::advice(plugin.as_str(), known),
+    };
     Err(format!("no allocation of the configuration serves plugin {plugin} as controller; {advice}"))
 }
 

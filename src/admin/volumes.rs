@@ -157,13 +157,17 @@ pub(super) fn topology(places: &[Topology]) -> Vec<wire::VolumeTopology> {
     places.iter().map(place).collect()
 }
 
-/// The volumes that users have claimed and that are not mounted for them yet, in words.
+/// The volumes that are not mounted yet for users who have claimed them, or not released yet of users who have ended, in words.
 pub(super) fn awaited(views: &Views) -> BTreeMap<&AllocationId, String> {
-    let is_awaited = |claim: &&ClaimStatus| claim.wish == Wish::Held && !claim.is_up() && claim.is_known();
     let mut awaited = BTreeMap::<_, String>::new();
     for status in views.volumes.volumes.iter().filter_map(|report| report.status.as_deref()) {
-        for claim in status.claims.iter().filter(is_awaited) {
-            let text = format!("; volume {} is not mounted for it yet: {}", status.key, status.doing);
+        for claim in status.claims.iter().filter(|claim| claim.is_known()) {
+            let what = match claim.wish {
+                Wish::Held if claim.is_up() => continue,
+                Wish::Held => "mounted for it",
+                Wish::Released => "released",
+            };
+            let text = format!("; volume {} is not {what} yet: {}", status.key, status.doing);
             awaited.entry(&claim.allocation).or_default().push_str(&text);
         }
     }
@@ -251,11 +255,16 @@ mod tests {
             doing: "NodeStageVolume is in flight".to_owned(),
             ..status(name, vec![held(publish)])
         };
-        let reports = [waiting("data", "down"), waiting("logs", "up"), status("old", vec![web("up", None)])];
+        let undoing = VolumeStatus {
+            doing: "NodeUnpublishVolume for web is tried again".to_owned(),
+            ..status("old", vec![web("up", None)])
+        };
+        let reports = [waiting("data", "down"), waiting("logs", "up"), undoing];
         let reports = reports.map(|status| report("data", VolumeActor::Running, Some(status)));
         let views = Views { volumes: VolumesView { volumes: reports.into() }, ..Views::default() };
         let awaited = awaited(&views);
-        let told = "; volume default/data is not mounted for it yet: NodeStageVolume is in flight";
+        let told = "; volume default/data is not mounted for it yet: NodeStageVolume is in flight; volume default/old is not released yet: \
+                    NodeUnpublishVolume for web is tried again";
         assert_eq!(awaited.into_values().collect::<Vec<_>>(), [told]);
     }
 
