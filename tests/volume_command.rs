@@ -436,8 +436,8 @@ fn a_group_of_snapshots_is_taken_shown_survives_a_killed_host_and_is_deleted_c00
     let delete = [&unsure[..], &["--yes"]].concat();
     let gone = format!("the plugin of default/data has no group {id} any more\n");
     assert_eq!(printed(&host, &delete), gone);
-    let none = format!("the plugin of default/data lists no snapshot of a group {id}\n");
-    assert_eq!(printed(&host, &delete), none, "the same command again has the same result");
+    let (exit, said) = host.refusal(&delete);
+    assert!(exit == 1 && said.contains("it is deleted, or was never there"), "{exit} {said}");
     assert_eq!(
         printed(&host, &[&delete[..], &["--snapshot", one]].concat()),
         gone,
@@ -445,7 +445,34 @@ fn a_group_of_snapshots_is_taken_shown_survives_a_killed_host_and_is_deleted_c00
     );
     let left = host.json(&["volume", "snapshot", "list", "--plugin", "zfs"]);
     assert_eq!(left["snapshots"], json!([]));
+    let none = format!("the plugin of default/data lists no snapshot of a group {id}\n");
     assert_eq!(printed(&host, &group(&["show", "data", "--id", id])), none);
+}
+
+#[test]
+fn the_deletion_of_a_group_is_waited_for_although_its_snapshots_are_not_listed_any_more_c106() {
+    if !is_permitted() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let broken = directory.path().join("broken");
+    let fault = format!("DeleteVolumeGroupSnapshot=UNAVAILABLE,after,while:{}", broken.display());
+    let stage = stage(&["--fault", &fault]);
+    let host = stage.run_through(&NAMESPACE);
+    host.until_active("csi-node", "zfs", "plugin");
+    host.json(&CREATE);
+    let taken = host.json(&["volume", "snapshot", "group", "create", "data", "--name", "weekly"]);
+    let id = taken["group"]["group_snapshot_id"].as_str().expect("a text");
+    File::create(&broken).expect("room");
+    let delete = ["volume", "snapshot", "group", "delete", "data", "--id", id, "--yes", "--within", "300ms"];
+    for what in ["it is ordered", "the plugin has deleted it, and its answer never comes"] {
+        let (exit, said) = host.refusal(&delete);
+        assert!(exit == 1 && said.contains("is not done in time"), "{what}: {said}");
+    }
+    std::fs::remove_file(&broken).expect("it is there");
+    host.until("it is done", |status| status["volumes"][0]["orders"] == json!([]));
+    let (exit, said) = host.refusal(&delete);
+    assert!(exit == 1 && said.contains("it is deleted, or was never there"), "{said}");
 }
 
 #[test]

@@ -19,7 +19,10 @@ async fn place<T>(
     sources: &Sources,
     order: impl Message<Volumes, Reply = Result<T, OrderError>>,
 ) -> Result<T, Status> {
-    let done = sources.host.volumes().ask(order).await.map_err(|error| unanswered(&error))?;
+    done(sources.host.volumes().ask(order).await.map_err(|error| unanswered(&error))?)
+}
+
+fn done<T>(done: Result<T, OrderError>) -> Result<T, Status> {
     done.map_err(|error| Status::new(not_done(&error), error.to_string()))
 }
 
@@ -89,13 +92,15 @@ pub(super) async fn delete_group(
         snapshot_ids: asked.snapshot_ids.into_iter().collect(),
         within: within(asked.within_ms),
     };
-    let is_asked_for = delete.snapshot_ids.is_empty();
-    match place(sources, delete).await {
-        // It was not ordered, or is done.
-        Err(status) if is_asked_for && status.code() == Code::InvalidArgument => {}
-        done => done?,
-    }
-    Ok(wire::DeleteGroupSnapshotResponse { group_snapshot_id: asked.group_snapshot_id })
+    let deleted = sources.host.volumes().ask(delete).await.map_err(|error| unanswered(&error))?;
+    let was_ordered = match deleted {
+        Err(OrderError::Refused(volume::OrderError::NotOrdered { .. })) => false,
+        deleted => {
+            done(deleted)?;
+            true
+        }
+    };
+    Ok(wire::DeleteGroupSnapshotResponse { group_snapshot_id: asked.group_snapshot_id, was_ordered })
 }
 
 /// Changes parameters of a volume.

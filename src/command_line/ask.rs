@@ -133,6 +133,11 @@ pub(super) enum AskError {
         "{allocation} has no claim to volume {name}; `callboard volume status {name}` shows those that there are"
     )]
     NoClaim { allocation: String, name: String },
+    #[error(
+        "the plugin of volume {name} lists no snapshot of a group with the id {id:?}: it is deleted, or was never there, and nothing was asked \
+         to be deleted; if the plugin has that group all the same, give the id of each of its snapshots with --snapshot"
+    )]
+    NoGroup { name: String, id: String },
     #[error("the plugin of volume {0} does not confirm that it can be used so")]
     Unconfirmed(String),
     #[error("the volumes of the host do not answer, so nothing is known of them: {0}; try again later")]
@@ -160,6 +165,7 @@ impl AskError {
             | Self::Unknown(_)
             | Self::UnknownVolume(_)
             | Self::NoClaim { .. }
+            | Self::NoGroup { .. }
             | Self::Unconfirmed(_)
             | Self::NoVolumes(_)
             | Self::Declined => 1,

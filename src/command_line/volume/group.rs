@@ -126,6 +126,16 @@ async fn create(mut client: AdminClient, args: &CreateArgs) -> Result<(), AskErr
 
 async fn delete(mut client: AdminClient, args: &DeleteArgs) -> Result<(), AskError> {
     let DeleteArgs { of, yes, wait, plain } = args;
+    let request = |snapshot_ids| wire::DeleteGroupSnapshotRequest {
+        name: of.volume.clone(),
+        group_snapshot_id: of.id.clone(),
+        snapshot_ids,
+        within_ms: wait.milliseconds(),
+    };
+    // While its deletion is under way, the list of the plugin may be without some of its snapshots, or without all.
+    if of.snapshots.is_empty() && client.delete_group_snapshot(request(vec![])).await?.was_ordered {
+        return is_deleted(of, plain);
+    }
     let snapshot_ids: Vec<_> = match &of.snapshots[..] {
         [] => {
             let found = find(&mut client, of, wait).await?;
@@ -133,8 +143,10 @@ async fn delete(mut client: AdminClient, args: &DeleteArgs) -> Result<(), AskErr
         }
         given => given.to_vec(),
     };
-    let is_listed = !snapshot_ids.is_empty();
-    if is_listed && !yes {
+    if snapshot_ids.is_empty() {
+        return Err(AskError::NoGroup { name: of.volume.clone(), id: of.id.clone() });
+    }
+    if !yes {
         let question = format!(
             "group {} is deleted at the plugin of volume {}, with its snapshots {}. Type \"yes\" to go on:",
             harmless(&of.id),
@@ -143,19 +155,14 @@ async fn delete(mut client: AdminClient, args: &DeleteArgs) -> Result<(), AskErr
         );
         confirm::at_terminal(&question, "a snapshot that is deleted cannot be had back")?;
     }
-    let request = wire::DeleteGroupSnapshotRequest {
-        name: of.volume.clone(),
-        group_snapshot_id: of.id.clone(),
-        snapshot_ids,
-        within_ms: wait.milliseconds(),
-    };
-    client.delete_group_snapshot(request).await?;
-    let (volume, id) = (&of.volume, harmless(&of.id));
-    let text = match (plain.json, is_listed) {
-        (true, _) => pretty(&json!({ "deleted_group": of.id })),
-        (false, true) => format!("the plugin of {volume} has no group {id} any more\n"),
-        // Whether there was one, only its plugin knows.
-        (false, false) => format!("the plugin of {volume} lists no snapshot of a group {id}\n"),
+    client.delete_group_snapshot(request(snapshot_ids)).await?;
+    is_deleted(of, plain)
+}
+
+fn is_deleted(of: &GroupOfArgs, plain: &PlainArgs) -> Result<(), AskError> {
+    let text = match plain.json {
+        true => pretty(&json!({ "deleted_group": of.id })),
+        false => format!("the plugin of {} has no group {} any more\n", of.volume, harmless(&of.id)),
     };
     print(&text)?;
     Ok(())

@@ -117,6 +117,14 @@ pub enum OrderError {
         /// Its waiting callers.
         waiting: usize,
     },
+    /// Its result was asked for, and it is not under way: it was not ordered, or is done. Nothing was asked of the plugin.
+    #[error("volume {volume}: \"{what}\" is not under way; give the id of each of its snapshots to order it")]
+    NotOrdered {
+        /// The volume.
+        volume: VolumeKey,
+        /// What was asked for.
+        what: String,
+    },
     /// It was not done in time. It goes on: ask again.
     #[error("volume {volume}: \"{what}\" is not done in time, {doing}; it goes on, ask again")]
     Pending {
@@ -201,6 +209,7 @@ impl OrderError {
             | Self::Unclear { .. }
             | Self::Stopping { .. } => true,
             Self::Invalid { .. }
+            | Self::NotOrdered { .. }
             | Self::Unsupported { .. }
             | Self::InUse { .. }
             | Self::Refused { .. }

@@ -96,8 +96,7 @@ impl Volume {
             return Err(OrderError::Another { volume, what, before });
         }
         if matches!(order, Order::DeleteGroup { snapshot_ids, .. } if snapshot_ids.is_empty()) {
-            let reason = "it was not ordered before; give the id of each of its snapshots".to_owned();
-            return Err(OrderError::Invalid { volume, what, reason });
+            return Err(OrderError::NotOrdered { volume, what });
         }
         if let Err(fault) = order.check(&self.record.spec.volume_id) {
             return Err(OrderError::Invalid { volume, what, reason: fault.to_string() });
