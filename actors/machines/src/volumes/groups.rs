@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use super::group_errors::GroupError;
 use super::messages::{CreateGroupSnapshot, DeleteGroupSnapshot};
+use super::open_orders::OpenOrder;
 use super::order_errors::OrderError;
 use super::purposes::OrderKind;
 use super::reasons::UnknownVolume;
-use super::state::{Entry, Volumes};
+use super::state::Volumes;
 use crate::kernel::{AskId, StepContext};
-use crate::supervisor::ChildState;
 use crate::vocabulary::{PluginName, Timestamp};
-use crate::volume::{GroupMember, GroupOrder, Order, PlaceOrder, VolumeAsk, VolumeKey};
+use crate::volume::{GroupMember, GroupOrder, Order, PlaceOrder, VolumeKey};
 
 /// How many volumes one group has at most: each of them waits while it is taken.
 const GROUP_MAX: usize = 64;
@@ -129,46 +129,15 @@ impl Volumes {
         Some((open.keeper.clone(), format!("take {}", open.order)))
     }
 
-    /// A volume of a plugin whose ledger may have a group that it has not shown. One that fell too often is not waited for.
-    pub(super) fn unread_beside(&self, own: Option<&VolumeKey>, plugin: &PluginName) -> Option<&VolumeKey> {
-        let is_awaited = |entry: &Entry| {
-            entry.is_unread && entry.spec.plugin == *plugin && entry.child.state() != ChildState::GivenUp
-        };
-        self.entries.iter().find(|(key, entry)| own != Some(*key) && is_awaited(entry)).map(|(key, _)| key)
-    }
-
-    /// The groups of a plugin that are being taken: those that were sent to their volumes, and those that these have shown last.
+    /// The groups of a plugin that are being taken, or may be.
     fn open_groups<'v>(&'v self, plugin: &'v PluginName) -> impl Iterator<Item = Open<'v>> {
-        let entries = self.entries.iter().filter(|(_, entry)| entry.spec.plugin == *plugin);
-        let shown = entries.flat_map(|(keeper, entry)| entry.open_groups(keeper));
-        let sent = self.asks.values().filter_map(|sent| {
-            let is_of_plugin = self.entries.get(&sent.volume)?.spec.plugin == *plugin;
-            let order = group_in(&sent.request.ask).filter(|_| is_of_plugin)?;
-            Some(Open { keeper: &sent.volume, order, taken: None })
-        });
-        shown.chain(sent)
-    }
-}
-
-impl Entry {
-    /// The groups that it has shown last, and those that wait for its next life.
-    fn open_groups<'v>(&'v self, keeper: &'v VolumeKey) -> impl Iterator<Item = Open<'v>> {
-        let shown = self.status.iter().flat_map(|status| &status.orders).filter_map(move |order| {
-            let group = order.group.as_ref()?;
-            Some(Open { keeper, order: &group.order, taken: group.taken.as_deref() })
-        });
-        let queued = self.queue.iter().filter_map(move |request| {
-            let order = group_in(&request.ask)?;
-            Some(Open { keeper, order, taken: None })
-        });
-        shown.chain(queued)
-    }
-}
-
-/// The group that a message orders to be taken.
-const fn group_in(ask: &VolumeAsk) -> Option<&Arc<GroupOrder>> {
-    match ask {
-        VolumeAsk::PlaceOrder(PlaceOrder { order: Order::TakeGroup(group), .. }) => Some(group),
-        _ => None,
+        self.open_orders(plugin).filter_map(|(keeper, open)| match open {
+            OpenOrder::Shown(order) => {
+                let group = order.group.as_ref()?;
+                Some(Open { keeper, order: &group.order, taken: group.taken.as_deref() })
+            }
+            OpenOrder::Placed(Order::TakeGroup(order)) => Some(Open { keeper, order, taken: None }),
+            OpenOrder::Placed(_) => None,
+        })
     }
 }

@@ -48,6 +48,8 @@
 //! - C001, C002: an order of a group of snapshots is kept by the first of its volumes by key, whatever order they are named in, so that the same
 //!   group is one order. While it is open, none of its volumes is deleted, and no other group of that name is taken. That no call of
 //!   another of its volumes is in flight beside its own is the part of the turns that each call takes ([`VolumeCall::turns`](crate::volume::VolumeCall::turns)).
+//! - C013: while an order of a snapshot is open, its name is not taken for another volume of the plugin, as far as the volumes have shown what
+//!   their ledgers have: one that was just started is waited for.
 //! - Late reports of an earlier life of an actor are ignored (REG-08), but no audit is. When this actor's own machine is rebuilt, its
 //!   children are killed and started from the ledger.
 
@@ -59,7 +61,6 @@ mod order_errors;
 mod reads;
 mod reasons;
 
-mod snapshots;
 mod state;
 
 mod behaviour;
@@ -71,10 +72,12 @@ mod claimants;
 mod existing;
 mod forcing;
 mod groups;
+mod open_orders;
 mod ordering;
 mod purposes;
 mod reading;
 mod requests;
+mod snapshots;
 mod unconfirmed;
 mod unused;
 

@@ -3,11 +3,12 @@
 //! A plugin knows a snapshot that is being taken by its name alone. A try whose outcome is unknown may have taken it, so until that is
 //! certain the name belongs to the volume that it was tried for: for another one it would be a retry with other arguments (C013, C050).
 
+use super::open_orders::OpenOrder;
 use super::order_errors::OrderError;
 use super::reasons::UnknownVolume;
-use super::state::{Entry, Volumes};
+use super::state::Volumes;
 use crate::vocabulary::PluginName;
-use crate::volume::{PlaceOrder, VolumeAsk, VolumeKey};
+use crate::volume::VolumeKey;
 
 impl Volumes {
     /// Refuses a snapshot of a volume while its plugin may be taking one of this name of another volume.
@@ -29,35 +30,17 @@ impl Volumes {
         }
     }
 
-    /// The snapshots of a plugin that are being taken, or may be, by the volumes that they are of: those that these have shown last, those that
-    /// were sent to them, and those that wait for their next life.
+    /// The names of the snapshots of a plugin that are being taken, or may be, with the volumes that they are of.
     fn open_snapshots<'v>(
         &'v self,
         plugin: &'v PluginName,
     ) -> impl Iterator<Item = (&'v VolumeKey, &'v str)> {
-        let entries = self.entries.iter().filter(|(_, entry)| entry.spec.plugin == *plugin);
-        let known =
-            entries.flat_map(|(keeper, entry)| entry.open_snapshots().map(move |name| (keeper, name)));
-        let sent = self.asks.values().filter_map(|sent| {
-            let is_of_plugin = self.entries.get(&sent.volume)?.spec.plugin == *plugin;
-            Some((&sent.volume, snapshot_in(&sent.request.ask).filter(|_| is_of_plugin)?))
-        });
-        known.chain(sent)
-    }
-}
-
-impl Entry {
-    fn open_snapshots(&self) -> impl Iterator<Item = &str> {
-        let shown = self.status.iter().flat_map(|status| &status.orders);
-        let shown = shown.filter_map(|order| order.snapshot.as_deref());
-        shown.chain(self.queue.iter().filter_map(|request| snapshot_in(&request.ask)))
-    }
-}
-
-/// The name of the snapshot that a message orders to be taken.
-const fn snapshot_in(ask: &VolumeAsk) -> Option<&str> {
-    match ask {
-        VolumeAsk::PlaceOrder(PlaceOrder { order, .. }) => order.snapshot_name(),
-        _ => None,
+        self.open_orders(plugin).filter_map(|(keeper, open)| {
+            let name = match open {
+                OpenOrder::Shown(order) => order.snapshot.as_deref(),
+                OpenOrder::Placed(order) => order.snapshot_name(),
+            };
+            Some((keeper, name?))
+        })
     }
 }
