@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use callboard_actors::csi::{Call, Secrets, check_secrets};
+use callboard_proto::marks::secret_fields;
 use clap::Args;
 
 use crate::hostpath::HostpathArgs;
@@ -57,25 +58,6 @@ fn call_and_key(text: &str) -> Result<(Call, String), String> {
 }
 
 /// Whether the request of a call has a field for secrets.
-const fn has_secrets(call: Call) -> bool {
-    matches!(
-        call,
-        Call::CreateVolume
-            | Call::DeleteVolume
-            | Call::ControllerPublishVolume
-            | Call::ControllerUnpublishVolume
-            | Call::ValidateVolumeCapabilities
-            | Call::CreateSnapshot
-            | Call::DeleteSnapshot
-            | Call::GetSnapshot
-            | Call::ListSnapshots
-            | Call::ControllerExpandVolume
-            | Call::ControllerModifyVolume
-            | Call::NodeStageVolume
-            | Call::NodePublishVolume
-            | Call::NodeExpandVolume
-            | Call::CreateVolumeGroupSnapshot
-            | Call::DeleteVolumeGroupSnapshot
-            | Call::GetVolumeGroupSnapshot
-    )
+fn has_secrets(call: Call) -> bool {
+    secret_fields(&format!("csi.v1.{call}Request")).is_some_and(|fields| !fields.is_empty())
 }

@@ -19,6 +19,7 @@ fn wrong_arguments_of_an_exam_are_refused_with_what_is_expected() {
         ("--needs-secret=Stage=token", "expected one of GetPluginInfo"),
         ("--needs-secret=Probe=", "the key of the secret is empty"),
         ("--needs-secret=Probe=token", "Probe has no secrets in the specification"),
+        ("--needs-secret=NodeUnstageVolume=token", "NodeUnstageVolume has no secrets in the specification"),
         ("--needs-secret=NodeStageVolume=a$b", "have a key that is empty or holds more than letters"),
     ] {
         let (code, error) = refused(&["--volumes", "/nonexistent/volumes", wrong]);
