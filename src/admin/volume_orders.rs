@@ -19,11 +19,18 @@ async fn place<T>(
     sources: &Sources,
     order: impl Message<Volumes, Reply = Result<T, OrderError>>,
 ) -> Result<T, Status> {
-    done(sources.host.volumes().ask(order).await.map_err(|error| unanswered(&error))?)
+    send(sources, order).await?.map_err(|error| refused(&error))
 }
 
-fn done<T>(done: Result<T, OrderError>) -> Result<T, Status> {
-    done.map_err(|error| Status::new(not_done(&error), error.to_string()))
+async fn send<T>(
+    sources: &Sources,
+    order: impl Message<Volumes, Reply = Result<T, OrderError>>,
+) -> Result<Result<T, OrderError>, Status> {
+    sources.host.volumes().ask(order).await.map_err(|error| unanswered(&error))
+}
+
+fn refused(error: &OrderError) -> Status {
+    Status::new(not_done(error), error.to_string())
 }
 
 /// Makes a volume larger.
@@ -92,13 +99,10 @@ pub(super) async fn delete_group(
         snapshot_ids: asked.snapshot_ids.into_iter().collect(),
         within: within(asked.within_ms),
     };
-    let deleted = sources.host.volumes().ask(delete).await.map_err(|error| unanswered(&error))?;
-    let was_ordered = match deleted {
+    let was_ordered = match send(sources, delete).await? {
+        Ok(()) => true,
         Err(OrderError::Refused(volume::OrderError::NotOrdered { .. })) => false,
-        deleted => {
-            done(deleted)?;
-            true
-        }
+        Err(error) => return Err(refused(&error)),
     };
     Ok(wire::DeleteGroupSnapshotResponse { group_snapshot_id: asked.group_snapshot_id, was_ordered })
 }

@@ -134,7 +134,7 @@ async fn delete(mut client: AdminClient, args: &DeleteArgs) -> Result<(), AskErr
     };
     // While its deletion is under way, the list of the plugin may be without some of its snapshots, or without all.
     if of.snapshots.is_empty() && client.delete_group_snapshot(request(vec![])).await?.was_ordered {
-        return is_deleted(of, plain);
+        return print_deleted(of, plain);
     }
     let snapshot_ids: Vec<_> = match &of.snapshots[..] {
         [] => {
@@ -156,10 +156,10 @@ async fn delete(mut client: AdminClient, args: &DeleteArgs) -> Result<(), AskErr
         confirm::at_terminal(&question, "a snapshot that is deleted cannot be had back")?;
     }
     client.delete_group_snapshot(request(snapshot_ids)).await?;
-    is_deleted(of, plain)
+    print_deleted(of, plain)
 }
 
-fn is_deleted(of: &GroupOfArgs, plain: &PlainArgs) -> Result<(), AskError> {
+fn print_deleted(of: &GroupOfArgs, plain: &PlainArgs) -> Result<(), AskError> {
     let text = match plain.json {
         true => pretty(&json!({ "deleted_group": of.id })),
         false => format!("the plugin of {} has no group {} any more\n", of.volume, harmless(&of.id)),
