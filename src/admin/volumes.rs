@@ -3,6 +3,7 @@
 //! Of a volume its id, context and places are shown, which CSI does not keep secret. Parameters, mount flags and secrets are not in what
 //! its owner shows, so they cannot get here (C025, V11).
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
 use callboard_actors::vocabulary::{AllocationId, PluginName, Topology};
@@ -18,14 +19,16 @@ pub(super) fn volumes(views: &Views) -> Vec<wire::VolumeStatus> {
     let reports = &views.volumes.volumes;
     let mut all: BTreeMap<_, _> =
         reports.iter().map(|report| (report.volume.spec.key.clone(), volume(report))).collect();
-    let names: BTreeMap<_, _> = reports
-        .iter()
-        .map(|report| &report.volume.spec)
-        .map(|spec| ((&spec.plugin, &spec.volume_id), &spec.key))
-        .collect();
+    // Seldom needed: most of what is configured has been claimed.
+    let names = LazyCell::new(|| {
+        let specs = reports.iter().map(|report| &report.volume.spec);
+        specs.map(|spec| ((&spec.plugin, &spec.volume_id), &spec.key)).collect::<BTreeMap<_, _>>()
+    });
     for volume in &views.configured {
-        let other = volume.volume_id.as_ref().and_then(|id| names.get(&(&volume.plugin, id)).copied());
-        all.entry(volume.key.clone()).or_insert_with(|| volume.status(other));
+        all.entry(volume.key.clone()).or_insert_with(|| {
+            let other = volume.volume_id.as_ref().and_then(|id| names.get(&(&volume.plugin, id)));
+            volume.status(other.copied())
+        });
     }
     all.into_values().collect()
 }
