@@ -463,10 +463,15 @@ fn the_deletion_of_a_group_is_waited_for_although_its_snapshots_are_not_listed_a
     host.json(&CREATE);
     let taken = host.json(&["volume", "snapshot", "group", "create", "data", "--name", "weekly"]);
     let id = taken["group"]["group_snapshot_id"].as_str().expect("a text");
+    let one = taken["group"]["snapshots"][0]["snapshot_id"].as_str().expect("a text");
     File::create(&broken).expect("room");
-    let delete = ["volume", "snapshot", "group", "delete", "data", "--id", id, "--yes", "--within", "300ms"];
-    for what in ["it is ordered", "the plugin has deleted it, and its answer never comes"] {
-        let (exit, said) = host.refusal(&delete);
+    let delete = ["volume", "snapshot", "group", "delete", "data", "--id", id, "--yes"];
+    let soon = ["--within", "300ms"];
+    for (what, more) in [
+        ("it is ordered", &["--snapshot", one][..]),
+        ("the plugin has deleted it, and its answer never comes", &[]),
+    ] {
+        let (exit, said) = host.refusal(&[&delete[..], &soon, more].concat());
         assert!(exit == 1 && said.contains("is not done in time"), "{what}: {said}");
     }
     std::fs::remove_file(&broken).expect("it is there");
