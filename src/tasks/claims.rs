@@ -62,29 +62,32 @@ impl TaskClaims {
         Ok(volumes.iter().zip(claimed).map(|(of, claimed)| mount(of, claimed)).collect())
     }
 
-    /// Releases the volumes of a task whose run was not started. What is recorded goes on without a retry.
+    /// Releases the volumes of a task whose run was not started. What is recorded goes on without a retry; what it gives is why it is not
+    /// over yet.
     ///
     /// # Errors
     /// If it is not recorded.
-    pub(super) async fn not_started(&self, task: &AllocationId) -> Result<(), Trouble> {
+    pub(super) async fn not_started(&self, task: &AllocationId) -> Result<Option<String>, Trouble> {
         self.release(task, ObservedEnd::NeverStarted).await
     }
 
-    /// Releases the volumes of a task of which no process is left (V8). What is recorded goes on without a retry.
+    /// Releases the volumes of a task of which no process is left (V8). What is recorded goes on without a retry; what it gives is why it
+    /// is not over yet.
     ///
     /// # Errors
     /// If it is not recorded.
-    pub(super) async fn ended(&self, task: &AllocationId) -> Result<(), Trouble> {
+    pub(super) async fn ended(&self, task: &AllocationId) -> Result<Option<String>, Trouble> {
         self.release(task, ObservedEnd::Exited).await
     }
 
-    async fn release(&self, task: &AllocationId, observed: ObservedEnd) -> Result<(), Trouble> {
+    async fn release(&self, task: &AllocationId, observed: ObservedEnd) -> Result<Option<String>, Trouble> {
         match self.0.release(task, observed, RELEASE_WITHIN).await {
+            Ok(()) => Ok(None),
             Err(error) if error.goes_on => {
                 tracing::warn!(%task, %error, "a task has ended, and its volumes are still being released");
-                Ok(())
+                Ok(Some(error.reason))
             }
-            released => released.map_err(|error| Trouble::passing(error.reason)),
+            Err(error) => Err(Trouble::passing(error.reason)),
         }
     }
 }

@@ -366,9 +366,9 @@ impl Runners for HostRunners {
             }
             let reports = reports.await.map_err(|error| Trouble::passing(error.to_string()))?;
             let swept = remains.end(&run, handle, *evidence, heard, &reports).await?;
-            preparer.release(&run).await?;
+            let unreleased = preparer.release(&run).await?;
             starts.forget(&run.id);
-            Ok(swept)
+            Ok(Swept { unreleased, ..swept })
         })
     }
 }

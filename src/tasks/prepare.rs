@@ -107,11 +107,12 @@ impl Preparer {
             .map_err(|error| Trouble::lasting(error.to_string()))
     }
 
-    /// Releases the resources of a task that no longer runs, after draining its pipes.
+    /// Releases the resources of a task that no longer runs, after draining its pipes. What it gives is why its volumes are not released
+    /// yet; that goes on without a retry.
     ///
     /// # Errors
     /// If the release of its volumes is not recorded.
-    pub async fn release(&self, run: &RunKey) -> Result<(), Trouble> {
+    pub async fn release(&self, run: &RunKey) -> Result<Option<String>, Trouble> {
         self.release_ground(run).await;
         self.claims.ended(&run.name).await
     }
@@ -122,7 +123,7 @@ impl Preparer {
     /// If the release of its volumes is not recorded.
     pub async fn give_up(&self, run: &RunKey) -> Result<(), Trouble> {
         self.release_ground(run).await;
-        self.claims.not_started(&run.name).await
+        self.claims.not_started(&run.name).await.map(|_| ())
     }
 
     async fn release_ground(&self, run: &RunKey) {

@@ -105,7 +105,7 @@ impl Remains {
             let RunKey { name, driver, id } = run;
             tracing::warn!(task = %name, %driver, run_id = %id, killed = %ended, "something was left of a run of a task");
         }
-        Ok(Swept { has_killed, words: ended.to_string() })
+        Ok(Swept { has_killed, words: ended.to_string(), unreleased: None })
     }
 
     /// Begins a search for a run's processes. Its result counts only if nothing ends the run meanwhile. Call it before the
@@ -200,7 +200,8 @@ fn unmarked(run: &RunKey, heard: Heard) -> Result<Swept, Trouble> {
         format!("{} was begun by an older version, and its processes cannot be told from others", run.id);
     match heard {
         Heard::End | Heard::Word => {
-            Ok(Swept { has_killed: false, words: format!("{reason}; its driver is believed") })
+            let words = format!("{reason}; its driver is believed");
+            Ok(Swept { has_killed: false, words, unreleased: None })
         }
         Heard::Nothing | Heard::NothingOfStart => Err(Trouble::lasting(reason)),
     }

@@ -82,9 +82,11 @@ fn a_machine_of_tasks_that_takes_a_driver_that_is_not_there_for_one_that_knows_n
 fn a_machine_of_tasks_that_takes_a_failed_look_for_one_that_found_nothing_breaks_t1() {
     mishears(Law::T1, TasksBounds { faults: 2, ..NONE }, |input| {
         misheard(input, |outcome| match outcome {
-            TasksOutcome::Swept(Err(_)) => {
-                TasksOutcome::Swept(Ok(Swept { has_killed: false, words: "nothing".to_owned() }))
-            }
+            TasksOutcome::Swept(Err(_)) => TasksOutcome::Swept(Ok(Swept {
+                has_killed: false,
+                words: "nothing".to_owned(),
+                unreleased: None,
+            })),
             other => other,
         })
     });
@@ -100,7 +102,8 @@ impl Tamper<Tasks> for BelievesItsDriver {
     fn input(&self, input: Input<Tasks>) -> Option<Input<Tasks>> {
         Some(match input {
             Input::Returned { key, call: call @ TasksCall::Stop { grace: NO_STOP, .. }, .. } => {
-                let swept = Swept { has_killed: false, words: "its driver is believed".to_owned() };
+                let words = "its driver is believed".to_owned();
+                let swept = Swept { has_killed: false, words, unreleased: None };
                 Input::Returned { key, call, outcome: Ok(TasksOutcome::Swept(Ok(swept))) }
             }
             other => other,

@@ -137,6 +137,7 @@ impl Task {
             disk_waits: 0,
             askers: vec![],
             steps: vec![],
+            unreleased: None,
             stop_began: moment.now,
         }
     }

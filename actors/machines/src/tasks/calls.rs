@@ -231,6 +231,8 @@ pub struct Swept {
     pub has_killed: bool,
     /// The findings in words.
     pub words: String,
+    /// Why its volumes are not released yet, if they are not. That goes on without the task.
+    pub unreleased: Option<String>,
 }
 
 /// The result of a start.

@@ -161,6 +161,7 @@ impl Task {
         let evidence = RunEvidence { begun, ..RunEvidence::default() };
         self.course.run = Some(Run { driver, id, state: RunState::Intended, evidence });
         self.steps.clear();
+        self.unreleased = None;
         self.cause.clear();
         self.sweeps = 0;
         self.refusal = None;

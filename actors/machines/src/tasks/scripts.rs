@@ -529,10 +529,14 @@ impl Stage {
                 self.answer(name, TasksOutcome::Located(located), told);
             }
             "swept" => {
-                let swept = |has_killed, words: &str| Ok(Swept { has_killed, words: words.to_owned() });
+                let swept = |has_killed, words: &str, unreleased: Option<&str>| {
+                    let (words, unreleased) = (words.to_owned(), unreleased.map(str::to_owned));
+                    Ok(Swept { has_killed, words, unreleased })
+                };
                 let swept = match rest.split_once(' ') {
-                    None => swept(false, "no process of it was left"),
-                    Some(("killed", _)) => swept(true, rest),
+                    None => swept(false, "no process of it was left", None),
+                    Some(("killed", _)) => swept(true, rest, None),
+                    Some(("unreleased", why)) => swept(false, "no process of it was left", Some(why)),
                     Some(_) => Err(trouble(rest)),
                 };
                 self.answer(name, TasksOutcome::Swept(swept), told);

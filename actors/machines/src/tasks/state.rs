@@ -120,6 +120,8 @@ pub(super) struct Task {
     pub(super) askers: Vec<AskId>,
     /// The steps of its last stop.
     pub(super) steps: Vec<StopStep>,
+    /// Why the volumes of its last run were not released when nothing was left of that.
+    pub(super) unreleased: Option<String>,
     /// When its stop began.
     pub(super) stop_began: Timestamp,
 }

@@ -224,6 +224,16 @@ impl Task {
 
     pub(super) fn finish_step(&mut self, moment: Moment, ending: String, is_left: bool) {
         let what = format!("task/{}", self.config.name);
-        self.steps = vec![StopStep { what, ending, took: moment.now.since(self.stop_began), is_left }];
+        let took = moment.now.since(self.stop_began);
+        self.steps = vec![StopStep { what, ending, took, is_left }];
+        if let Some(reason) = &self.unreleased {
+            let what = format!("volumes/{}", self.config.name);
+            self.steps.push(StopStep {
+                what,
+                ending: format!("not released yet: {reason}"),
+                took,
+                is_left: true,
+            });
+        }
     }
 }

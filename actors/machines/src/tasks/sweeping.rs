@@ -99,6 +99,7 @@ impl Task {
             self.course.exit = Some((exit, cx.now()));
         }
         self.troubles.reset();
+        self.unreleased.clone_from(&swept.unreleased);
         self.note.clone_from(&self.cause);
         // After a normal end this is not worth a note.
         if swept.has_killed || word != Word::Had || !exit.as_ref().is_some_and(TaskExit::is_certain) {

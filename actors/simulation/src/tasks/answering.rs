@@ -230,7 +230,7 @@ impl Host {
         let found: Vec<TaskId> = found.map(|copied| copied.run.clone()).collect();
         found.iter().for_each(|copy| self.end_copy(&run.name, copy, "swept away"));
         let words = if found.is_empty() { "no process of it was left" } else { "killed what was left of it" };
-        Ok(Swept { has_killed: !found.is_empty(), words: words.to_owned() })
+        Ok(Swept { has_killed: !found.is_empty(), words: words.to_owned(), unreleased: None })
     }
 
     /// Whether a start of a run waits for its driver.
