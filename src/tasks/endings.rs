@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
+use callboard_actors::driver::PROCESS_ENDED;
 use callboard_actors::drivers::{Drivers, ListDrivers};
 use callboard_actors::shell::Address;
 use callboard_actors::vocabulary::DriverName;
 
-/// What a driver is said to be whose process has ended.
-const PROCESS_ENDED: &str = "its process ended";
 /// How often it is looked whether it is known how a process ended, and the pause between two looks.
 const ENDING_LOOKS: u32 = 40;
 const ENDING_PAUSE: Duration = Duration::from_millis(50);

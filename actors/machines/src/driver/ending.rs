@@ -16,6 +16,9 @@ use crate::vocabulary::{Moment, Timestamp};
 /// How much longer than its grace it may take until a process is killed and reaped.
 pub(super) const STOP_MARGIN: Duration = Duration::from_secs(10);
 
+/// How the [reason](super::DriverReport::reason) of a driver begins whose process has ended; how it ended follows.
+pub const PROCESS_ENDED: &str = "its process ended";
+
 /// Why nothing is known of a driver whose restart was requested.
 pub(crate) const RESTARTED: &str = "it is being restarted";
 
@@ -215,7 +218,7 @@ impl Driver {
 
     /// Its process has ended, as it was told to or by itself (PRC-05).
     pub(super) fn process_ended(&mut self, how: &str, cx: &mut StepContext<Self>) {
-        let what = format!("its process ended: {how}");
+        let what = format!("{PROCESS_ENDED}: {how}");
         match self.phase {
             Phase::Ending(_, then, _) => {
                 self.process_left(then, DriverEnding::told(how), cx);
@@ -239,7 +242,7 @@ impl Driver {
     /// Goes on after the end of its process.
     fn process_left(&mut self, then: Then, ending: DriverEnding, cx: &mut StepContext<Self>) {
         cx.cancel_timer(DriverTimer::Grace);
-        self.cut("its process ended", cx);
+        self.cut(PROCESS_ENDED, cx);
         self.lost_process();
         match then {
             Then::Anew => self.advance(StartStep::Recall, cx),

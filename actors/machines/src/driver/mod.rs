@@ -60,7 +60,7 @@ mod scripts;
 
 pub use call_error::{Asked, DriverError, DriverRpc};
 pub(crate) use ending::RESTARTED;
-pub use ending::ending_deadline;
+pub use ending::{PROCESS_ENDED, ending_deadline};
 pub use events::*;
 pub use messages::*;
 pub use node::{MAX_PORT, MIN_PORT, NodeFacts};

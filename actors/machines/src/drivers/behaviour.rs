@@ -142,6 +142,7 @@ impl Drivers {
         match timer {
             DriversTimer::Stop(driver) => self.stopped_too_slowly(driver, cx),
             DriversTimer::Restart(driver) => self.restart_due(driver, cx),
+            DriversTimer::AskForRestart(driver, number) => self.ask_for_restart(driver, *number, cx),
             DriversTimer::RestartEventor(driver) => self.start_eventor(driver, cx),
             DriversTimer::Dispense(driver, id) => self.dispense_ended(driver, *id, cx),
             DriversTimer::AwaitDrivers(id) => {

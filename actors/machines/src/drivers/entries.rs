@@ -1,5 +1,7 @@
 //! The lives of the drivers: how each begins, ends, and comes again.
 
+use std::time::Duration;
+
 use super::messages::{AddDriverError, Added, DriversAnswer, NoSuchDriver};
 use super::news::DriversNews;
 use super::state::{Drivers, DriversCall, DriversChange, DriversTimer, Entry};
@@ -10,6 +12,9 @@ use crate::kernel::{AskId, StepContext, StopMode};
 use crate::process::{Executable, ProcessSpec};
 use crate::supervisor::{ChildState, DynamicChild};
 use crate::vocabulary::{Attempt, DriverName};
+
+/// The pause before an actor is asked again that has not taken a request.
+const ASK_AGAIN_PAUSE: Duration = Duration::from_millis(100);
 
 impl Drivers {
     // === Orders ===
@@ -112,14 +117,20 @@ impl Drivers {
         Ok(())
     }
 
-    /// The actor of a driver has not taken the request for its restart: it is made again, since it was acknowledged.
+    /// The actor of a driver has not taken the request for its restart, as when its mailbox is full. It was acknowledged, so it is made
+    /// again after a pause.
     pub(super) fn restart_not_taken(&self, life: Attempt, number: Attempt, cx: &mut StepContext<Self>) {
-        let is_awaited = |entry: &Entry| {
-            entry.child.state() == ChildState::Running(life)
-                && entry.awaits_restart
-                && entry.restart == number
-        };
-        if self.entries.values().any(is_awaited) {
+        let is_awaited = |entry: &&Entry| entry.awaited_restart() == Some((life, number));
+        if let Some(entry) = self.entries.values().find(is_awaited) {
+            let again = DriversTimer::AskForRestart(entry.config.spec.name.clone(), number);
+            cx.start_timer(again, cx.now() + ASK_AGAIN_PAUSE);
+        }
+    }
+
+    /// Makes that request again, unless it has become pointless.
+    pub(super) fn ask_for_restart(&self, driver: &DriverName, number: Attempt, cx: &mut StepContext<Self>) {
+        let awaited = self.entries.get(driver).and_then(Entry::awaited_restart);
+        if let Some((life, _)) = awaited.filter(|(_, awaited)| *awaited == number) {
             self.call(DriversCall::RestartNow(life, number), cx);
         }
     }

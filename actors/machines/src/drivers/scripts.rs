@@ -280,6 +280,9 @@ fn tell_timer(timer: &DriversTimer) -> String {
     match timer {
         DriversTimer::Stop(driver) => format!("stop deadline of {driver}"),
         DriversTimer::Restart(driver) => format!("pause of {driver}"),
+        DriversTimer::AskForRestart(driver, restart) => {
+            format!("pause before restart {restart} of {driver} is asked for again")
+        }
         DriversTimer::RestartEventor(driver) => format!("pause of the eventor of {driver}"),
         DriversTimer::Dispense(driver, id) => format!("waiting of {} for {driver}", number(*id)),
         DriversTimer::AwaitDrivers(id) => format!("waiting of {} for what is known", number(*id)),

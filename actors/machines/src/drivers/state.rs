@@ -206,6 +206,8 @@ pub enum DriversTimer {
     Stop(DriverName),
     /// The actor of this driver is to be started again.
     Restart(DriverName),
+    /// The actor of this driver is asked again for the restart of this number.
+    AskForRestart(DriverName, Attempt),
     /// The eventor of this driver is to be started again.
     RestartEventor(DriverName),
     /// The timeout of a caller that waits for this driver.
@@ -251,6 +253,16 @@ impl Entry {
         // Its actor says the same when it hears of the request, which is no news then.
         report.restart = self.restart;
         report.stage = if report.pid.is_some() { DriverStage::Stopping } else { DriverStage::Recalling };
+    }
+
+    /// The life of its actor that has not heard yet of the restart that was requested last, and the number of that.
+    pub(super) fn awaited_restart(&self) -> Option<(Attempt, Attempt)> {
+        match self.child.state() {
+            ChildState::Running(life) if self.awaits_restart => Some((life, self.restart)),
+            ChildState::Running(_) | ChildState::Pausing | ChildState::Stopping(_) | ChildState::GivenUp => {
+                None
+            }
+        }
     }
 
     /// Whether its actor reported this before it heard of the restart that was requested last.
