@@ -126,7 +126,7 @@ fn what_cannot_be_done_with_a_volume_is_refused_with_the_holder_and_what_to_do_v
         let (exit, said) = host.refusal(words);
         assert!(exit == code && parts.iter().all(|part| said.contains(part)), "{words:?}: {exit} {said}");
     };
-    refused(&CLAIM, 1, &["there is no volume default/data; register or create it first"]);
+    refused(&CLAIM, 1, &["there is no volume default/data; create it first"]);
     refused(&RELEASE, 1, &["there is no volume default/data, so nothing of it is claimed here"]);
     // Its source is unknown to the plugin, so it is never created; giving that up is no error.
     let copy = ["volume", "create", "copy", "--plugin", "zfs", "--from-volume", "unknown", "--within", "1s"];

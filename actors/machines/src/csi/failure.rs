@@ -66,6 +66,31 @@ impl FailedCall {
         Outcome::of(self.call, &self.failure)
     }
 
+    /// What was tried on what, and why it failed, as a reader is told of a call that Callboard repeats by itself: if it is unknown whether
+    /// it took effect, this does not say what to do about that.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        let Self { call, plugin, allocation, generation, failure } = self;
+        let why = match failure {
+            Failure::Request(fault) => format!("it was not sent, {fault}; {}", fault.problem.remedy()),
+            Failure::LeaseEnded { detail } | Failure::TooMany { detail } => {
+                format!("it was not sent, {detail}")
+            }
+            Failure::Lost { detail } => detail.clone(),
+            Failure::DeadlineExceeded { after } => {
+                format!("no answer within {after:?}, and whether it took effect is unknown")
+            }
+            Failure::Status { code, message } if message.is_empty() => {
+                format!("the plugin answered {code} and no more; {}", code.hint())
+            }
+            Failure::Status { code, message } => {
+                format!("the plugin answered {code} \"{message}\"; {}", code.hint())
+            }
+            Failure::Answer(fault) => format!("faulty answer, {fault}; report it to the plugin's vendor"),
+        };
+        format!("{call} on {plugin} of allocation {allocation}, generation {generation}, failed: {why}")
+    }
+
     /// The code, if the plugin itself answered with an error.
     #[must_use]
     pub const fn code(&self) -> Option<Code> {
@@ -84,28 +109,16 @@ impl FailedCall {
 
 impl fmt::Display for FailedCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { call, plugin, allocation, generation, failure } = self;
-        write!(f, "{call} on {plugin} of allocation {allocation}, generation {generation}, failed: ")?;
-        match failure {
-            Failure::Request(fault) => write!(f, "it was not sent, {fault}; {}", fault.problem.remedy()),
-            Failure::LeaseEnded { detail } | Failure::TooMany { detail } => {
-                write!(f, "it was not sent, {detail}")
-            }
-            Failure::Lost { detail } => {
-                write!(f, "{detail}; ask for a new lease and repeat it, or call its inverse")
-            }
-            Failure::DeadlineExceeded { after } => write!(
-                f,
-                "no answer within {after:?}, and whether it took effect is unknown; repeat it after a pause, or call its inverse"
-            ),
-            Failure::Status { code, message } if message.is_empty() => {
-                write!(f, "the plugin answered {code} and no more; {}", code.hint())
-            }
-            Failure::Status { code, message } => {
-                write!(f, "the plugin answered {code} \"{message}\"; {}", code.hint())
-            }
-            Failure::Answer(fault) => write!(f, "faulty answer, {fault}; report it to the plugin's vendor"),
-        }
+        let advice = match self.failure {
+            Failure::Lost { .. } => "; ask for a new lease and repeat it, or call its inverse",
+            Failure::DeadlineExceeded { .. } => "; repeat it after a pause, or call its inverse",
+            Failure::Request(_)
+            | Failure::LeaseEnded { .. }
+            | Failure::TooMany { .. }
+            | Failure::Status { .. }
+            | Failure::Answer(_) => "",
+        };
+        write!(f, "{}{advice}", self.reason())
     }
 }
 
@@ -161,6 +174,18 @@ mod tests {
         ] {
             assert_eq!(told(failure), format!("{on}{rest}"));
         }
+    }
+
+    #[test]
+    fn what_is_repeated_anyway_is_told_without_that_advice() {
+        let on = "NodeStageVolume on csi-node/zfs of allocation a1, generation 7, failed: ";
+        let lost = failed(Failure::Lost { detail: "it was cut".to_owned() });
+        assert_eq!(lost.reason(), format!("{on}it was cut"));
+        let overdue = failed(Failure::DeadlineExceeded { after: Duration::from_secs(2) });
+        assert_eq!(
+            overdue.reason(),
+            format!("{on}no answer within 2s, and whether it took effect is unknown")
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::driver::{DriverHealth, DriverReport, DriverSpec, Folded, TaskKey};
 use crate::eventor::{EventorNews, JournalId};
 use crate::lease::LeasedCalls;
 use crate::process::MalformedProcessName;
-use crate::vocabulary::{Attempt, DriverName, Generation};
+use crate::vocabulary::{Attempt, DriverName, Generation, told_wait};
 
 /// Brings a driver: a process of it that an earlier run left is found again, else one is launched. An equal spec changes
 /// nothing; another one for the same name ends the driver that there is and begins anew.
@@ -232,7 +232,7 @@ pub enum NotDispensed {
         driver: DriverName,
     },
     /// It is on its way.
-    #[error("driver {driver} is not ready yet (waited {waited:?}); wait longer")]
+    #[error("driver {driver} is not ready yet{}; wait longer", told_wait(*waited))]
     NotReady {
         /// Which driver.
         driver: DriverName,
@@ -240,7 +240,7 @@ pub enum NotDispensed {
         waited: Duration,
     },
     /// It does not serve. It may again.
-    #[error("driver {driver} is {health} (waited {waited:?}): {reason}")]
+    #[error("driver {driver} is {health}{}: {reason}", told_wait(*waited))]
     NotHealthy {
         /// Which driver.
         driver: DriverName,

@@ -8,7 +8,9 @@ pub use crate::instance::InstanceReport;
 use crate::kernel::Vitals;
 use crate::lease::LeasedCalls;
 use crate::supervisor::ChildState;
-use crate::vocabulary::{AllocationId, Attempt, CsiFingerprint, Generation, PluginKey, SocketPath};
+use crate::vocabulary::{
+    AllocationId, Attempt, CsiFingerprint, Generation, PluginKey, SocketPath, told_wait,
+};
 
 /// Dispenses a plugin to send work to, as in Nomad. There are three answers (RES-01): the plugin, not yet, no.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -38,7 +40,7 @@ pub struct Dispensed {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum DispenseError {
     /// No allocation serves it now. It may come.
-    #[error("no allocation serves {plugin} (waited {waited:?}); start one")]
+    #[error("no allocation serves {plugin}{}; start one", told_wait(*waited))]
     NotServed {
         /// The plugin.
         plugin: PluginKey,
@@ -46,7 +48,7 @@ pub enum DispenseError {
         waited: Duration,
     },
     /// It is registered, and its fingerprint is not complete yet.
-    #[error("{plugin} of allocation {allocation} is not ready yet (waited {waited:?}); wait longer")]
+    #[error("{plugin} of allocation {allocation} is not ready yet{}; wait longer", told_wait(*waited))]
     NotReady {
         /// The plugin.
         plugin: PluginKey,
@@ -56,7 +58,7 @@ pub enum DispenseError {
         waited: Duration,
     },
     /// It is registered and unhealthy.
-    #[error("{plugin} of allocation {allocation} is unhealthy (waited {waited:?}): {reason}")]
+    #[error("{plugin} of allocation {allocation} is unhealthy{}: {reason}", told_wait(*waited))]
     Unhealthy {
         /// The plugin.
         plugin: PluginKey,
@@ -131,7 +133,7 @@ pub struct AwaitRetired {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum AwaitRetiredError {
     /// An instance still talks to it; most likely it was not deregistered.
-    #[error("an instance still talks to allocation {allocation} (waited {waited:?}); deregister it first")]
+    #[error("an instance still talks to allocation {allocation}{}; deregister it first", told_wait(*waited))]
     StillServing {
         /// The allocation.
         allocation: AllocationId,
@@ -164,7 +166,7 @@ pub struct AwaitHealthy {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum AwaitHealthyError {
     /// The timeout is over.
-    #[error("allocation {allocation} was not healthy in time (waited {waited:?}): {reason}")]
+    #[error("allocation {allocation} was not healthy in time{}: {reason}", told_wait(*waited))]
     NotHealthy {
         /// The allocation.
         allocation: AllocationId,

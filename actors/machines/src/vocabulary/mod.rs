@@ -20,6 +20,7 @@ mod probing;
 mod registration;
 pub mod text;
 mod time;
+mod waited;
 
 pub use allowance::{Allowance, Rate};
 pub use backoff::{Backoff, BackoffState, RestartBudget, RestartHistory};
@@ -41,3 +42,4 @@ pub use plugin::{Family, PluginKey, PluginType, Role, UnknownPluginType};
 pub use probing::{ListenerRule, Probing, Probings};
 pub use registration::Registration;
 pub use time::{Moment, Timestamp, milliseconds};
+pub use waited::told_wait;

@@ -213,7 +213,7 @@ pub struct Failure {
 
 impl From<&FailedCall> for Failure {
     fn from(failed: &FailedCall) -> Self {
-        Self { known: Known::of(failed.outcome()), reason: failed.to_string() }
+        Self { known: Known::of(failed.outcome()), reason: failed.reason() }
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::reasons::{InUse, NoAnswer, PluginLeaving, SameVolume, TooManyCallers, UnknownVolume};
 use crate::csi::Fault;
-use crate::vocabulary::{PluginName, Topology};
+use crate::vocabulary::{PluginName, Topology, told_wait};
 use crate::volume::{self, VolumeKey};
 
 /// Why a volume is not registered. Nothing has changed.
@@ -188,7 +188,7 @@ pub enum DeleteError {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ClaimError {
     /// It is not known.
-    #[error("{0}; register or create it first")]
+    #[error("{0}; create it first, or register it by a `[[volume]]` of the configuration")]
     Unknown(#[from] UnknownVolume),
     /// The volume cannot be reached from this node (V12).
     #[error(
@@ -334,8 +334,8 @@ pub enum ForceError {
 pub enum AwaitUnusedError {
     /// Volumes of it are in use at the end of the timeout.
     #[error(
-        "plugin {plugin} is still used (waited {:?}): {}; stop what uses them, or release them",
-        rounded(*waited),
+        "plugin {plugin} is still used{}: {}; stop what uses them, or release them",
+        told_wait(*waited),
         listed(volumes)
     )]
     InUse {
@@ -349,12 +349,6 @@ pub enum AwaitUnusedError {
     /// Too many callers wait.
     #[error(transparent)]
     TooManyCallers(#[from] TooManyCallers),
-}
-
-/// A time as people read it.
-fn rounded(time: Duration) -> Duration {
-    let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    Duration::from_millis(if milliseconds < 1_000 { milliseconds } else { milliseconds / 100 * 100 })
 }
 
 fn listed(volumes: &[InUse]) -> String {

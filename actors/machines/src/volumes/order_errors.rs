@@ -10,7 +10,7 @@ use crate::volume::{self, VolumeKey};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum OrderError {
     /// It is not known.
-    #[error("{0}; register or create it first")]
+    #[error("{0}; create it first, or register it by a `[[volume]]` of the configuration")]
     Unknown(#[from] UnknownVolume),
     /// It is larger already, and a volume never becomes smaller.
     #[error(

@@ -224,7 +224,7 @@ pub enum Found {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ReadError {
     /// The volume is not known.
-    #[error("{0}; register or create it first")]
+    #[error("{0}; create it first, or register it by a `[[volume]]` of the configuration")]
     Unknown(#[from] UnknownVolume),
     /// There is nothing to ask.
     #[error("volume {volume} has no statistics now: {reason}")]
@@ -308,7 +308,7 @@ impl ReadError {
     /// What a call that failed means for its caller.
     #[must_use]
     pub fn of(plugin: &PluginName, failed: &FailedCall) -> Self {
-        let (plugin, reason) = (plugin.clone(), failed.to_string());
+        let (plugin, reason) = (plugin.clone(), failed.reason());
         match failed.outcome().reaction {
             Reaction::RestartList => Self::OtherList { plugin, reason },
             Reaction::GiveUp => Self::Unsupported { plugin, reason },
