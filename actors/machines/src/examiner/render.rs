@@ -53,7 +53,8 @@ impl Report {
     #[must_use]
     pub fn json(&self) -> Value {
         let rules: Vec<_> = self.rules.iter().map(rule_json).collect();
-        let open = self.open.iter().map(|it| json!({ "of": it.of, "what": it.what, "call": it.number }));
+        let open =
+            self.open.iter().map(|it| json!({ "of": it.of, "what": it.what, "call": called(it.number) }));
         json!({
             "clean": self.is_clean(),
             "starts": self.starts,
@@ -71,7 +72,8 @@ fn write_rule(text: &mut String, found: &RuleReport) -> std::fmt::Result {
     for Breach { number, at_millis, call, problem } in breaches {
         let (seconds, millis) = (at_millis / 1000, at_millis % 1000);
         let when = if *at_millis == 0 { String::new() } else { format!(" at {seconds}.{millis:03} s") };
-        writeln!(text, "  call {number} {call}{when}: {}", quoted(problem))?;
+        let which = if *number == 0 { String::new() } else { format!("call {number} ") };
+        writeln!(text, "  {which}{call}{when}: {}", quoted(problem))?;
     }
     let more = broken.saturating_sub(breaches.len() as u64);
     if more > 0 { writeln!(text, "  and {more} more") } else { Ok(()) }
@@ -82,13 +84,18 @@ fn list(text: &mut String, title: &str, names: impl Iterator<Item = String>) -> 
     if names.is_empty() { Ok(()) } else { writeln!(text, "\n{title}:\n  {}", names.join(", ")) }
 }
 
+/// The number of a call; `None` if there was none.
+const fn called(number: u64) -> Option<u64> {
+    if number == 0 { None } else { Some(number) }
+}
+
 fn rule_json(found: &RuleReport) -> Value {
     let (coverage, remark) = match found.rule.coverage() {
         Coverage::Judged => ("judged", ""),
         Coverage::InPart(remark) => ("in part", remark),
         Coverage::NotSeen(remark) => ("not seen", remark),
     };
-    let breach = |it: &Breach| json!({ "call": it.number, "name": it.call, "at_ms": it.at_millis, "problem": it.problem });
+    let breach = |it: &Breach| json!({ "call": called(it.number), "name": it.call, "at_ms": it.at_millis, "problem": it.problem });
     json!({
         "id": found.rule.id(),
         "strength": found.rule.strength().as_str(),
@@ -173,6 +180,20 @@ Calls:
             (&json!(7), &json!(12_034))
         );
         assert_eq!(json["rules"][1]["coverage"], json!("not seen"));
-        assert_eq!(json["open"][0]["of"], json!("vol-1"));
+        assert_eq!((&json["open"][0]["of"], &json["open"][0]["call"]), (&json!("vol-1"), &json!(4)));
+    }
+
+    #[test]
+    fn what_no_single_call_did_has_the_number_of_none() {
+        let problem = "at the end volume vol-1 is not deleted".to_owned();
+        let breach = Breach { number: 0, at_millis: 0, call: "CreateVolume", problem };
+        let rule = RuleReport { rule: Rule::C062, tried: 1, broken: 1, breaches: vec![breach] };
+        let open = Open { of: "vol-1".to_owned(), what: "not deleted".to_owned(), number: 0 };
+        let report = Report { starts: 1, calls: BTreeMap::new(), rules: vec![rule], open: vec![open] };
+        let (text, json) = (report.text(), report.json());
+        assert!(text.contains("\n  CreateVolume: at the end volume vol-1 is not deleted\n"), "{text}");
+        assert!(text.contains("\n  vol-1: not deleted\n"), "{text}");
+        let calls = [&json["open"][0]["call"], &json["rules"][0]["breaches"][0]["call"]];
+        assert_eq!(calls, [&Value::Null; 2]);
     }
 }

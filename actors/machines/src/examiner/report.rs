@@ -37,7 +37,7 @@ pub struct Open {
     pub of: String,
     /// What it is, and its state.
     pub what: String,
-    /// The call that did it.
+    /// The call that did it; 0: it is not of a single call.
     pub number: u64,
 }
 
