@@ -60,7 +60,12 @@ impl Stage {
 
     /// A host that is as patient as hosts are by default, but goes its rounds more often.
     pub(crate) fn builder(&self) -> HostBuilder {
-        Host::builder(self.data_dir())
+        self.builder_at(self.data_dir())
+    }
+
+    /// The same with another data directory.
+    pub(crate) fn builder_at(&self, data_dir: PathBuf) -> HostBuilder {
+        Host::builder(data_dir)
             .runtime_dir(self.directory.path())
             .instances(instances())
             .allocation(allocation())

@@ -14,5 +14,6 @@ mod foreign;
 mod killed;
 mod lies;
 mod lives;
+mod moved;
 mod snapshots;
 mod stops;

@@ -305,6 +305,7 @@ impl Admitted {
         let result = self.send(&request).await;
         Ok(self.mounting.after_undo(&args.staging_path, result).await)
     }
+        self.mounting.check(&args.staging_path).map_err(not_made)?;
 
     async fn publish(
         self,
@@ -338,6 +339,7 @@ impl Admitted {
         let result = self.send(&request).await;
         Ok(self.mounting.after_undo(path, result).await)
     }
+        self.mounting.check(path).map_err(not_made)?;
 }
 
 /// What a call to the node service came to, and what the kernel has after it.

@@ -8,6 +8,7 @@ use super::calls::NodeCame;
 use super::plugins::not_made;
 use super::shared::Shared;
 use super::{Failure, Known, Seen, VolumeLayout};
+use crate::datadir;
 use crate::mounts::{Made, MalformedPlace, Mounts, Place};
 
 /// The mounts of this node, as one call needs them.
@@ -31,6 +32,20 @@ impl Mounting {
     pub(super) async fn make_parent(&self, path: &Path) -> Result<Made, Failure> {
         let place = self.place(path).map_err(not_made)?;
         self.mounts.make_parent(place).await.map_err(not_made)
+    }
+
+    /// Checks that a path of the ledger leads to where its volume was set up. Mounts move with the directory that they lie in: if the data
+    /// directory was moved, nothing is at the path any more, and the volume is in use elsewhere (V8).
+    pub(super) fn check(&self, path: &Path) -> Result<(), String> {
+        if !path.starts_with(&self.data_dir) {
+            return Err(format!(
+                "{} is not below the data directory {}, which was moved while the volume was set up, and what is mounted has moved with \
+                 it; stop the host, move the directory back, and start the host there",
+                path.display(),
+                self.data_dir.display()
+            ));
+        }
+        datadir::check(path).map_err(|lost| lost.told().to_owned())
     }
 
     fn place(&self, path: &Path) -> Result<Place, MalformedPlace> {
@@ -84,6 +99,9 @@ impl Mounting {
     /// Looks at a path within the time limit of the mounts. With the directory at which the volume is staged that is published there, it
     /// says whether that is all that is there: without a mount it is a directory of the host.
     pub(super) async fn look(&self, path: &Path, staging: Option<&Path>) -> Seen {
+        if let Err(reason) = self.check(path) {
+            return Seen::Unclear(reason);
+        }
         let path = path.to_owned();
         let Some(staging) = staging else { return Seen::of(&self.mounts.look(path).await) };
         match self.mounts.look_at_both(path, staging.to_owned()).await {
