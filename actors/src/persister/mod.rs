@@ -46,6 +46,7 @@ mod handle;
 mod handoff;
 mod health;
 mod inbox;
+mod kept_file;
 mod load;
 mod lock;
 mod look;

@@ -16,6 +16,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::cause::Cause;
+use super::kept_file::KeptFile;
 use super::store::open_database;
 
 /// Creates a storage backend for each opening of the database: at the start, and again after every I/O error.
@@ -64,7 +65,7 @@ impl Source {
 
     pub(super) fn for_writing(&self) -> io::Result<Watched> {
         let inner = match &self.kind {
-            Kind::File(directory) => file_backend(open_at(directory, self.name(), OFlags::RDWR)?)?,
+            Kind::File(directory) => kept_file(directory, self.name())?,
             Kind::Made(make) => make()?,
         };
         Ok(self.watch(inner))
@@ -229,6 +230,13 @@ pub(super) fn open_at(directory: &OwnedFd, name: &OsStr, flags: OFlags) -> io::R
 
 fn is_link() -> io::Error {
     io::Error::other("it is a symbolic link, which is not followed; put the file itself in its place")
+}
+
+/// The file of this name, which tells when it has been removed.
+fn kept_file(directory: &OwnedFd, name: &OsStr) -> io::Result<Box<dyn StorageBackend>> {
+    let file = open_at(directory, name, OFlags::RDWR)?;
+    let (handle, directory) = (file.try_clone()?, directory.try_clone()?);
+    Ok(Box::new(KeptFile { inner: file_backend(file)?, handle, directory, name: name.to_owned() }))
 }
 
 fn file_backend(file: File) -> io::Result<Box<dyn StorageBackend>> {
