@@ -56,6 +56,16 @@ impl Volume {
         }
     }
 
+    /// The plugin refuses a publication for now. Where it mounts nothing at the staging path itself, the kernel cannot tell whether the volume
+    /// is still staged, and what the plugin refuses may be just that (C.6): it is asked to stage it again, with the same arguments, unless
+    /// another claim has it published.
+    pub(super) fn doubt_unseen_staging(&mut self, id: &AllocationId) {
+        let Step::Up(intent, Proof { mark: None, .. }) = &self.record.stage else { return };
+        if self.claims.iter().all(|(other, claim)| other == id || claim.record.publish.is_down()) {
+            self.record.stage = Step::Unknown(Towards::Up, intent.clone());
+        }
+    }
+
     /// A staging path has not what was recorded.
     fn staging_is_lost(&mut self, seen: &Seen, cx: &mut StepContext<Self>) {
         let Step::Up(intent, proof) = &self.record.stage else { return };

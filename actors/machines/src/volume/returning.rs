@@ -77,6 +77,9 @@ impl Volume {
         let is_final = matches!(failure.known, Known::Refused | Known::Unsupported);
         if self.try_failed(cx.moment(), &flight.what, &failure) || is_final {
             self.give_up(&flight.what, &failure.reason, cx);
+        if let (Move::Publish(id), Known::NotNow) = (&flight.what, failure.known) {
+            self.doubt_unseen_staging(id);
+        }
         }
     }
 
