@@ -9,17 +9,19 @@
 //! The volume stays when the program ends, and the next run finds what this one has written. `delete` as the workload deletes it.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use callboard::actors::allocations::{AllocationSpec, PrepareAllocation, StopAllocation, TaskStarted};
 use callboard::actors::csi::{AccessMode, AccessType, CapacityRange, MountVolume, VolumeCapability};
 use callboard::actors::vocabulary::{AllocationId, PluginName, Role, TaskName, VolumeName, VolumeNamespace};
-use callboard::actors::volume::{NewVolume, ObservedEnd, Usage, VolumeKey};
+use callboard::actors::volume::{Claimed, NewVolume, ObservedEnd, Usage, VolumeKey};
 use callboard::actors::volumes::{AllocationEnded, Claim, ConfirmClaims, CreateVolume, DeleteVolume};
 use callboard::host::Host;
 
 /// How long an answer is waited for. When this has passed, what was asked for goes on.
 const WITHIN: Duration = Duration::from_secs(30);
+/// The pause before something is asked for again.
+const PAUSE: Duration = Duration::from_millis(200);
 
 #[actix::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -74,7 +76,7 @@ async fn run(
     let allocation = AllocationId::new("workload")?;
     let usage = Usage { capability, read_only: false };
     let claim = Claim { volume, allocation: allocation.clone(), usage, within: WITHIN };
-    let claimed = host.volumes().ask(claim).await??;
+    let claimed = claimed(host, &claim).await?;
     println!("claimed, at {}", claimed.path.display());
 
     let ended = Command::new("sh").args(["-c", workload]).env("VOLUME", &claimed.path).status()?;
@@ -87,6 +89,17 @@ async fn run(
         println!("{} is released", released.volume);
     }
     Ok(())
+}
+
+/// Claims a volume. While that of an earlier run is being undone, the answer is an error that says so, and the claim is repeated.
+async fn claimed(host: &Host, claim: &Claim) -> Result<Claimed, Box<dyn std::error::Error>> {
+    let until = Instant::now() + WITHIN;
+    loop {
+        match host.volumes().ask(claim.clone()).await? {
+            Err(error) if error.is_transient() && Instant::now() < until => tokio::time::sleep(PAUSE).await,
+            claimed => return Ok(claimed?),
+        }
+    }
 }
 
 async fn delete(host: &Host, volume: VolumeKey) -> Result<(), Box<dyn std::error::Error>> {

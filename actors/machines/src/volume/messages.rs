@@ -34,7 +34,8 @@ pub struct Claimed {
     pub path: PathBuf,
     /// Whether it is a block device.
     pub is_block: bool,
-    /// Whether it may only be read.
+    /// Whether it is to be read only, as the claim says. The plugin is asked to publish it so; whether it has is not checked, and of a block
+    /// device the node alone may be closed to writing.
     pub read_only: bool,
     /// The generation of the plugin that published it.
     pub generation: Generation,
