@@ -88,6 +88,7 @@ impl Fake {
             VolumeAsk::RouteChanged(_) => return Some(VolumeAnswer::RouteChanged(())),
             VolumeAsk::DescribeVolume(_)
             | VolumeAsk::DeleteVolume(_)
+            | VolumeAsk::Disown(_)
             | VolumeAsk::PlaceOrder(_)
             | VolumeAsk::PrepareForce(_)
             | VolumeAsk::ForceRelease(_) => return None,

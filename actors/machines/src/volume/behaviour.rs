@@ -97,6 +97,10 @@ impl Machine for Volume {
                     self.create(cx.random(), (*id, *asked_at), asked, cx);
                 }
                 VolumeAsk::DeleteVolume(asked) => self.delete((*id, *asked_at), asked, cx),
+                VolumeAsk::Disown(asked) => {
+                    let is_gone = self.disown(asked, cx);
+                    cx.reply(*id, VolumeAnswer::Disown(is_gone));
+                }
                 VolumeAsk::PlaceOrder(asked) => self.place_order((*id, *asked_at), asked, cx),
                 VolumeAsk::Claim(asked) => self.claim((*id, *asked_at), asked, cx),
                 VolumeAsk::Release(asked) => self.release((*id, *asked_at), asked, cx),
@@ -148,7 +152,7 @@ impl Machine for Volume {
             VolumeAsk::CreateVolume(_) => !matches!(self.exists(), Exists::BeingCreated | Exists::Created),
             VolumeAsk::DeleteVolume(_) => self.exists() != Exists::BeingDeleted,
             VolumeAsk::PlaceOrder(placed) => !self.is_ordered(&placed.order),
-            VolumeAsk::PrepareForce(_) | VolumeAsk::ForceRelease(_) => true,
+            VolumeAsk::PrepareForce(_) | VolumeAsk::ForceRelease(_) | VolumeAsk::Disown(_) => true,
             VolumeAsk::Release(_)
             | VolumeAsk::ConfirmClaims(_)
             | VolumeAsk::RouteChanged(_)

@@ -1,6 +1,7 @@
-//! Deletion: never of what is claimed or up on this node, and never forgotten before the plugin has confirmed it.
+//! Deletion: never of what is claimed or up on this node, and never forgotten before the plugin has confirmed it. What another volume here
+//! has is forgotten and not deleted.
 
-use super::lifecycle::{CreateError, DeleteError, DeleteVolume};
+use super::lifecycle::{CreateError, DeleteError, DeleteVolume, Disown, Exists};
 use super::messages::VolumeAnswer;
 use super::outcome::{Failure, Known, VolumeCall};
 use super::record::{Step, Towards, Wish};
@@ -127,6 +128,21 @@ impl Volume {
         self.life.tries.error = error;
         let (volume, reason) = (self.record.spec.key.clone(), reason.to_owned());
         self.answer_deletes(&Err(DeleteError::Refused { volume, reason }), cx);
+    }
+
+    /// Forgets what was created here and is another volume's, without a call. Gives whether nothing of it is there any more.
+    pub(super) fn disown(&mut self, asked: &Disown, cx: &mut StepContext<Self>) -> bool {
+        if self.record.existence.is_none() {
+            return true;
+        }
+        let is_there = matches!(self.exists(), Exists::Created | Exists::Unfit);
+        let is_meant = is_there && self.record.spec.volume_id == asked.volume_id;
+        if !is_meant || self.flight.is_some() || !self.status().is_vacant() {
+            return false;
+        }
+        self.gone();
+        self.forget_if_over(cx);
+        true
     }
 
     /// Forgets by force what may exist at the plugin. What it gives is what may be left there.

@@ -241,6 +241,15 @@ impl DeleteError {
     }
 }
 
+/// Forgets that the volume was created, and deletes nothing: its plugin has answered with the id of another volume here, whose data that
+/// is. Answered when it is on disk, with whether nothing of it is there any more. One with another id, or of which something is to be done
+/// or undone, stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Disown {
+    /// The id, which the other volume has.
+    pub volume_id: String,
+}
+
 /// Whether a volume exists, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Exists {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::force::{ForceError, ForceRelease, Forced, PrepareForce};
-use super::lifecycle::{CreateError, CreateVolume, Created, DeleteError, DeleteVolume, Deleted};
+use super::lifecycle::{CreateError, CreateVolume, Created, DeleteError, DeleteVolume, Deleted, Disown};
 use super::news::VolumeStatus;
 use super::order_messages::{Done, OrderError, PlaceOrder};
 use super::outcome::Route;
@@ -279,3 +279,4 @@ conversation! {
         DescribeVolume => Arc<VolumeStatus>,
     }
 }
+        Disown => bool,

@@ -58,7 +58,8 @@
 //! - V9: undoing is never given up; what is refused for good waits until the plugin changes or a caller asks again, or until it is
 //!   forced, which is audited. The audit is in the ledger, by the same write, until it is published. Before that the ledger has shown that it
 //!   takes writes, so that a force that was refused is never done later.
-//! - V4, V5, C050, C061: a volume that may have been created stays in the ledger until it is deleted for certain, or forced. It has one name
+//! - V4, V5, C050, C061: a volume that may have been created stays in the ledger until it is deleted for certain, or forced, or its owner
+//!   says that another volume here has the id that the plugin has answered: that one would be deleted ([`Disown`]). It has one name
 //!   from its first try on; what is not wanted any more after an unclear try is created by that name once more, since only the answer
 //!   tells the id, and then deleted. What is not as it was asked for is kept, cannot be claimed, and can be deleted.
 //! - C062, C065: a volume is deleted only while nothing of it is claimed or set up here. What is refused for certain changes nothing.

@@ -112,6 +112,10 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
             let within = args.take_key("within").map_or(Ok(Duration::from_secs(600)), seconds)?;
             stage.ask(VolumeAsk::DeleteVolume(DeleteVolume { within }));
         }
+        "disown" => {
+            let volume_id = word(args, "id")?;
+            stage.ask(VolumeAsk::Disown(Disown { volume_id }));
+        }
         "expand" => {
             let within = args.take_key("within").map_or(Ok(Duration::from_secs(600)), seconds)?;
             let (required_bytes, limit_bytes) =
@@ -600,6 +604,7 @@ fn tell_answer(answer: &VolumeAnswer) -> String {
         }
         VolumeAnswer::DeleteVolume(Ok(deleted)) => format!("deleted, did exist: {}", deleted.did_exist),
         VolumeAnswer::DeleteVolume(Err(error)) => error.to_string(),
+        VolumeAnswer::Disown(is_gone) => format!("disowned: {is_gone}"),
         VolumeAnswer::PlaceOrder(Ok(done)) => format!("{done:?}"),
         VolumeAnswer::PlaceOrder(Err(error)) => {
             format!("{error}{}", if error.is_transient() { " (transient)" } else { "" })

@@ -171,6 +171,7 @@ impl Volumes {
             return self.start_child(key, cx);
         }
         cx.cancel_timer(VolumesTimer::Delete(key.clone()));
+        cx.cancel_timer(VolumesTimer::Disown(key.clone()));
         self.entries.remove(key);
         self.publish(key, cx);
     }
@@ -229,6 +230,7 @@ impl Volumes {
     fn left(&mut self, key: &VolumeKey, fallen: Option<String>, cx: &mut StepContext<Self>) {
         cx.cancel_timer(VolumesTimer::Stop(key.clone()));
         cx.cancel_timer(VolumesTimer::Delete(key.clone()));
+        cx.cancel_timer(VolumesTimer::Disown(key.clone()));
         let Some(entry) = self.entries.remove(key) else { return };
         let status = entry.status.as_deref();
         let goes_on = match entry.changes() {

@@ -102,7 +102,10 @@ impl Volumes {
     fn admit_deletion(&self, spec: &VolumeSpec) -> Result<(), DeleteError> {
         let VolumeSpec { key, plugin, .. } = spec;
         self.room_for(plugin, self.config.options.waiting_max)?;
-        self.admit_id(spec)?;
+        // What is being deleted goes on to be, also if its plugin gives its id once more meanwhile.
+        if !self.deleting.contains(key) {
+            self.admit_id(spec)?;
+        }
         match (self.needed_by(key, plugin), self.unread_beside(Some(key), plugin)) {
             (Some((keeper, what)), _) => Err(DeleteError::InGroup { volume: key.clone(), keeper, what }),
             (None, Some(unread)) => Err(DeleteError::Unread { volume: key.clone(), unread: unread.clone() }),
@@ -217,6 +220,7 @@ impl Volumes {
         answer: &VolumeAnswer,
         cx: &mut StepContext<Self>,
     ) {
+        let is_disowned = self.is_outstanding(key, Request::disowns);
         let Some(entry) = self.entries.get_mut(key) else { return };
         // Nothing is created while a deletion has no answer, so that it is gone whatever was sent since.
         let is_gone = matches!(answer, VolumeAnswer::DeleteVolume(Ok(_)));
@@ -229,37 +233,19 @@ impl Volumes {
                 self.is_not_deleted(key, cx);
                 self.is_created(key, &created.volume, cx);
             }
-            VolumeAnswer::DeleteVolume(Ok(_)) => {
+            VolumeAnswer::DeleteVolume(Ok(_)) | VolumeAnswer::Disown(true) => {
                 entry.is_settled = true;
                 self.is_deleted(key, cx);
             }
             VolumeAnswer::DeleteVolume(Err(error)) if !error.goes_on() => self.is_not_deleted(key, cx),
             VolumeAnswer::PlaceOrder(Ok(done)) => self.learn_size(key, done, cx),
-            VolumeAnswer::DescribeVolume(status) if entry.in_flight == 0 => {
-                let is_there = status.exists.is_there();
-                // As long as it has not taken a deletion that goes on, it is there, and is deleted nevertheless.
-                let is_due = is_there && entry.deletion.is_due && self.deleting.contains(key);
-                entry.is_settled = !status.exists.is_changing() && !is_due;
-                // Each life of the actor that may not know of a deletion was asked for it before this.
-                if is_there && !is_due {
-                    self.is_not_deleted(key, cx);
-                }
-                match (&status.created, status.exists) {
-                    (Some(created), _) if self.is_lasting(status) => self.is_created(key, created, cx),
-                    (None, Exists::Absent) => self.is_deleted(key, cx),
-                    (Some(_), _)
-                    | (
-                        None,
-                        Exists::Registered
-                        | Exists::BeingCreated
-                        | Exists::Created
-                        | Exists::Unfit
-                        | Exists::BeingDeleted,
-                    ) => {}
-                }
+            // Whether it has forgotten what another volume has, and that is on disk, its answer to that says.
+            VolumeAnswer::DescribeVolume(status) if entry.in_flight == 0 && !is_disowned => {
+                self.is_described(key, status, cx);
             }
             VolumeAnswer::CreateVolume(Err(_))
             | VolumeAnswer::DeleteVolume(Err(_))
+            | VolumeAnswer::Disown(false)
             | VolumeAnswer::PlaceOrder(Err(_))
             | VolumeAnswer::DescribeVolume(_)
             | VolumeAnswer::Claim(_)
@@ -268,6 +254,32 @@ impl Volumes {
             | VolumeAnswer::PrepareForce(_)
             | VolumeAnswer::ForceRelease(_)
             | VolumeAnswer::RouteChanged(()) => {}
+        }
+    }
+
+    /// A volume says what there is of it, while no other answer of it is waited for.
+    fn is_described(&mut self, key: &VolumeKey, status: &VolumeStatus, cx: &mut StepContext<Self>) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let is_there = status.exists.is_there();
+        // As long as it has not taken a deletion that goes on, it is there, and is deleted nevertheless.
+        let is_due = is_there && entry.deletion.is_due && self.deleting.contains(key);
+        entry.is_settled = !status.exists.is_changing() && !is_due;
+        // Each life of the actor that may not know of a deletion was asked for it before this.
+        if is_there && !is_due {
+            self.is_not_deleted(key, cx);
+        }
+        match (&status.created, status.exists) {
+            (Some(created), _) if self.is_lasting(status) => self.is_created(key, created, cx),
+            (None, Exists::Absent) => self.is_deleted(key, cx),
+            (Some(_), _)
+            | (
+                None,
+                Exists::Registered
+                | Exists::BeingCreated
+                | Exists::Created
+                | Exists::Unfit
+                | Exists::BeingDeleted,
+            ) => {}
         }
     }
 
@@ -297,15 +309,19 @@ impl Volumes {
         }
     }
 
-    /// It exists, as its plugin answered (C059, C060).
+    /// It exists, as its plugin answered (C059, C060), unless that is another volume here.
     fn is_created(&mut self, key: &VolumeKey, volume: &csi::Volume, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get(key) else { return };
         let known = Arc::new(self.known_by(&entry.spec, volume));
         if let Some(entry) = self.entries.get_mut(key) {
             entry.spec = known.spec.clone();
         }
+        let is_other = self.admit_id(&known.spec).is_err();
+        if is_other && !self.known.contains_key(key) {
+            return self.disown(&known.spec, cx);
+        }
         self.created.insert(key.clone());
-        if self.known.get(key) != Some(&known) && self.admit_id(&known.spec).is_ok() {
+        if self.known.get(key) != Some(&known) && !is_other {
             self.know(known.clone());
             cx.persist(VolumesChange::Keep(known));
             self.publish(key, cx);
@@ -313,7 +329,7 @@ impl Volumes {
     }
 
     /// What is known of a volume by the answer of its plugin to its creation.
-    fn known_by(&self, spec: &Arc<VolumeSpec>, volume: &csi::Volume) -> KnownVolume {
+    pub(super) fn known_by(&self, spec: &Arc<VolumeSpec>, volume: &csi::Volume) -> KnownVolume {
         let is_so = spec.volume_id == volume.volume_id && spec.volume_context == volume.volume_context;
         let answered = || VolumeSpec {
             volume_id: volume.volume_id.clone(),

@@ -42,6 +42,10 @@
 //!   again meanwhile, since an earlier one may have deleted it, and forgotten it without a word.
 //! - No two known volumes are the same one at their plugin: what is done to one name would be done to the other. Where an earlier version, or a
 //!   plugin that answers with an id that was there, has made two names of one volume, neither is deleted.
+//! - A creation that the plugin answers with the id of a known volume is refused, and leaves nothing: the volume of the refused name forgets
+//!   it without a deletion, which would take the data of the known one. The known one is on disk before, and not about to be deleted: then
+//!   its id may have been given once more, to a volume of its own. Until it is forgotten, the refused name is shown as in use, and the known
+//!   one is not deleted. What is found in a ledger after a restart ends in the same way.
 //! - What only reads goes to the plugin by its present route, leaves nothing in any ledger, and holds the turn of its volume for ten seconds
 //!   at most, so that no claim waits longer for it.
 //! - A volume is known to be larger only after its plugin has answered that, and never to be smaller than it was known to be.
@@ -69,6 +73,7 @@ mod known;
 mod admission;
 mod batches;
 mod claimants;
+mod disowning;
 mod existing;
 mod forcing;
 mod groups;

@@ -104,7 +104,7 @@ impl Volumes {
         self.asked = self.asked.next();
         let within = request.until.since(cx.now());
         let ask = hurried(&request.ask, within);
-        if matches!(ask, VolumeAsk::CreateVolume(_) | VolumeAsk::DeleteVolume(_)) {
+        if matches!(ask, VolumeAsk::CreateVolume(_) | VolumeAsk::DeleteVolume(_) | VolumeAsk::Disown(_)) {
             (entry.last_change, entry.is_settled) = (self.asked, false);
         }
         let is_first_claim = match &ask {
@@ -154,17 +154,7 @@ impl Volumes {
         cx: &mut StepContext<Self>,
     ) {
         let Some(InFlight { volume, request, is_first_claim }) = self.come_back(number) else { return };
-        let answer = match outcome {
-            Ok(VolumesOutcome::Answered(Ok(answer))) => Ok(answer),
-            Ok(VolumesOutcome::Answered(Err(error))) => Err(NoAnswer::of(&volume, error)),
-            Ok(
-                VolumesOutcome::Followed(_)
-                | VolumesOutcome::Ended(_)
-                | VolumesOutcome::Found(_)
-                | VolumesOutcome::Done,
-            ) => Err(NoAnswer::silent(&volume, "it was not asked")),
-            Err(lost) => Err(NoAnswer::silent(&volume, lost.to_string())),
-        };
+        let answer = answer_in(&volume, outcome);
         if let Some(entry) = self.entries.get_mut(&volume) {
             entry.in_flight = entry.in_flight.saturating_sub(usize::from(request.purpose.is_awaited()));
             if let Ok(answer) = &answer {
@@ -187,6 +177,11 @@ impl Volumes {
             (&request.ask, answer)
         {
             self.is_prepared(&volume, (request.purpose, asked.force.clone()), cx);
+        }
+        if request.disowns() && !is_proof {
+            // Not at once: it may go on to refuse it, as on a sick disk.
+            self.disown_later(&volume, cx);
+            return self.end_if_done(cx);
         }
         match self.entries.get_mut(&volume) {
             Some(entry) if is_proof && entry.is_idle() && entry.is_settled && number > entry.last_begun => {
@@ -223,8 +218,8 @@ impl Volumes {
                 let result = reply::<volume::CreateVolume>(volume, answer).map_err(CreateError::from);
                 let result = result.and_then(|created| created.map_err(CreateError::from));
                 // What a plugin answers with the id of another volume is not that volume's second name.
-                let is_other = || self.entries.get(volume).map_or(Ok(()), |entry| self.admit_id(&entry.spec));
-                let result = result.and_then(|created| Ok(is_other().map(|()| created)?));
+                let is_other = |created: &volume::Created| self.admit_created(volume, created);
+                let result = result.and_then(|created| Ok(is_other(&created).map(|()| created)?));
                 cx.reply(id, VolumesAnswer::CreateVolume(result));
             }
             Purpose::Delete(id) => {
@@ -320,6 +315,24 @@ impl Entry {
     }
 }
 
+/// What a volume has answered, or why there is no answer.
+fn answer_in<'a>(
+    volume: &VolumeKey,
+    outcome: &'a Result<VolumesOutcome, CallLost>,
+) -> Result<&'a VolumeAnswer, NoAnswer> {
+    match outcome {
+        Ok(VolumesOutcome::Answered(Ok(answer))) => Ok(answer),
+        Ok(VolumesOutcome::Answered(Err(error))) => Err(NoAnswer::of(volume, error)),
+        Ok(
+            VolumesOutcome::Followed(_)
+            | VolumesOutcome::Ended(_)
+            | VolumesOutcome::Found(_)
+            | VolumesOutcome::Done,
+        ) => Err(NoAnswer::silent(volume, "it was not asked")),
+        Err(lost) => Err(NoAnswer::silent(volume, lost.to_string())),
+    }
+}
+
 /// Whether a volume refuses to be created, and nothing of that goes on: a deletion whose outcome is unknown is not replaced by it.
 fn refuses_creation(answer: &Result<VolumeAnswer, NoAnswer>) -> bool {
     let Ok(VolumeAnswer::CreateVolume(Err(error))) = answer else { return false };
@@ -331,6 +344,7 @@ fn says_vacant(answer: &VolumeAnswer) -> bool {
     match answer {
         VolumeAnswer::DescribeVolume(status) => status.is_vacant(),
         VolumeAnswer::DeleteVolume(Ok(_)) => true,
+        VolumeAnswer::Disown(is_gone) => *is_gone,
         VolumeAnswer::Release(Ok(released)) => released.others.is_empty() && !released.has_orders,
         VolumeAnswer::Release(Err(_))
         | VolumeAnswer::Claim(_)
@@ -356,7 +370,8 @@ fn hurried(ask: &VolumeAsk, within: Duration) -> VolumeAsk {
             VolumeAsk::PlaceOrder(volume::PlaceOrder { within, ..placed.clone() })
         }
         VolumeAsk::DeleteVolume(_) => VolumeAsk::DeleteVolume(volume::DeleteVolume { within }),
-        VolumeAsk::ConfirmClaims(_)
+        VolumeAsk::Disown(_)
+        | VolumeAsk::ConfirmClaims(_)
         | VolumeAsk::PrepareForce(_)
         | VolumeAsk::ForceRelease(_)
         | VolumeAsk::RouteChanged(_)

@@ -535,6 +535,8 @@ fn read_answer(args: &mut ArgumentConsumer<'_>) -> Result<VolumeAnswer, Fault> {
             reason: "NodeUnstageVolume: no".to_owned(),
         })),
         "gone" => VolumeAnswer::DeleteVolume(Ok(Deleted { did_exist: false })),
+        "disowned" => VolumeAnswer::Disown(true),
+        "not-disowned" => VolumeAnswer::Disown(false),
         "unreleased" => VolumeAnswer::Release(Err(volume::ReleaseError::Pending {
             volume: volume()?,
             doing: "NodeUnpublishVolume is in flight".to_owned(),
@@ -656,6 +658,9 @@ fn tell(effect: &Effect<Volumes>, now: Timestamp) -> String {
         Effect::StartTimer(VolumesTimer::Delete(volume), at) => {
             format!("{volume} is deleted again in {:?}", at.since(now))
         }
+        Effect::StartTimer(VolumesTimer::Disown(volume), at) => {
+            format!("{volume} is asked again in {:?}", at.since(now))
+        }
         Effect::StartTimer(VolumesTimer::Restart(volume), at) => {
             format!("{volume} is started again in {:?}", at.since(now))
         }
@@ -717,6 +722,7 @@ fn tell_call(call: &VolumesCall) -> String {
                 VolumeAsk::ForceRelease(force) => format!("force of {:?} by {}", force.scope, force.reason),
                 VolumeAsk::CreateVolume(create) => format!("create for {:?}", create.within),
                 VolumeAsk::DeleteVolume(delete) => format!("delete for {:?}", delete.within),
+                VolumeAsk::Disown(disown) => format!("disown {}", disown.volume_id),
                 VolumeAsk::PlaceOrder(placed) => format!("{} for {:?}", placed.order, placed.within),
                 VolumeAsk::RouteChanged(_) => "route".to_owned(),
                 VolumeAsk::DescribeVolume(_) => "describe".to_owned(),

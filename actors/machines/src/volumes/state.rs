@@ -171,7 +171,7 @@ impl VolumesImage {
 /// One item of the feed of the instances.
 pub type InstancesItem = FeedItem<InstancesNews, InstancesView>;
 
-/// The calls of the owner of the volumes. None of them but a deletion waits for the disk: each volume has its own ledger.
+/// The calls of the owner of the volumes. None of them waits for the disk but those by which a volume ends to exist: each has its own ledger.
 #[derive(Debug, Clone, Hash)]
 pub enum VolumesCall {
     /// Wait for the next items of the instances; `afresh` begins with a snapshot.
@@ -262,6 +262,8 @@ pub enum VolumesTimer {
     Leaving(PluginName),
     /// The deletion of this volume, which it did not take when the owner repeated it, is repeated once more.
     Delete(VolumeKey),
+    /// This volume, which has the id of another one and has not forgotten that, is asked again what it has.
+    Disown(VolumeKey),
 }
 
 /// Whether a volume is vacant.
@@ -303,7 +305,8 @@ pub(super) struct Entry {
     pub(super) before_life: Attempt,
     /// The number of the last claim or order that was sent. What is asked later and says that the volume is vacant proves it.
     pub(super) last_begun: Attempt,
-    /// The number of the last creation or deletion that was sent. What was asked before says nothing of its existence.
+    /// The number of the last creation or deletion that was sent, or of what makes it forget that it was created. What was asked before says
+    /// nothing of its existence.
     pub(super) last_change: Attempt,
     /// Whether its existence is known and does not change.
     pub(super) is_settled: bool,
@@ -311,7 +314,7 @@ pub(super) struct Entry {
     /// Whether its actor was started on a ledger, in this life of the owner or after a fall, and has not reported since what that has.
     pub(super) is_unread: bool,
     pub(super) deletion: Deletion,
-    /// How often in a row the volume did not take a deletion that the owner repeated.
+    /// How often in a row the volume did not take a deletion that the owner repeated, or has not forgotten what another one has.
     pub(super) delete_tries: BackoffState,
     /// How the actor ended last, unexpectedly.
     pub(super) fallen: Option<Arc<str>>,

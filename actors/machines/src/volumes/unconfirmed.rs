@@ -33,6 +33,7 @@ impl Volumes {
             | VolumeAsk::PrepareForce(_)
             | VolumeAsk::ForceRelease(_)
             | VolumeAsk::RouteChanged(_)
+            | VolumeAsk::Disown(_)
             | VolumeAsk::DescribeVolume(_) => return answer,
         };
         match answer {

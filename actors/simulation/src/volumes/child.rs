@@ -75,6 +75,8 @@ impl VolumeModel {
             VolumeAsk::ForceRelease(_) => Some(VolumeAnswer::ForceRelease(self.force(place))),
             VolumeAsk::CreateVolume(_) => self.create(place, call, &child, &status),
             VolumeAsk::DeleteVolume(_) => self.delete(place, call, &child, &status),
+            // It is a violation: see `VolumesScene::called`.
+            VolumeAsk::Disown(_) => Some(VolumeAnswer::Disown(false)),
             VolumeAsk::PlaceOrder(PlaceOrder { order: Order::TakeGroup(_), .. }) => {
                 self.order(call, &child, &status, Waits::Group)
             }
@@ -100,7 +102,7 @@ impl VolumeModel {
             VolumeAsk::DeleteVolume(_) => exists != Exists::BeingDeleted,
             VolumeAsk::PlaceOrder(PlaceOrder { order: Order::TakeGroup(_), .. }) => !self.has_group,
             VolumeAsk::PlaceOrder(_) => !self.is_ordered,
-            VolumeAsk::PrepareForce(_) | VolumeAsk::ForceRelease(_) => true,
+            VolumeAsk::PrepareForce(_) | VolumeAsk::ForceRelease(_) | VolumeAsk::Disown(_) => true,
             VolumeAsk::Release(_)
             | VolumeAsk::ConfirmClaims(_)
             | VolumeAsk::RouteChanged(_)

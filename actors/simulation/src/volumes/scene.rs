@@ -6,7 +6,7 @@ use std::sync::Arc;
 use callboard_actors::kernel::Ending;
 use callboard_actors::shell::{AskError, CallLost, Message, StopMode};
 use callboard_actors::vocabulary::{Attempt, Backoff, RestartBudget, RunNumber, Timestamp, Topology};
-use callboard_machines::volume::Route;
+use callboard_machines::volume::{Route, VolumeAsk};
 use callboard_machines::volumes::{
     ChildEnded, InstancesItem, KnownVolume, VolumeReported, Volumes, VolumesAnswer, VolumesCall,
     VolumesConfig, VolumesImage, VolumesOptions, VolumesOutcome,
@@ -238,6 +238,10 @@ impl Scene for VolumesScene {
             VolumesCall::AwaitEndings => {
                 self.await_endings = Some(number);
                 return Ok(());
+            }
+            VolumesCall::Ask { ask: VolumeAsk::Disown(disown), .. } => {
+                let id = disown.volume_id;
+                return violation(Law::C59, format!("{id} is to be forgotten, and no other volume has it"));
             }
             VolumesCall::Ask { life, ask } => {
                 // One that has ended answers so.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use callboard_actors::kernel::CallKey;
 use callboard_actors::shell::{Effect, Input, StopMode};
 use callboard_actors::vocabulary::Generation;
-use callboard_machines::volume::{Claimed, VolumeAsk, VolumeSpec};
+use callboard_machines::volume::{Claimed, Disown, VolumeAsk, VolumeSpec};
 use callboard_machines::volumes::{
     ClaimError, DeleteError, NoAnswer, Volumes, VolumesAnswer, VolumesAsk, VolumesCall, VolumesChange,
     VolumesNews, VolumesTimer,
@@ -192,6 +192,19 @@ fn an_owner_that_knows_a_created_volume_by_another_id_breaks_c059() {
             if let Effect::Persist(_, VolumesChange::Keep(known)) = effect {
                 let known = Arc::make_mut(known);
                 Arc::make_mut(&mut known.spec).volume_id = "another".to_owned();
+            }
+        })
+    });
+}
+
+#[test]
+fn an_owner_that_has_a_volume_forget_what_no_other_one_has_breaks_c059() {
+    spoiled(Law::C59, CREATED, |_, effects| {
+        changed(effects, |effect| {
+            if let Effect::Call { call: VolumesCall::Ask { ask, .. }, .. } = effect
+                && matches!(ask, VolumeAsk::DescribeVolume(_))
+            {
+                *ask = VolumeAsk::Disown(Disown { volume_id: "v0-1".to_owned() });
             }
         })
     });
