@@ -94,6 +94,46 @@ fn a_task_outlives_its_driver_and_its_host_and_no_event_is_lost_or_doubled_prc_0
 }
 
 #[test]
+fn a_driver_whose_arguments_were_corrected_is_launched_anew_by_the_next_host_and_its_task_goes_on_prc_04() {
+    let stage = Stage::new("");
+    let directory = stage.directory.path().display().to_string();
+    let configure = |arguments: &str| {
+        let driver = format!("[[driver]]\nname = \"exec\"\n{arguments}\n");
+        stage.configure(&format!("{driver}{}", task(&directory, "web", "")));
+    };
+    configure("args = [\"--fail\", \"TaskStats=UNIMPLEMENTED\"]");
+    let program = stage.run();
+    let status = until_running(&program, "web");
+    until_true("the task has begun", TIMEOUT, || starts(&stage, "web").len() == 1);
+    let (wrong, own) = (driver_pid(&status), starts(&stage, "web")[0]);
+    program.kill();
+    assert!(lives(wrong) && lives(own), "both outlive the host");
+
+    configure("");
+    let program = stage.run();
+    let status = program.until("another process of the driver, with the task", |status| {
+        let driver = find(status, "drivers", "exec");
+        driver["health"] == "healthy"
+            && driver["pid"] != wrong
+            && find(status, "tasks", "web")["state"] == "running"
+    });
+    let driver = find(&status, "drivers", "exec");
+    assert_eq!((&driver["adopted"], &driver["launches"]), (&false.into(), &1.into()), "{status:#}");
+    assert!(program.log().contains("started with another configuration"), "{}", program.log());
+    assert!(!lives(wrong) && lives(own), "the driver has ended, and its task has not");
+    assert_eq!(starts(&stage, "web"), [own]);
+    let right = driver_pid(&status);
+    program.kill();
+
+    // What it is now is what it was.
+    let program = stage.run();
+    assert_eq!(driver_pid(&until_running(&program, "web")), right);
+    program.signal(Signal::TERM);
+    assert!(program.ended().0.success());
+    until_true("nothing is left", TIMEOUT, || !exists(right) && !exists(own));
+}
+
+#[test]
 fn a_host_that_detaches_leaves_its_drivers_and_tasks_and_one_that_stops_leaves_nothing_s3_s4() {
     let stage = stage();
     let program = stage.run();

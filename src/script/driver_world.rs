@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callboard_actors::driver::{Ordered, ProcessOwner, Reached, Trouble, TroubleKind};
 use callboard_actors::goplugin::{Handshake, Listener, PluginEndpoint};
-use callboard_actors::process::{Launched, ProcessName, ProcessSpec, ProcessTag};
+use callboard_actors::process::{Launched, ProcessName, ProcessRecord, ProcessSpec, ProcessTag};
 use callboard_actors::processes::{Recalled, StopProcess};
 use callboard_actors::vocabulary::Timestamp;
 use futures_util::future::LocalBoxFuture;
@@ -120,13 +120,16 @@ impl Drivers {
         let serving = plugin.serve(&socket).map_err(|error| format!("{}: {error}", socket.display()))?;
         let mut tag = [0; 16];
         tag[12..].copy_from_slice(&number.to_be_bytes());
+        let tag = ProcessTag::new(tag);
+        let record = ProcessRecord::intent(name.clone(), tag, spec, Timestamp::default());
         let launched = Launched {
             name: name.clone(),
-            tag: ProcessTag::new(tag),
+            tag,
             pid: FIRST_PID + number - 1,
             started_at: Timestamp::default(),
             handshake: Some(Handshake { app_version, endpoint: PluginEndpoint::Unix(socket) }),
             is_adopted: false,
+            spec_digest: Some(record.spec_digest),
         };
         let (end, _) = watch::channel(None);
         let tell = end.clone();

@@ -95,8 +95,9 @@ impl Plugins {
         }
         let not_launched = kept.had_more.then(|| NOT_THE_SAME.to_owned());
         let spec = DriverSpec::new(name.clone(), self.process(name, kept));
-        let node = self.node.clone();
-        Ok(DriverSpec { api_version, not_launched, stop_grace: kept.stop_grace, node, ..spec })
+        let (node, stop_grace) = (self.node.clone(), kept.stop_grace);
+        // A process of it that still runs is what knows its tasks, whatever has become of the plugin directory.
+        Ok(DriverSpec { api_version, not_launched, adopts_any: true, stop_grace, node, ..spec })
     }
 
     fn state_directory(&self, name: &DriverName) -> PathBuf {

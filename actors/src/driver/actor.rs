@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
@@ -15,7 +14,7 @@ use super::owner::ProcessOwner;
 use super::{Driver, DriverCall, DriverConfig, Reached, StartStep, Trouble, TroubleKind};
 use super::{DriverHealth, DriverReport};
 use crate::goplugin::Listener;
-use crate::process::{Launched, ProcessSpec, Reach};
+use crate::process::Launched;
 use crate::processes::StopProcess;
 use crate::shell::{
     Address, BEHAVIOUR_RATE, EffectHandler, LogLimit, NoStore, Running, Settings, Started,
@@ -72,7 +71,7 @@ impl EffectHandler<Driver> for Handler {
             DriverCall::Advance(StartStep::Recall, _) => self.processes.recall(name),
             DriverCall::Advance(StartStep::Launch, _) => {
                 self.link.borrow_mut().take();
-                let (owner, spec) = (Rc::clone(&self.processes), alone(&self.config.spec.process));
+                let (owner, spec) = (Rc::clone(&self.processes), self.config.spec.launched_process());
                 let (place, launched) =
                     (self.config.spec.process.executable.place(), Rc::clone(&self.launched));
                 Box::pin(async move {
@@ -186,14 +185,5 @@ impl Handler {
             }),
             DriverHealth::Gone => tracing::info!(%driver, generation = generation.get(), reason, "driver is gone"),
         }
-    }
-}
-
-/// The process of a driver ends alone, whatever was said of it: its tasks and their executors carry its tag and may stand in its
-/// control group, and have to outlive it (TH032).
-fn alone(process: &Arc<ProcessSpec>) -> Arc<ProcessSpec> {
-    match process.reach {
-        Reach::Group => Arc::clone(process),
-        Reach::Everything => Arc::new(ProcessSpec { reach: Reach::Group, ..ProcessSpec::clone(process) }),
     }
 }

@@ -202,6 +202,7 @@ mod tests {
             started_at: Timestamp::default(),
             handshake: None,
             is_adopted: false,
+            spec_digest: None,
         }
     }
 

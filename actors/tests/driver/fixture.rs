@@ -11,7 +11,9 @@ use callboard_actors::drivers::{
 };
 use callboard_actors::eventor::TaskJournals;
 use callboard_actors::goplugin::{Handshake, Listener, PluginEndpoint};
-use callboard_actors::process::{Executable, Launched, Lifetime, ProcessName, ProcessSpec, ProcessTag};
+use callboard_actors::process::{
+    Executable, Launched, Lifetime, ProcessName, ProcessRecord, ProcessSpec, ProcessTag,
+};
 use callboard_actors::processes::{Recalled, StopProcess};
 use callboard_actors::shell::{Address, Drills, FeedItem, IN_FLIGHT_MAX, Running, Settings, Subscription};
 use callboard_actors::vocabulary::{DriverName, RunNumber, Timestamp};
@@ -58,17 +60,24 @@ impl Fixture {
         }
     }
 
-    /// Starts a process, as an earlier run of the host would have left it.
+    /// Starts a process, as an earlier run of the host would have left it. What it was launched from is not known.
     pub(crate) fn spawn(&self, name: ProcessName) -> Launched {
+        self.spawn_from(name, None)
+    }
+
+    fn spawn_from(&self, name: ProcessName, spec: Option<&ProcessSpec>) -> Launched {
         let number = u8::try_from(self.launches.borrow().len() % 250).unwrap() + 1;
         let socket = self.directory.path().join(format!("{number}.sock"));
+        let tag = ProcessTag::new([number; 16]);
+        let record = spec.map(|spec| ProcessRecord::intent(name.clone(), tag, spec, Timestamp::default()));
         let launched = Launched {
             name,
-            tag: ProcessTag::new([number; 16]),
+            tag,
             pid: 1_000 + u32::from(number),
             started_at: Timestamp::default(),
             handshake: Some(Handshake { app_version: 2, endpoint: PluginEndpoint::Unix(socket.clone()) }),
             is_adopted: false,
+            spec_digest: record.map(|record| record.spec_digest),
         };
         let (end, ended) = watch::channel(None);
         let (plugin, tell) = (self.plugin.clone(), end.clone());
@@ -117,7 +126,7 @@ impl ProcessOwner for Fixture {
         Box::pin(std::future::ready(Ok(Reached::Recalled(recalled))))
     }
 
-    fn launch(&self, name: ProcessName, _: std::sync::Arc<ProcessSpec>) -> Ordered {
+    fn launch(&self, name: ProcessName, spec: std::sync::Arc<ProcessSpec>) -> Ordered {
         assert!(!self.is_running(), "one process of a driver at a time");
         self.launches.borrow_mut().push(tokio::time::Instant::now());
         if self.failures.get() > 0 {
@@ -125,7 +134,7 @@ impl ProcessOwner for Fixture {
             let what = "no such file".to_owned();
             return Box::pin(std::future::ready(Err(Trouble { kind: TroubleKind::Answered, what })));
         }
-        let launched = self.spawn(name);
+        let launched = self.spawn_from(name, Some(&spec));
         Box::pin(async move {
             // The plugin listens before it says its handshake (D32).
             tokio::task::yield_now().await;

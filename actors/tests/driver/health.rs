@@ -1,9 +1,11 @@
 //! From nothing to healthy, and back after every failure.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_actors::driver::{DriverHealth, DriverReport, DriverStage, process_name};
+use callboard_actors::driver::{DriverHealth, DriverReport, DriverSpec, DriverStage, process_name};
 use callboard_actors::drivers::*;
+use callboard_actors::process::{ProcessSpec, Reach};
 use callboard_actors::shell::StopMode;
 use callboard_actors::vocabulary::DriverName;
 use callboard_proto::drivers as wire;
@@ -233,6 +235,57 @@ fn a_process_of_an_earlier_run_is_found_again_and_left_again() {
     });
 }
 
+/// Adds a driver whose process has this argument, and is said to take along what it started.
+async fn add_with(stage: &Stage, argument: &str) {
+    let mut process = ProcessSpec::clone(&spec().process);
+    (process.arguments, process.reach) = (vec![argument.to_owned()], Reach::Everything);
+    let changed = DriverSpec { process: Arc::new(process), ..spec() };
+    assert_eq!(stage.drivers.ask(AddDriver { spec: changed }).await.unwrap(), Ok(Added::New));
+}
+
+/// The host lets go of what survives it, and another one begins.
+async fn next_run(stage: Stage) -> Stage {
+    stage.running.request_stop(StopMode::Detach);
+    stage.running.ended().await;
+    Stage::with(stage.fixture.clone(), DriversOptions::default())
+}
+
+#[test]
+fn a_process_that_an_earlier_run_started_with_another_configuration_is_replaced_prc_04() {
+    story(|| async {
+        let mut stage = Stage::new();
+        add_with(&stage, "old").await;
+        let first = healthy(&mut stage).await;
+        stage = next_run(stage).await;
+        add_with(&stage, "old").await;
+        let again = healthy(&mut stage).await;
+        assert_eq!((again.pid, again.launches), (first.pid, 0), "the same configuration: it goes on");
+        stage = next_run(stage).await;
+        add_with(&stage, "new").await;
+        let other = healthy(&mut stage).await;
+        assert!(other.pid != first.pid && other.launches == 1, "{other:?}");
+        let status = stage.drivers.ask(DescribeDriver { name: name() }).await.unwrap().unwrap();
+        let told: Vec<String> = status.troubles.iter().map(ToString::to_string).collect();
+        assert!(told.len() == 1 && told[0].contains("another configuration"), "{told:?}");
+    });
+}
+
+#[test]
+fn a_restart_right_behind_its_addition_ends_what_an_earlier_run_left() {
+    story(|| async {
+        let mut stage = Stage::new();
+        add(&stage).await;
+        let first = healthy(&mut stage).await;
+        stage = next_run(stage).await;
+        let added = stage.drivers.ask(AddDriver { spec: spec() });
+        let restarted = stage.drivers.ask(RestartDriver { name: name() });
+        assert_eq!((added.await.unwrap(), restarted.await.unwrap()), (Ok(Added::New), Ok(())));
+        let other = healthy(&mut stage).await;
+        assert!(other.pid != first.pid && other.launches == 1, "{other:?}");
+        assert_eq!(stage.fixture.launches.borrow().len(), 2, "it was launched once more, and not twice");
+    });
+}
+
 #[test]
 fn a_blocked_driver_that_still_runs_is_proven_then_ended() {
     story(|| async {
@@ -267,7 +320,7 @@ fn a_driver_that_is_removed_leaves_once_and_one_that_is_changed_comes_anew() {
         let mut stage = Stage::new();
         add(&stage).await;
         healthy(&mut stage).await;
-        let changed = callboard_actors::driver::DriverSpec { config: vec![0x81], ..spec() };
+        let changed = DriverSpec { config: vec![0x81], ..spec() };
         assert_eq!(stage.drivers.ask(AddDriver { spec: changed }).await.unwrap(), Ok(Added::Replacing));
         healthy(&mut stage).await;
         assert_eq!(stage.fixture.plugin.book().configs.last().unwrap().msgpack_config, [0x81]);
@@ -288,8 +341,7 @@ fn each_plugin_has_the_grace_it_was_given_shd_07() {
             let mut stage = Stage::new();
             stage.fixture.plugin.book().is_polite = false;
             stage.fixture.is_stubborn.set(true);
-            let patient =
-                callboard_actors::driver::DriverSpec { stop_grace: Duration::from_secs(grace), ..spec() };
+            let patient = DriverSpec { stop_grace: Duration::from_secs(grace), ..spec() };
             stage.drivers.ask(AddDriver { spec: patient }).await.unwrap().unwrap();
             healthy(&mut stage).await;
             let began = Instant::now();

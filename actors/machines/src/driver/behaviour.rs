@@ -50,6 +50,7 @@ impl Machine for Driver {
             attempt: Attempt::default(),
             backoff: BackoffState::default(),
             silent_failures: 0,
+            is_restart_due: false,
             troubles: Recent::default(),
             stop: None,
         }
@@ -233,12 +234,7 @@ impl Driver {
 
     fn reached(&mut self, start_step: StartStep, reached: &Reached, cx: &mut StepContext<Self>) {
         match (start_step, reached) {
-            (StartStep::Recall, Reached::Recalled(Recalled::Proven(launched))) => {
-                match self.foreign_version(launched) {
-                    None => self.runs(launched, cx),
-                    Some(what) => self.replace(launched, what, cx),
-                }
-            }
+            (StartStep::Recall, Reached::Recalled(Recalled::Proven(launched))) => self.found(launched, cx),
             (StartStep::Recall, Reached::Recalled(Recalled::Ended { .. } | Recalled::Unknown)) => {
                 self.lost_process();
                 self.launch(cx);
@@ -281,8 +277,14 @@ impl Driver {
         }
     }
 
-    /// Notes that a process of it runs, and goes on with it. A connection that leads to this launch is kept.
-    fn runs(&mut self, launched: &Launched, cx: &mut StepContext<Self>) {
+    /// Goes on with a process of it.
+    pub(super) fn runs(&mut self, launched: &Launched, cx: &mut StepContext<Self>) {
+        self.hold(launched, cx);
+        self.advance_to_next(cx);
+    }
+
+    /// Notes that a process of it runs. A connection that leads to this launch is kept.
+    pub(super) fn hold(&mut self, launched: &Launched, cx: &mut StepContext<Self>) {
         let is_known = self.process.as_ref().is_some_and(|process| process.tag == launched.tag);
         self.report.pid = Some(launched.pid);
         self.report.is_adopted = launched.is_adopted;
@@ -294,7 +296,6 @@ impl Driver {
             Link::Up(tag, reading) if *tag == launched.tag => reading.is_pinged = false,
             Link::Up(..) | Link::Down => self.link = Link::Down,
         }
-        self.advance_to_next(cx);
     }
 
     pub(super) fn read(&mut self, cx: &mut StepContext<Self>, note: impl FnOnce(&mut Reading)) {

@@ -28,17 +28,20 @@ const SIGNAL_SHARE: u32 = 4;
 impl Driver {
     // === Orders ===
 
-    /// Brings the driver anew. One that is on its way to that already is not disturbed: what comes of it is what was requested.
+    /// Brings the driver anew. A process of it that runs is ended, also one that is still looked for and is found then. A launch that
+    /// is under way is not disturbed: what comes of it is what was requested.
     pub(super) fn restart(&mut self, cx: &mut StepContext<Self>) {
+        if let Phase::Ending(_, Then::Leave, _) | Phase::Gone = self.phase {
+            return;
+        }
+        self.set_health(cx.moment(), DriverHealth::NoAnswerYet, RESTARTED.to_owned());
         match self.phase {
-            Phase::Ending(_, Then::Leave, _) | Phase::Gone => {}
-            Phase::Starting(StartStep::Recall | StartStep::Launch) | Phase::Ending(_, Then::Anew, _) => {
-                self.set_health(cx.moment(), DriverHealth::NoAnswerYet, RESTARTED.to_owned());
-            }
+            Phase::Starting(StartStep::Launch) | Phase::Gone => {}
+            Phase::Starting(StartStep::Recall) | Phase::Ending(..) => self.is_restart_due = true,
             Phase::Starting(_) | Phase::Watching | Phase::Resting | Phase::Pausing | Phase::Refused => {
+                self.is_restart_due = true;
                 self.backoff.reset();
                 self.silent_failures = 0;
-                self.set_health(cx.moment(), DriverHealth::NoAnswerYet, RESTARTED.to_owned());
                 self.end_process(Then::Anew, cx);
             }
         }

@@ -105,7 +105,8 @@ impl Driver {
     }
 
     pub(super) fn retry(&mut self, cx: &mut StepContext<Self>) {
-        if self.process.is_some() && self.silent_failures >= self.config.limits.silent_until_replaced.max(1) {
+        let is_mute = self.silent_failures >= self.config.limits.silent_until_replaced.max(1);
+        if self.process.is_some() && (is_mute || self.is_restart_due) {
             self.silent_failures = 0;
             self.end_process(Then::Anew, cx);
         } else {

@@ -1,13 +1,32 @@
 //! What a driver makes of a process of it that was found, and of there being none.
 
 use super::DriverHealth;
-use super::state::{Driver, Link, StartStep, Then, Trouble, TroubleKind};
+use super::state::{Driver, StartStep, Then, Trouble, TroubleKind};
 use crate::kernel::StepContext;
 use crate::process::Launched;
 
+/// Why a process is ended that was launched from another spec than the driver has now.
+const FOREIGN_SPEC: &str = "its process was found again and was started with another configuration; it is ended, and another one \
+                            comes in its place";
+
 impl Driver {
+    /// A process of it runs. It is gone on with, unless another one is to come in its place.
+    pub(super) fn found(&mut self, launched: &Launched, cx: &mut StepContext<Self>) {
+        let misfit = self.foreign_version(launched).or_else(|| self.foreign_spec(launched));
+        if misfit.is_none() && !self.is_restart_due {
+            return self.runs(launched, cx);
+        }
+        self.hold(launched, cx);
+        if let Some(what) = misfit {
+            self.troubles.add(cx.now(), &what);
+            self.set_health(cx.moment(), DriverHealth::Unhealthy, what);
+        }
+        self.end_process(Then::Anew, cx);
+    }
+
     /// Nothing of it runs: a process is launched, if one may be.
     pub(super) fn launch(&mut self, cx: &mut StepContext<Self>) {
+        self.is_restart_due = false;
         match &self.config.spec.not_launched {
             None => {
                 self.report.launches += 1;
@@ -21,7 +40,7 @@ impl Driver {
     }
 
     /// What is wrong with the version that a process was launched with, if this host does not speak it (PRC-08).
-    pub(super) fn foreign_version(&self, launched: &Launched) -> Option<String> {
+    fn foreign_version(&self, launched: &Launched) -> Option<String> {
         let offered = &self.config.spec.process.handshake.as_ref()?.versions;
         let spoken = launched.handshake.as_ref()?.app_version;
         let list: Vec<String> = offered.iter().map(ToString::to_string).collect();
@@ -34,14 +53,11 @@ impl Driver {
         })
     }
 
-    /// Ends a process that is ours and cannot be spoken to, and brings another one.
-    pub(super) fn replace(&mut self, launched: &Launched, what: String, cx: &mut StepContext<Self>) {
-        self.process = Some(launched.clone());
-        self.report.pid = Some(launched.pid);
-        self.link = Link::Down;
-        self.await_end(cx);
-        self.troubles.add(cx.now(), &what);
-        self.set_health(cx.moment(), DriverHealth::Unhealthy, what);
-        self.end_process(Then::Anew, cx);
+    /// What is wrong with the spec that a process was launched from, if it is not what would be launched now.
+    fn foreign_spec(&self, launched: &Launched) -> Option<String> {
+        let spec = &self.config.spec;
+        // Of a driver that is not launched no other process could come.
+        let is_kept = spec.adopts_any || spec.not_launched.is_some();
+        (!is_kept && !launched.is_of(&spec.launched_process())).then(|| FOREIGN_SPEC.to_owned())
     }
 }

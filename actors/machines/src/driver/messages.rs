@@ -4,7 +4,8 @@ use super::Folded;
 use crate::conversation;
 use crate::vocabulary::Attempt;
 
-/// Ends the driver's process and brings it anew, now and without a pause. One that is on its way already is not disturbed.
+/// Ends the driver's process and brings it anew, now and without a pause. One that is still looked for is ended when it is found; a
+/// launch that is under way is not disturbed.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RestartNow {

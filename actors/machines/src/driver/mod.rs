@@ -1,7 +1,7 @@
 //! One driver: its process is found or launched, asked who it is, configured, and watched.
 //!
 //! ```text
-//!               proven
+//!               proven, and of this spec
 //!   Recall ───────────────────────┐          Starting
 //!     │ nothing is left           ▼
 //!     └──► Launch ──────────────► Dial ─► Ping ─► PluginInfo ─► SetConfig ─► Init ─► Capabilities ─► Fingerprint
@@ -27,6 +27,8 @@
 //! - When the process ends, every question in flight fails as *the plugin is gone* (PRC-05); when the driver stops, within an
 //!   instant (SHD-03).
 //! - Once stopping, nothing is launched, dialled or tried again, whichever event comes (I6, SHD-06).
+//! - A process of an earlier run that speaks another version of the protocol, or was launched from another spec, is ended with the
+//!   reason, and another one comes. So is any that is found after a restart was requested; the request counts until nothing runs.
 //! - A process is ended by its tag, so never another than the one that was proven (PRC-01). To detach leaves one running that
 //!   is to survive its host.
 //! - A driver in the mode [`Retire`](DriverMode::Retire) launches nothing: it ends what an earlier run left, once that is proven.

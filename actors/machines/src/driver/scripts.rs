@@ -11,14 +11,14 @@ use super::state::*;
 use super::*;
 use crate::goplugin::{Handshake, HandshakeTerms, PluginEndpoint};
 use crate::kernel::{CallKey, CallLost, Effect};
-use crate::process::{Executable, Launched, Lifetime, ProcessSpec, ProcessTag};
+use crate::process::{Executable, Launched, Lifetime, ProcessRecord, ProcessSpec, ProcessTag, Reach};
 use crate::processes::Recalled;
 use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_the_driver_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver/scripts"), 24, || Player::new(begin, say));
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver/scripts"), 26, || Player::new(begin, say));
 }
 
 fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Driver>, Fault> {
@@ -104,7 +104,16 @@ fn launched(launch: u8, is_adopted: bool) -> Launched {
         started_at: Timestamp::default(),
         handshake: None,
         is_adopted,
+        spec_digest: None,
     }
+}
+
+/// What identifies the spec of a surviving process with this argument, as it is on record.
+fn digest_of(argument: &str, tag: ProcessTag) -> [u8; 32] {
+    let mut spec = ProcessSpec::new(Executable::at("/bin/driver"));
+    spec.arguments = vec![argument.to_owned()];
+    spec.lifetime = Lifetime::Surviving;
+    ProcessRecord::intent(process_name(&name()).unwrap(), tag, &spec, Timestamp::default()).spec_digest
 }
 
 fn name() -> DriverName {
@@ -116,6 +125,10 @@ fn read_config(args: &mut ArgumentConsumer<'_>) -> Result<DriverConfig, Fault> {
     if args.take_key("lifetime") == Some("surviving") {
         process.lifetime = Lifetime::Surviving;
     }
+    if args.take_key("reach") == Some("everything") {
+        process.reach = Reach::Everything;
+    }
+    process.arguments = args.take_key("argument").map(str::to_owned).into_iter().collect();
     if let Some(versions) = args.take_key("offers") {
         let versions = versions.split(',').map(str::parse).collect::<Result<_, _>>()?;
         process.handshake = Some(HandshakeTerms { versions, ..HandshakeTerms::nomad(None) });
@@ -124,7 +137,8 @@ fn read_config(args: &mut ArgumentConsumer<'_>) -> Result<DriverConfig, Fault> {
     limits.backoff.jitter_percent = 0;
     let mode = if args.take_key("mode") == Some("retire") { DriverMode::Retire } else { DriverMode::Serve };
     let not_launched = args.take_key("not-launched").map(str::to_owned);
-    let spec = DriverSpec { not_launched, ..DriverSpec::new(name(), process) };
+    let adopts_any = args.take_key("adopts") == Some("any");
+    let spec = DriverSpec { not_launched, adopts_any, ..DriverSpec::new(name(), process) };
     Ok(DriverConfig { spec, process: process_name(&name())?, mode, limits })
 }
 
@@ -170,7 +184,10 @@ fn read_outcome(args: &mut ArgumentConsumer<'_>) -> Result<Outcome, Fault> {
             let version = args.take_key("version").map(str::parse).transpose()?;
             let endpoint = || PluginEndpoint::Unix("/run/p.sock".into());
             let handshake = version.map(|app_version| Handshake { app_version, endpoint: endpoint() });
-            let found = Launched { handshake, ..launched(launch(args)?, true) };
+            let argument = args.take_key("argument").map(str::to_owned);
+            let found = launched(launch(args)?, true);
+            let spec_digest = argument.map(|argument| digest_of(&argument, found.tag));
+            let found = Launched { handshake, spec_digest, ..found };
             Ok(Ok(Reached::Recalled(Recalled::Proven(found))))
         }
         "gone" => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::node::NodeFacts;
-use crate::process::{MalformedProcessName, ProcessName, ProcessSpec, STOP_GRACE};
+use crate::process::{MalformedProcessName, ProcessName, ProcessSpec, Reach, STOP_GRACE};
 use crate::vocabulary::{Backoff, DriverName};
 
 /// What the names of drivers' processes begin with.
@@ -16,7 +16,8 @@ const PROCESS_PREFIX: &str = "driver-";
 pub struct DriverSpec {
     /// Under which name hosts and tasks speak of it.
     pub name: DriverName,
-    /// The process that serves it.
+    /// The process that serves it. One that an earlier run of the host left, and that was launched from another spec, is ended, and
+    /// another one comes in its place. What counts is [on record](crate::process::ProcessRecord::spec_digest).
     pub process: Arc<ProcessSpec>,
     /// The name that its plugin has to say of itself; `None`: any. Its own name by default.
     pub said_name: Option<String>,
@@ -27,6 +28,9 @@ pub struct DriverSpec {
     /// Why no process of it is launched. One that an earlier run of the host left is found again all the same, and keeps the
     /// configuration that it was given then. `None` by default.
     pub not_launched: Option<String>,
+    /// Whether a process of it that an earlier run of the host left is kept, whatever it was launched from. So is that of a driver that is
+    /// not launched. False by default.
+    pub adopts_any: bool,
     /// What it receives of this node.
     pub node: NodeFacts,
     /// How long its process may take to end when it is stopped, counted from the polite request (SHD-07). For the last quarter of
@@ -47,9 +51,22 @@ impl DriverSpec {
             api_version: String::new(),
             config: Vec::new(),
             not_launched: None,
+            adopts_any: false,
             node: NodeFacts::default(),
             stop_grace: STOP_GRACE,
             polite_deadline: Duration::from_secs(2),
+        }
+    }
+
+    /// Its process as it is launched: it ends alone, whatever was said of it. Its tasks and their executors carry its tag and may stand
+    /// in its control group, and have to outlive it (TH032).
+    #[must_use]
+    pub fn launched_process(&self) -> Arc<ProcessSpec> {
+        match self.process.reach {
+            Reach::Group => Arc::clone(&self.process),
+            Reach::Everything => {
+                Arc::new(ProcessSpec { reach: Reach::Group, ..ProcessSpec::clone(&self.process) })
+            }
         }
     }
 }
@@ -63,6 +80,7 @@ impl fmt::Debug for DriverSpec {
             .field("api_version", &self.api_version)
             .field("config_bytes", &self.config.len())
             .field("not_launched", &self.not_launched)
+            .field("adopts_any", &self.adopts_any)
             .field("node", &self.node)
             .field("stop_grace", &self.stop_grace)
             .field("polite_deadline", &self.polite_deadline)

@@ -281,6 +281,8 @@ pub struct Driver {
     pub(super) backoff: BackoffState,
     /// How many failures in a row there were without an answer.
     pub(super) silent_failures: u32,
+    /// Whether a restart was requested, and it is not known yet that nothing of it runs. What is found until then is ended.
+    pub(super) is_restart_due: bool,
     pub(super) troubles: Recent,
     /// How it is to end, once that has begun.
     pub(super) stop: Option<StopMode>,

@@ -11,8 +11,9 @@ use crate::lease::LeasedCalls;
 use crate::process::MalformedProcessName;
 use crate::vocabulary::{Attempt, DriverName, Generation, told_wait};
 
-/// Brings a driver: a process of it that an earlier run left is found again, else one is launched. An equal spec changes
-/// nothing; another one for the same name ends the driver that there is and begins anew.
+/// Brings a driver: a process of it that an earlier run left is found again, else one is launched. One that was launched from another
+/// [spec](DriverSpec::process) is ended first, with the reason among the troubles of the driver. An equal spec changes nothing; another
+/// one for the same name ends the driver that there is and begins anew.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub struct AddDriver {
     /// What it is to be.
@@ -136,7 +137,8 @@ pub enum NoSuchDriver {
     },
 }
 
-/// Ends a driver's process and brings it anew, now and without a pause. Answered when the order is taken.
+/// Ends a driver's process and brings it anew, now and without a pause; also one that an earlier run left and that is still looked for.
+/// Answered when the order is taken.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RestartDriver {
     /// Which driver.

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::name::{ProcessName, ProcessTag};
-use super::spec::{Lifetime, Reach};
+use super::record::digest;
+use super::spec::{Lifetime, ProcessSpec, Reach};
 use crate::conversation;
 use crate::goplugin::Handshake;
 use crate::vocabulary::Timestamp;
@@ -23,6 +24,16 @@ pub struct Launched {
     pub handshake: Option<Handshake>,
     /// Whether an earlier run of the host started it. Its exit code will be unknown then, since it is no child of this host.
     pub is_adopted: bool,
+    /// Identifies the spec that it was launched from, as [on record](super::ProcessRecord::spec_digest). `None` if that is not known.
+    pub spec_digest: Option<[u8; 32]>,
+}
+
+impl Launched {
+    /// Whether it was launched from this spec, or from one that is not known.
+    #[must_use]
+    pub fn is_of(&self, spec: &ProcessSpec) -> bool {
+        self.spec_digest.is_none_or(|known| known == digest(spec, self.tag))
+    }
 }
 
 /// The phase of a process.

@@ -31,7 +31,10 @@ pub struct ProcessRecord {
     pub lifetime: Lifetime,
     /// Which descendants end with it.
     pub reach: Reach,
-    /// Identifies its spec without containing its secrets.
+    /// Identifies its spec without containing its secrets: the path of its program and the digest that is required of it, arguments,
+    /// environment, the names of what it inherits, lifetime, reach and working directory. What the file holds is no part of it, nor are
+    /// the terms of the handshake, timeouts, graces, the handling of its output, and the marks that the host adds to the environment of
+    /// a launch. So it is the same in each run of the host until the spec is changed.
     pub spec_digest: [u8; 32],
     /// The grace to end when the host stops.
     pub stop_grace: Duration,
@@ -77,7 +80,7 @@ impl ProcessRecord {
 }
 
 /// The digest of a spec, salted with the tag: equal secrets have different digests in different launches.
-fn digest(spec: &ProcessSpec, tag: ProcessTag) -> [u8; 32] {
+pub(super) fn digest(spec: &ProcessSpec, tag: ProcessTag) -> [u8; 32] {
     let ProcessSpec { executable, arguments, environment, inherit, lifetime, reach, directory, .. } = spec;
     let mut hasher = Sha256::new();
     let mut part = |bytes: &[u8]| {
@@ -105,6 +108,7 @@ fn digest(spec: &ProcessSpec, tag: ProcessTag) -> [u8; 32] {
 mod tests {
     use super::super::spec::Executable;
     use super::*;
+    use crate::goplugin::HandshakeTerms;
 
     #[test]
     fn a_record_knows_its_own_spec_from_another() {
@@ -119,5 +123,36 @@ mod tests {
         let mut other = spec;
         other.arguments = vec!["a".to_owned()];
         assert!(!record.is_of(&other));
+    }
+
+    #[test]
+    fn what_is_started_makes_the_digest_and_the_terms_and_times_of_a_launch_do_not() {
+        let spec = ProcessSpec::new(Executable::at("/bin/true"));
+        let tag = ProcessTag::new([3; 16]);
+        let is_same = |change: &dyn Fn(&mut ProcessSpec)| {
+            let mut other = spec.clone();
+            change(&mut other);
+            digest(&other, tag) == digest(&spec, tag)
+        };
+        assert!(!is_same(&|other| other.executable = Executable::at("/bin/false")));
+        assert!(!is_same(&|other| other.executable.sha256 = Some([0; 32])));
+        assert!(!is_same(&|other| other.inherit.clear()));
+        assert!(!is_same(&|other| other.lifetime = Lifetime::Surviving));
+        assert!(!is_same(&|other| other.reach = Reach::Everything));
+        assert!(!is_same(&|other| other.directory = "/tmp".into()));
+        assert!(is_same(&|other| other.handshake = Some(HandshakeTerms::nomad(Some("/run".into())))));
+        assert!(is_same(&|other| (other.start_timeout, other.stop_grace) = (Duration::ZERO, Duration::ZERO)));
+        assert!(is_same(&|other| (other.output_kept_bytes, other.joins_output) = (0, true)));
+        assert_ne!(digest(&spec, tag), digest(&spec, ProcessTag::new([4; 16])), "equal secrets do not show");
+    }
+
+    /// The next version of the host compares with what this one wrote: another digest of the same spec ends every driver once.
+    #[test]
+    fn p2_the_digest_of_a_spec_is_the_same_in_every_version() {
+        let mut spec = ProcessSpec::new(Executable::at("/bin/true"));
+        spec.arguments = vec!["a".to_owned()];
+        spec.environment.insert("A".to_owned(), "1".to_owned());
+        let found = digest(&spec, ProcessTag::new([3; 16]));
+        assert_eq!(found[..8], [0xbd_u8, 0x82, 0xe6, 0xd4, 0x8b, 0x22, 0x2d, 0x12]);
     }
 }

@@ -37,6 +37,7 @@ impl Entry {
             started_at: self.record.started_at,
             handshake: self.record.handshake.clone(),
             is_adopted: self.is_adopted,
+            spec_digest: Some(self.record.spec_digest),
         })
     }
 }

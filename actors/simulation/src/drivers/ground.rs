@@ -106,6 +106,7 @@ impl Ground {
             started_at: Timestamp::default(),
             handshake: None,
             is_adopted: process.run != self.run,
+            spec_digest: None,
         })
     }
 
