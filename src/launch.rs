@@ -7,6 +7,7 @@ mod options;
 mod order;
 mod part;
 mod process_owners;
+mod taken;
 
 mod allocations;
 mod catalog;
@@ -30,7 +31,7 @@ use callboard_actors::ownership::{self, HeldMark, default_marks_dir};
 use callboard_actors::pauses::{self, Pause};
 use callboard_actors::persister::Persister;
 use callboard_actors::process::TaskProcesses;
-use callboard_actors::shell::{Address, Clock, Database, IN_FLIGHT_MAX, Settings};
+use callboard_actors::shell::{Address, Clock, Database, IN_FLIGHT_MAX, Reservation, Settings};
 use callboard_actors::supervisor::{self, AwaitStarted, Child, SupervisorSpec};
 use callboard_actors::vocabulary::milliseconds;
 use tokio::sync::watch;
@@ -73,8 +74,8 @@ pub(crate) async fn launch_with<E: From<StartError>>(
         parts.extend(added);
         children(&parts, &context).map_err(|error| StartError::from(error).into())
     });
-    let children = match added {
-        Ok(children) => children,
+    let (children, reservations) = match added {
+        Ok(made) => made,
         Err(error) => {
             database::close(database).await;
             return Err(error);
@@ -85,8 +86,8 @@ pub(crate) async fn launch_with<E: From<StartError>>(
     actix_rt::spawn(async move {
         let ending = supervisor.ended().await;
         let end = HostEnd { ending, steps: supervisor.stop_steps() };
-        // The data directory belongs to this host until now.
-        drop(mark);
+        // The data directory and the addresses of its parts belong to this host until now.
+        drop((mark, reservations));
         // There may be no reader of it any more.
         tell_end.send_replace(Some(end));
     });
@@ -154,7 +155,8 @@ fn host(
         data_dir: options.data_dir.clone(),
         lost,
         owner,
-        database,
+        database: database.clone().refusing(taken::TAKEN),
+        own_database: database,
         notices: options.notices.clone(),
         supervisor: Address::vacant("host", IN_FLIGHT_MAX),
         registry: Address::vacant("registry", limit),
@@ -217,11 +219,16 @@ fn parts(
     parts
 }
 
-/// The parts as children of the root, in the order in which they start.
-fn children(parts: &[AnyPart], context: &PartContext) -> Result<Vec<Child>, PartsError> {
+/// The parts as children of the root, in the order in which they start, and the reservations of their addresses.
+fn children(parts: &[AnyPart], context: &PartContext) -> Result<(Vec<Child>, Vec<Reservation>), PartsError> {
     let wishes: Vec<_> = parts.iter().map(|part| (part.name.as_str(), part.after.as_slice())).collect();
     let order = order::start_order(&wishes)?;
-    Ok(order.into_iter().map(|place| (parts[place].make)(context)).collect())
+    let mut reservations = Vec::with_capacity(parts.len());
+    for part in parts {
+        reservations.extend(part.reserve()?);
+    }
+    let children = order.into_iter().map(|place| (parts[place].make)(context)).collect();
+    Ok((children, reservations))
 }
 
 /// Finds out whose the data directory is, and holds its mark as long as the host runs. A database in memory is no host of this

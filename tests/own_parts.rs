@@ -1,15 +1,20 @@
 //! Parts of a host program's own: supervised, started, stopped and shown beside those of the host.
 
+use std::future::ready;
 use std::time::Duration;
 
+use actix::Recipient;
 use callboard::actors::conversation;
+use callboard::actors::persister::{Disk, Operation, Owner, Record, Settled, Table};
 use callboard::actors::shell::{
-    Address, Ending, Input, Machine, Never, NoEffectHandler, NoStore, Running, StepContext, StopMode,
-    StopStep, start,
+    Address, AskError, Ending, Input, Ledger, Machine, Never, NoEffectHandler, NoStore, Running, StepContext,
+    StopMode, StopStep, Store, Ticket, Written, start,
 };
-use callboard::actors::supervisor::{StopOutcome, TreeNode};
+use callboard::actors::supervisor::{RestartChild, StopOutcome, TreeNode};
 use callboard::actors::vocabulary::{Moment, RestartBudget};
 use callboard::host::{EndingRest, Host, Lives, Part, PartContext, PartsError, StartError};
+use futures_util::future::LocalBoxFuture;
+use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 /// Asks for what is below it.
@@ -20,10 +25,15 @@ struct List;
 #[derive(Debug)]
 struct GiveUp;
 
+/// Has it stay when it is asked to stop.
+#[derive(Debug)]
+struct Stay;
+
 conversation! {
     enum ClerkAsk -> ClerkAnswer {
         List => Vec<&'static str>,
         GiveUp => (),
+        Stay => (),
     }
 }
 
@@ -31,6 +41,7 @@ conversation! {
 #[derive(Debug)]
 struct Clerk {
     answers: bool,
+    stays: bool,
 }
 
 impl Machine for Clerk {
@@ -47,7 +58,7 @@ impl Machine for Clerk {
     type View = ();
 
     fn restore(answers: &bool, (): (), _: Moment) -> Self {
-        Self { answers: *answers }
+        Self { answers: *answers, stays: false }
     }
 
     fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
@@ -56,6 +67,11 @@ impl Machine for Clerk {
                 cx.reply(*id, ClerkAnswer::List(vec!["leaf"]));
             }
             Input::Asked { ask: ClerkAsk::GiveUp(GiveUp), .. } => cx.fail("it has had enough"),
+            Input::Asked { id, ask: ClerkAsk::Stay(Stay), .. } => {
+                self.stays = true;
+                cx.reply(*id, ClerkAnswer::Stay(()));
+            }
+            Input::StopRequested(_) if self.stays => {}
             Input::StopRequested(_) => cx.stop(),
             Input::Asked { .. } | Input::Resumed => {}
             Input::Returned { call, .. } => match *call {},
@@ -200,4 +216,295 @@ async fn parts_that_cannot_be_put_in_order_are_refused_before_anything_runs() {
     assert!(matches!(refused, Err(StartError::Parts(PartsError::Duplicate { .. }))), "{refused:?}");
     assert!(clerk.ask(List).await.is_err(), "nothing was started");
     builder.part(part(&clerk, true)).start().await.expect("nothing is left in its way").stop().await;
+}
+
+#[actix::test]
+async fn a_part_of_one_host_is_refused_in_another_until_that_has_ended() {
+    let (directory, other, clerk) = (data_dir(), data_dir(), clerk("clerk"));
+    let builder = Host::builder(directory.path()).part(part(&clerk, true));
+    let first = builder.start().await.expect("it starts");
+    let budget = RestartBudget { limit: 0, window: Duration::from_secs(60) };
+    let second = || Host::builder(other.path()).restart_budget(budget).part(part(&clerk, true));
+    let refused = second().start().await;
+    let Err(StartError::Parts(error @ PartsError::InUse { .. })) = refused else { panic!("{refused:?}") };
+    assert_eq!(
+        error.to_string(),
+        "part \"clerk\" is a part of another host in this process, which has not ended; give this host a part with an address \
+         of its own, or stop the other host first"
+    );
+    assert_eq!(clerk.ask(List).await, Ok(vec!["leaf"]), "the first host goes on");
+    assert_eq!(node(&first, "clerk").await.state, "running");
+
+    first.stop().await;
+    let next = second().start().await.expect("the address is free");
+    assert_eq!(clerk.ask(List).await, Ok(vec!["leaf"]));
+    assert!(clerk.ask(GiveUp).await.is_err(), "it ends without an answer");
+    assert!(matches!(next.ended().await, Ending::Failed(_)), "its budget is spent");
+    let last = second().start().await.expect("the address is free again");
+    assert_eq!(clerk.ask(List).await, Ok(vec!["leaf"]));
+    last.stop().await;
+}
+
+#[actix::test]
+async fn a_part_that_had_to_be_killed_is_started_again_in_its_own_host() {
+    let (directory, clerk) = (data_dir(), clerk("clerk"));
+    let deaf = part(&clerk, true).stops_within(Duration::from_millis(50)).ready_when(|| List);
+    let host = Host::builder(directory.path()).part(deaf).start().await.expect("it starts");
+    for restarts in [1, 2] {
+        assert_eq!(clerk.ask(Stay).await, Ok(()));
+        let restart = RestartChild { name: "clerk".to_owned() };
+        assert_eq!(host.supervisor().ask(restart).await, Ok(Ok(())));
+        assert_eq!(clerk.ask(List).await, Ok(vec!["leaf"]));
+        assert_eq!(node(&host, "clerk").await.restarts, restarts);
+    }
+    host.stop().await;
+}
+
+// === Parts that store something ===
+
+/// Adds to the sum.
+#[derive(Debug)]
+struct Add(u64);
+
+/// Asks for the sum.
+#[derive(Debug)]
+struct Total;
+
+conversation! {
+    enum SumAsk -> SumAnswer {
+        Add => u64,
+        Total => u64,
+    }
+}
+
+/// Keeps a sum, which is not thirteen when it begins.
+#[derive(Debug)]
+struct Sum(u64);
+
+impl Machine for Sum {
+    const KIND: &'static str = "sum";
+    type Config = ();
+    type Image = u64;
+    type Ask = SumAsk;
+    type Answer = SumAnswer;
+    type Call = Never;
+    type Outcome = Never;
+    type Timer = Never;
+    type Change = u64;
+    type News = Never;
+    type View = u64;
+
+    fn restore((): &(), sum: u64, _: Moment) -> Self {
+        assert!(sum != 13, "thirteen is no sum");
+        Self(sum)
+    }
+
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
+        match input {
+            Input::Asked { id, ask: SumAsk::Add(Add(more)), .. } => {
+                self.0 += more;
+                cx.persist(self.0);
+                cx.reply(*id, SumAnswer::Add(self.0));
+            }
+            Input::Asked { id, ask: SumAsk::Total(Total), .. } => {
+                cx.reply(*id, SumAnswer::Total(self.0));
+            }
+            Input::StopRequested(_) => cx.stop(),
+            Input::Resumed => {}
+            Input::Returned { call, .. } => match *call {},
+            Input::Elapsed(timer) => match *timer {},
+        }
+    }
+
+    fn view(&self) -> u64 {
+        self.0
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct SumRow(u64);
+
+impl Record for SumRow {
+    const TABLE: Table = Table("sums");
+    const SCHEMA: u16 = 1;
+}
+
+/// A row in a table that belongs to Callboard.
+#[derive(Serialize, Deserialize)]
+struct TakenRow(u64);
+
+impl Record for TakenRow {
+    const TABLE: Table = Table("registrations");
+    const SCHEMA: u16 = 1;
+}
+
+#[derive(Serialize, Deserialize)]
+struct LargeRow(Vec<u8>);
+
+impl Record for LargeRow {
+    const TABLE: Table = Table("sums");
+    const SCHEMA: u16 = 1;
+}
+
+type Loading = LocalBoxFuture<'static, Result<u64, String>>;
+
+/// How a sum is stored.
+#[derive(Clone, Copy)]
+struct Storing {
+    owner: &'static str,
+    load: fn(Ledger) -> Loading,
+    put: fn(u64) -> Operation,
+}
+
+/// As it should be.
+const WELL: Storing = Storing { owner: "sums", load, put };
+
+fn load(ledger: Ledger) -> Loading {
+    Box::pin(async move {
+        ledger.reopen().await?;
+        Ok(ledger.rows::<SumRow>().await?.pop().map_or(0, |(_, row)| row.0))
+    })
+}
+
+fn load_what_is_ours(ledger: Ledger) -> Loading {
+    Box::pin(async move {
+        ledger.reopen().await?;
+        Ok(ledger.rows::<TakenRow>().await?.pop().map_or(0, |(_, row)| row.0))
+    })
+}
+
+fn load_nothing(_: Ledger) -> Loading {
+    Box::pin(ready(Err("the shelf is locked".to_owned())))
+}
+
+fn load_and_panic(_: Ledger) -> Loading {
+    panic!("the shelf is gone")
+}
+
+fn load_thirteen(_: Ledger) -> Loading {
+    Box::pin(ready(Ok(13)))
+}
+
+fn put(sum: u64) -> Operation {
+    Operation::put(*b"sum", &SumRow(sum))
+}
+
+fn put_among_ours(sum: u64) -> Operation {
+    Operation::put(*b"sum", &TakenRow(sum))
+}
+
+fn put_if_possible(sum: u64) -> Operation {
+    match sum {
+        100 => Operation::put(*b"sum", &LargeRow(vec![0; 2 << 20])),
+        200 => panic!("no row has room for it"),
+        sum => put(sum),
+    }
+}
+
+struct SumStore {
+    ledger: Ledger,
+    storing: Storing,
+}
+
+impl Store<Sum> for SumStore {
+    fn open(&mut self, settled: Recipient<Settled>) {
+        self.ledger.open(settled);
+    }
+
+    fn disk(&self) -> Option<Disk> {
+        Some(self.ledger.disk())
+    }
+
+    fn write(&mut self, ticket: Ticket, sum: u64) -> Written {
+        self.ledger.write(ticket, vec![(self.storing.put)(sum)])
+    }
+
+    fn load(&mut self) -> Loading {
+        (self.storing.load)(self.ledger.clone())
+    }
+}
+
+fn sum_part(address: &Address<Sum>, storing: Storing) -> Part<Sum> {
+    Part::new(address, move |address, context| {
+        let ledger = context.host().database().ledger(Owner::new(storing.owner));
+        start(address, (), NoEffectHandler, SumStore { ledger, storing }, context.settings())
+    })
+    .ready_when(|| Total)
+}
+
+fn sum() -> Address<Sum> {
+    Address::vacant("sum", 10)
+}
+
+/// Why a host does not start whose part stores its sum in this way.
+async fn refused(directory: &TempDir, storing: Storing) -> String {
+    let started = Host::builder(directory.path()).part(sum_part(&sum(), storing)).start().await;
+    started.expect_err("it does not start").to_string()
+}
+
+#[actix::test]
+async fn a_start_that_fails_names_what_the_store_or_the_machine_of_a_part_said_last() {
+    let directory = data_dir();
+    let cases: [(fn(Ledger) -> Loading, &str); 3] = [
+        (load_nothing, "the shelf is locked"),
+        (load_and_panic, "the store crashed: the shelf is gone"),
+        (load_thirteen, "thirteen is no sum"),
+    ];
+    for (load, cause) in cases {
+        let said = refused(&directory, Storing { load, ..WELL }).await;
+        let expected = format!(
+            "the host did not start: sum did not start, so everything before it was stopped again: it crashed too often: \
+             {cause}"
+        );
+        assert_eq!(said, expected);
+    }
+}
+
+#[actix::test]
+async fn a_part_that_stores_under_a_name_of_our_own_actors_is_refused_and_nothing_is_written() {
+    let (directory, sum) = (data_dir(), sum());
+    let no_owner = "cannot open a ledger of owner \"registry\": an actor of Callboard has this name; give the owner another name";
+    let no_table = "cannot use table \"registrations\": it belongs to an actor of Callboard; give the table of these records \
+                    another name";
+    for (storing, why) in [
+        (Storing { owner: "registry", ..WELL }, no_owner),
+        (Storing { load: load_what_is_ours, ..WELL }, no_table),
+    ] {
+        let said = refused(&directory, storing).await;
+        assert!(
+            said.starts_with("the host did not start: sum did not start") && said.ends_with(why),
+            "{said}"
+        );
+    }
+    // What it never reads is refused when it writes there.
+    let writes_elsewhere = sum_part(&sum, Storing { put: put_among_ours, ..WELL });
+    let host = Host::builder(directory.path()).part(writes_elsewhere).start().await.expect("it starts");
+    let error = sum.ask(Add(1)).await.expect_err("it is refused");
+    assert!(error.to_string().contains(no_table) && !error.is_transient(), "{error}");
+    host.stop().await;
+
+    for run in [1, 2] {
+        let builder = Host::builder(directory.path()).part(sum_part(&sum, WELL));
+        let host = builder.start().await.expect("nothing is left in its way");
+        assert_eq!(sum.ask(Add(1)).await, Ok(run));
+        host.stop().await;
+    }
+}
+
+#[actix::test]
+async fn a_write_that_is_never_made_is_refused_for_good_and_has_no_effect() {
+    let (directory, sum) = (data_dir(), sum());
+    let part = sum_part(&sum, Storing { put: put_if_possible, ..WELL });
+    let host = Host::builder(directory.path()).part(part).start().await.expect("it starts");
+    for (more, why) in [
+        (100, "more than the 1048576 that are allowed; it is never written"),
+        (200, "the store crashed: no row has room for it; it is never written"),
+    ] {
+        let error = sum.ask(Add(more)).await.expect_err("it is refused");
+        assert!(matches!(error, AskError::NotWritten { .. }) && !error.is_transient(), "{error:?}");
+        assert!(error.to_string().contains(why), "{error}");
+        assert_eq!(sum.ask(Total).await, Ok(0), "it had no effect");
+    }
+    assert_eq!(sum.ask(Add(1)).await, Ok(1), "others are written");
+    host.stop().await;
 }

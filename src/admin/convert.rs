@@ -54,7 +54,9 @@ pub(super) fn unanswered(error: &AskError) -> Status {
     match error {
         AskError::Busy { .. } => Status::resource_exhausted(text),
         AskError::NotRunning { .. } => Status::unavailable(text),
-        AskError::Crashed { .. } | AskError::NotDurable { .. } => Status::internal(text),
+        AskError::Crashed { .. } | AskError::NotDurable { .. } | AskError::NotWritten { .. } => {
+            Status::internal(text)
+        }
     }
 }
 
@@ -64,7 +66,10 @@ pub(super) fn replaced_unheard(error: &AskError) -> Status {
     let next = "the replacement may be under way; `callboard status` shows both allocations";
     match error {
         AskError::NotRunning { .. } => Status::new(status.code(), format!("{}; {next}", status.message())),
-        AskError::Busy { .. } | AskError::Crashed { .. } | AskError::NotDurable { .. } => status,
+        AskError::Busy { .. }
+        | AskError::Crashed { .. }
+        | AskError::NotDurable { .. }
+        | AskError::NotWritten { .. } => status,
     }
 }
 

@@ -49,9 +49,12 @@ pub(super) async fn answered<T>(
     match timeout(within, answer).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error @ AskError::NotRunning { .. })) => Err(("not running", error.to_string())),
-        Ok(Err(error @ (AskError::Busy { .. } | AskError::Crashed { .. } | AskError::NotDurable { .. }))) => {
-            Err(("not answering", error.to_string()))
-        }
+        Ok(Err(
+            error @ (AskError::Busy { .. }
+            | AskError::Crashed { .. }
+            | AskError::NotDurable { .. }
+            | AskError::NotWritten { .. }),
+        )) => Err(("not answering", error.to_string())),
         Err(_elapsed) => Err(("not answering", format!("no answer within {within:?}"))),
     }
 }

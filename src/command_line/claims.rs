@@ -123,8 +123,8 @@ async fn users(
     agent: &Address<Agent>,
     claiming: &BTreeSet<AllocationId>,
 ) -> Result<KnownUsers, String> {
-    let mut own = tasks::recorded(host.database()).await?;
-    let mut living = tasks::running(host.database()).await?;
+    let mut own = tasks::recorded(host.own_database()).await?;
+    let mut living = tasks::running(host.own_database()).await?;
     let allocations = agent.ask(ListTasks).await.map_err(|error| error.to_string())?;
     own.extend(allocations.iter().map(|task| task.allocation.clone()));
     let is_using =

@@ -84,7 +84,7 @@ async fn deregister(registry: &Address<Registry>, served: &Served) {
 /// Looks beside everything else for what tasks left that are not known any more.
 pub(super) fn sweep_tasks(config: &Config, host: &Host, ground: Ground) {
     let configured: Vec<_> = config.tasks.iter().map(|task| task.name.clone()).collect();
-    let database = host.database().clone();
+    let database = host.own_database().clone();
     actix_rt::spawn(async move {
         match tasks::recorded(&database).await {
             Ok(mut known) => {

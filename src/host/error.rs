@@ -26,7 +26,7 @@ pub enum StartError {
     /// Its directories cannot hold what must lie in them.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// Its parts cannot be put in order.
+    /// Its parts cannot be put in order, or one of them belongs to another host.
     #[error("the host did not start: {0}")]
     Parts(#[from] PartsError),
     /// One of its actors did not start; those before it were stopped again.

@@ -70,7 +70,10 @@ pub(crate) struct Handles {
     pub(crate) data_dir: PathBuf,
     pub(crate) lost: watch::Receiver<Option<Lost>>,
     pub(crate) owner: Arc<str>,
+    /// That of a host program, which may not use the names of our own actors.
     pub(crate) database: Database,
+    /// That of our own actors.
+    pub(crate) own_database: Database,
     pub(crate) notices: Notices,
     pub(crate) supervisor: Address<Supervisor>,
     pub(crate) registry: Address<Registry>,
@@ -217,11 +220,17 @@ impl Host {
         self.handles.database.run()
     }
 
-    /// Where an actor of the host program's own stores its records: in tables and under an owner's name that no other actor uses.
-    /// It is open until the host has stopped, so such an actor ends before.
+    /// Where an actor of the host program's own stores its records: in tables and under an owner's name that no other actor uses. The
+    /// names that our own actors use are refused; a [`Ledger`](callboard_actors::shell::Ledger) lists them. It is open until the host
+    /// has stopped, so such an actor ends before.
     #[must_use]
     pub fn database(&self) -> &Database {
         &self.handles.database
+    }
+
+    /// Where our own actors store their records.
+    pub(crate) fn own_database(&self) -> &Database {
+        &self.handles.own_database
     }
 
     /// What a sick disk has not taken yet. Nothing waits for that but promises.
@@ -306,7 +315,12 @@ impl Host {
                 Ok(Err(error)) => break error.to_string(),
                 Err(error @ AskError::NotRunning { .. }) => break error.to_string(),
                 // It has not accepted this, and lives.
-                Err(AskError::Busy { .. } | AskError::Crashed { .. } | AskError::NotDurable { .. }) => {
+                Err(
+                    AskError::Busy { .. }
+                    | AskError::Crashed { .. }
+                    | AskError::NotDurable { .. }
+                    | AskError::NotWritten { .. },
+                ) => {
                     tokio::time::sleep(STOP_RETRY_PAUSE).await;
                 }
             }

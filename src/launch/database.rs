@@ -56,7 +56,7 @@ pub(super) fn part(
 ) -> AnyPart {
     let options = options.clone();
     let make = move |_: &_| child(options.clone(), database.clone(), tell.clone());
-    AnyPart { name: NAME.to_owned(), after: vec![], make: Arc::new(make) }
+    AnyPart { name: NAME.to_owned(), after: vec![], make: Arc::new(make), reserve: None }
 }
 
 fn child(options: Options, database: Persister, tell: watch::Sender<Option<Persister>>) -> Child {

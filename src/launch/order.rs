@@ -1,6 +1,6 @@
 //! Decides in which order the parts of a host are started; they are stopped in reverse.
 
-/// Why the parts of a host cannot be put in order. None of them was started.
+/// Why the parts of a host cannot be put in order, or not be started in this host. None of them was started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PartsError {
@@ -11,6 +11,15 @@ pub enum PartsError {
     Duplicate {
         /// The name.
         name: String,
+    },
+    /// The address of a part is that of a part of another host.
+    #[error(
+        "part {part:?} is a part of another host in this process, which has not ended; give this host a part with an address of its \
+         own, or stop the other host first"
+    )]
+    InUse {
+        /// The name of the part.
+        part: String,
     },
     /// A part is to start after one that there is not.
     #[error(

@@ -8,9 +8,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_actors::shell::{Address, Machine, Message, Running, Settings, StopMode, StopStep};
+use callboard_actors::shell::{
+    Address, Machine, Message, Reservation, Running, Settings, StopMode, StopStep,
+};
 use callboard_actors::supervisor::{Child, ChildDescription, ChildSpec, TreeNode};
 
+use super::order::PartsError;
 use crate::host::Host;
 
 /// How long a start may take: a large database is read in this time.
@@ -59,6 +62,7 @@ pub trait Lives: 'static {
 }
 
 type Make = Arc<dyn Fn(&PartContext) -> Child + Send + Sync>;
+type Reserve = Arc<dyn Fn() -> Option<Reservation> + Send + Sync>;
 type MakeOf = Arc<dyn Fn(ChildSpec, &PartContext) -> Child + Send + Sync>;
 
 /// One actor of a host, as the host's supervisor is given it.
@@ -66,6 +70,9 @@ type MakeOf = Arc<dyn Fn(ChildSpec, &PartContext) -> Child + Send + Sync>;
 /// A host program adds parts of its own by [`HostBuilder::part`](crate::host::HostBuilder::part). They are started behind those that
 /// they depend on and stopped before them, started again when they end by themselves, at the expense of the host's budget, and
 /// shown in its tree, in its journal and in the report of its end like all others.
+///
+/// A part belongs to one host at a time. While that has not ended, another host that is given it, or another part at its address, does
+/// not start ([`PartsError::InUse`]).
 ///
 /// `examples/own_part` is one.
 #[must_use = "a part does nothing before it is given to a host"]
@@ -151,7 +158,8 @@ impl<M: Machine> Part<M> {
         self
     }
 
-    /// It counts as started when it has answered this question: it has read what it needs by then.
+    /// It counts as started when it has answered this question: it has read what it needs by then. If it ends before, as when its store
+    /// cannot be read, the host does not start, and the error says how it ended. A part that is not asked counts as started at once.
     pub fn ready_when<Q: Message<M>>(self, question: impl Fn() -> Q + Send + Sync + 'static) -> Self {
         let (address, question) = (self.address.clone(), Arc::new(question));
         self.refined(move |child| {
@@ -207,9 +215,17 @@ pub(crate) struct AnyPart {
     pub(super) name: String,
     pub(super) after: Vec<String>,
     pub(super) make: Make,
+    /// Reserves its address, if it lives at one.
+    pub(super) reserve: Option<Reserve>,
 }
 
 impl AnyPart {
+    /// Reserves its address for one host.
+    pub(super) fn reserve(&self) -> Result<Option<Reservation>, PartsError> {
+        let Some(reserve) = &self.reserve else { return Ok(None) };
+        reserve().map(Some).ok_or_else(|| PartsError::InUse { part: self.name.clone() })
+    }
+
     /// Its name.
     #[cfg(feature = "cli")]
     pub(crate) fn name(&self) -> &str {
@@ -231,7 +247,8 @@ impl<M: Machine> From<Part<M>> for AnyPart {
         let Part { address, after, stop_deadline, make } = part;
         let name = address.name().to_owned();
         let spec = spec(&name, M::KIND, stop_deadline);
-        Self { name, after, make: Arc::new(move |context| make(spec.clone(), context)) }
+        let make: Make = Arc::new(move |context| make(spec.clone(), context));
+        Self { name, after, make, reserve: Some(Arc::new(move || address.reserve())) }
     }
 }
 

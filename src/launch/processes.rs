@@ -18,7 +18,7 @@ pub(super) fn part(host: &Host, options: &Options) -> Part<Processes> {
     Part::remembering(host.processes(), move |address, context| {
         let (binder, runtime_dir) = (binder.clone(), runtime_dir.clone());
         let (address, context) = (address.clone(), context.clone());
-        let records = DurableRecords::new(context.host().database());
+        let records = DurableRecords::new(context.host().own_database());
         move || {
             let host = context.host();
             let surroundings =

@@ -10,7 +10,7 @@ pub(super) fn part(host: &Host, options: &Options) -> Part<Registry> {
     let options = options.registry.clone();
     Part::remembering(host.registry(), move |address, context| {
         let (address, options, settings) = (address.clone(), options.clone(), context.settings());
-        let store = DurableStore::new(context.host().database());
+        let store = DurableStore::new(context.host().own_database());
         move || {
             let check = SocketCheck { deadline: options.check_deadline };
             Ok(registry::start(&address, options.clone(), check, store.clone(), settings.clone()))

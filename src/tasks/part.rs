@@ -81,7 +81,7 @@ impl TasksLives {
                 preparer,
                 &identities,
             ),
-            store: TasksStore::new(host.database(), cores, memory.clone()),
+            store: TasksStore::new(host.own_database(), cores, memory.clone()),
             options: TasksOptions {
                 tasks: config.tasks.iter().cloned().map(Arc::new).collect(),
                 drivers: config.drivers.iter().map(|driver| (driver.name.clone(), driver.into())).collect(),

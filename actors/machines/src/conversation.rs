@@ -44,7 +44,7 @@ pub enum AskError {
         /// The panic message.
         message: String,
     },
-    /// The write that the answer depends on failed, or the disk is sick. A message that was begun has its effect when the disk is
+    /// The write that the answer depends on is lost, or the disk is sick. A message that was begun has its effect when the disk is
     /// sound again, unless the host ends before; one that was not begun never has one.
     #[error(
         "{actor} could not write this down: {error}; {}",
@@ -58,15 +58,29 @@ pub enum AskError {
         /// Whether the actor handled the message.
         is_begun: bool,
     },
+    /// The store refused the write that the answer depends on, as one with a record that is too large. It is not handed over again, and
+    /// nothing that follows from it is done; the actor is built again from what is on disk.
+    #[error(
+        "{actor} could not write this down: {error}; it is never written, and the same message fails again: change it, or \
+         repair the store"
+    )]
+    NotWritten {
+        /// The actor that was addressed.
+        actor: String,
+        /// Why the store refused it.
+        error: String,
+    },
 }
 
 impl AskError {
-    /// Whether a retry of the same message may succeed.
+    /// Whether a retry of the same message may succeed. An actor that is restarted and one that has ended with its host are both
+    /// [`NotRunning`](Self::NotRunning): an address cannot tell them apart, so that is transient. A host program that has stopped its host,
+    /// or that sees it end, sends the message to the next one.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
             Self::Busy { .. } | Self::NotRunning { .. } | Self::NotDurable { .. } => true,
-            Self::Crashed { .. } => false,
+            Self::Crashed { .. } | Self::NotWritten { .. } => false,
         }
     }
 }

@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::taken::NameTaken;
+
 /// Why a table could not be loaded. Nothing was changed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LoadError {
@@ -43,6 +45,9 @@ pub enum LoadError {
         /// The inconsistency.
         reason: String,
     },
+    /// The table belongs to others ([`TakenNames`](super::TakenNames)).
+    #[error(transparent)]
+    Taken(#[from] NameTaken),
     /// The database was closed already, or the persister's thread has ended.
     #[error("cannot read {path}: the database is closed")]
     Closed {

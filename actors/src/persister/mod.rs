@@ -59,6 +59,7 @@ mod shared_queue;
 mod source;
 mod store;
 mod tables;
+mod taken;
 mod worker;
 
 #[cfg(test)]
@@ -82,3 +83,4 @@ pub use quarantine::Quarantined;
 pub use source::MakeBackend;
 pub use store::Store;
 pub use tables::Tables;
+pub use taken::{NameTaken, TakenNames};

@@ -4,6 +4,7 @@ use callboard_machines::persister::{Damaged, Loaded, Record};
 
 use super::errors::LoadError;
 use super::store::Store;
+use super::taken::TakenNames;
 
 /// The tables of the database, as they are at one point in the order of all writes.
 ///
@@ -12,11 +13,17 @@ use super::store::Store;
 pub struct Tables<'a> {
     store: &'a mut Store,
     damaged: Vec<Damaged>,
+    taken: TakenNames,
 }
 
 impl<'a> Tables<'a> {
     pub(super) const fn new(store: &'a mut Store) -> Self {
-        Self { store, damaged: Vec::new() }
+        Self { store, damaged: Vec::new(), taken: TakenNames::NONE }
+    }
+
+    /// Refuses the tables of these names from now on.
+    pub(crate) const fn refuse(&mut self, taken: TakenNames) {
+        self.taken = taken;
     }
 
     /// Loads the table of a record type, ordered by key. Damaged records are set aside (RES-08).
@@ -33,6 +40,7 @@ impl<'a> Tables<'a> {
     /// # Errors
     /// As for [`load`](Self::load).
     pub fn load_below<R: Record>(&mut self, prefix: &[u8]) -> Result<Loaded<R>, LoadError> {
+        self.taken.check_table(R::TABLE)?;
         let loaded = self.store.load_below(prefix)?;
         self.damaged.extend_from_slice(&loaded.damaged);
         Ok(loaded)

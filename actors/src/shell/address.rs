@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use super::feed::{Backlog, FeedSender, SubscriberReport, Subscription, feed};
 use super::mailbox::{Full, Mailbox, Permit};
+use super::reservation::{Reservable, Reservation};
 use crate::kernel::{Machine, StopMode, Vitals};
 
 /// Both ends of the feed of a machine.
@@ -77,6 +78,7 @@ struct Slot<M: Machine> {
     mailbox: Arc<Mailbox>,
     holder: Mutex<Holder<M>>,
     subscribers: Mutex<Vec<Weak<dyn Backlog>>>,
+    reservable: Reservable,
 }
 
 /// The actor that holds the slot of an address.
@@ -119,8 +121,16 @@ impl<M: Machine> Address<M> {
                 mailbox: Arc::new(mailbox),
                 holder: Mutex::new(Holder { recipient: None, early: Vec::new(), incarnation: 0 }),
                 subscribers: Mutex::default(),
+                reservable: Reservable::default(),
             }),
         }
+    }
+
+    /// Reserves the address for one host, or another such owner of what lives here, until the reservation is dropped. `None` if it is
+    /// reserved already.
+    #[must_use]
+    pub fn reserve(&self) -> Option<Reservation> {
+        self.slot.reservable.reserve()
     }
 
     /// The name of the actor.

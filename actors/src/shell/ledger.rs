@@ -10,7 +10,7 @@ use super::notice::{Notice, Notices};
 use crate::kernel::{Ticket, Written};
 use crate::persister::{
     Disk, LedgerId, LoadError, Loaded, OpenLedger, Operation, Owner, Persister, Record, Settled, Tables,
-    UnwrittenRow, Write,
+    TakenNames, UnwrittenRow, Write,
 };
 use crate::vocabulary::RunNumber;
 
@@ -21,6 +21,7 @@ pub struct Database {
     run: RunNumber,
     disk: Disk,
     notices: Notices,
+    taken: TakenNames,
 }
 
 impl Database {
@@ -33,7 +34,7 @@ impl Database {
         disk: Disk,
         notices: Notices,
     ) -> Self {
-        Self { present, run, disk, notices }
+        Self { present, run, disk, notices, taken: TakenNames::NONE }
     }
 
     /// A database that is never reopened.
@@ -42,7 +43,13 @@ impl Database {
         let (run, disk) = (persister.run(), persister.disk().clone());
         // The initial value can be read without its sender.
         let (_, present) = watch::channel(Some(persister));
-        Self { present, run, disk, notices }
+        Self { present, run, disk, notices, taken: TakenNames::NONE }
+    }
+
+    /// The same for users who may not use these names: their ledgers are refused, and so are these tables in any ledger.
+    #[must_use]
+    pub fn refusing(self, taken: TakenNames) -> Self {
+        Self { taken, ..self }
     }
 
     /// The disk that it lies on.
@@ -69,7 +76,8 @@ impl Database {
         self.run
     }
 
-    /// Opens the ledger of an owner. Each owner has one at a time, and its tables are its own.
+    /// Opens the ledger of an owner. Each owner has one at a time, and its tables are its own. That of a host refuses a host program some
+    /// names ([`Ledger`]): what is read or written under them is an error that says so.
     #[must_use]
     pub fn ledger(&self, owner: Owner) -> Ledger {
         Ledger {
@@ -98,6 +106,14 @@ impl Drop for Listening {
 }
 
 /// The database access of one owner: the building block for a [`Store`](super::Store) of a host's own machine.
+///
+/// The names of owner and tables are the host program's choice, apart from those that actors of Callboard use. The database of a host
+/// refuses them: reading fails, so that an actor does not get ready whose [`Store::load`](super::Store::load) uses them, and a write is
+/// [`Written::Failed`]. Nothing is read or written then.
+///
+/// - owners: `registry`, `processes`, `volumes`, `volume`, `tasks`
+/// - tables: `registrations`, `processes`, `known_volumes`, `volume_deletions`, `volumes`, `volume_claims`, `volume_lost_claims`,
+///   `volume_abandoned_targets`, `volume_audits`, `volume_orders`, `task-courses`, `task-events`, `task-drivers`, `meta`, `quarantine`
 ///
 /// ```
 /// # use callboard_actors::persister::{Disk, Operation, Record, Settled, Table};
@@ -159,6 +175,9 @@ impl Ledger {
 
     /// Hands over a write. It is atomic: all operations reach the disk, or none.
     pub fn write(&self, ticket: Ticket, operations: Vec<Operation>) -> Written {
+        if let Err(taken) = self.database.taken.check_write(self.owner, &operations) {
+            return Written::Failed(taken.to_string());
+        }
         let Ticket { epoch, sequence } = ticket;
         self.follow(self.handed_in.replace(epoch) < epoch);
         let write = Write { owner: self.owner, epoch, sequence, operations };
@@ -201,8 +220,9 @@ impl Ledger {
     /// Waits until the database is open, and uses it; each load begins with it. Returns the unique number of this opening.
     ///
     /// # Errors
-    /// When it is closed for good.
+    /// When it is closed for good, and when the name of the owner belongs to an actor of Callboard.
     pub async fn reopen(&self) -> Result<RunNumber, String> {
+        self.check_owner()?;
         let mut present = self.database.present.clone();
         let is_there = |present: &Option<Persister>| present.as_ref().is_some_and(|one| !one.has_ended());
         let persister = match present.wait_for(is_there).await {
@@ -246,8 +266,13 @@ impl Ledger {
         &self,
         work: impl FnOnce(&mut Tables<'_>) -> Result<T, LoadError> + Send + 'static,
     ) -> Result<T, String> {
+        self.check_owner()?;
+        let taken = self.database.taken;
         let reading = match &*self.used.borrow() {
-            Some(persister) => persister.read(work),
+            Some(persister) => persister.read(move |tables| {
+                tables.refuse(taken);
+                work(tables)
+            }),
             None => return Err("the database is not open yet".to_owned()),
         };
         let (read, damaged) = reading.await;
@@ -257,5 +282,9 @@ impl Ledger {
             self.database.notices.post(Notice::Quarantined { table, key, reason });
         }
         read.map_err(|error| error.to_string())
+    }
+
+    fn check_owner(&self) -> Result<(), String> {
+        self.database.taken.check_owner(self.owner).map_err(|taken| taken.to_string())
     }
 }

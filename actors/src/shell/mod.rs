@@ -16,8 +16,8 @@
 //! crashes, rebuilds. Searches and simulations run the same kernel. The shell adds:
 //!
 //! 1. Calls never block the mailbox: they are concurrent futures, each with a deadline.
-//! 2. A refusal of the kernel reaches the asker as [`AskError::NotDurable`] or [`AskError::Crashed`], and is posted as a
-//!    [`Notice`]; an input that made the machine panic becomes a dead letter. Mailbox and address stay valid. Only
+//! 2. A refusal of the kernel reaches the asker as [`AskError::NotDurable`], [`AskError::NotWritten`] or [`AskError::Crashed`], and is
+//!    posted as a [`Notice`]; an input that made the machine panic becomes a dead letter. Mailbox and address stay valid. Only
 //!    [`EffectHandler::published`] must not panic, since news would be lost.
 //! 3. Mailbox order holds under overload: a message over the limit is refused with [`AskError::Busy`] (backpressure), and no
 //!    accepted message is overtaken.
@@ -42,6 +42,7 @@ mod log_limit;
 mod mailbox;
 mod notice;
 mod port;
+mod reservation;
 mod spawn;
 mod store;
 
@@ -63,6 +64,7 @@ pub use follow::{Followed, Follower};
 pub use journal::{Detail, Heard, Journal, JournalLine, Recorded, Typed};
 pub use ledger::{Database, Ledger};
 pub use notice::{DeadLetterCause, Notice, Notices};
+pub use reservation::Reservation;
 pub use spawn::{IN_FLIGHT_MAX, Running, Settings, start};
 pub use store::{NoStore, Store};
 

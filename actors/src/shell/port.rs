@@ -143,6 +143,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Port<M, ShellTerms> for Shell
             Refusal::NotBegun(error) => {
                 AskError::NotDurable { actor, error: error.to_owned(), is_begun: false }
             }
+            Refusal::NotWritten(error) => AskError::NotWritten { actor, error: error.to_owned() },
         };
         asker.refuse(error);
     }

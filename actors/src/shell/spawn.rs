@@ -174,7 +174,8 @@ impl Running {
 }
 
 /// Starts an actor that runs machine `M` and gives it the slot of an address. The address must be vacant: a former holder
-/// must have ended, and the caller must have waited for that.
+/// must have ended, and the caller must have waited for that. One that was killed and is not dropped yet does no harm: it cannot vacate
+/// the slot any more. That no two hosts start an actor at one address is what its [reservation](Address::reserve) is for.
 pub fn start<M, D, S>(
     address: &Address<M>,
     config: M::Config,

@@ -23,6 +23,10 @@ use crate::vocabulary::milliseconds;
 /// The timeout for a killed child to be gone. Only a child that blocks the thread takes that long.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How long the ending of a child is waited for that does not get ready. A child that ends drops its callers right before that, so
+/// what they hear says less than its ending.
+const ENDING_TIMEOUT: Duration = Duration::from_millis(100);
+
 /// The margin added to the stop bound that a child reports.
 const SAID_MARGIN: Duration = Duration::from_secs(5);
 
@@ -175,10 +179,13 @@ impl Slot {
             // From now on a stop can reach it, whether or not it becomes ready.
             held.borrow_mut().running = Some(Rc::clone(&running));
             if let Some(ready) = &*ready {
-                tokio::select! {
+                let outcome = tokio::select! {
                     biased;
-                    outcome = ready() => outcome?,
-                    ending = running.ended() => return Err(ending.to_string()),
+                    outcome = ready() => outcome,
+                    ending = running.ended() => Err(ending.to_string()),
+                };
+                if let Err(reason) = outcome {
+                    return Err(not_ready(&running, reason).await);
                 }
             }
             let mut held = held.borrow_mut();
@@ -255,6 +262,14 @@ impl Held {
         let ((began, deadline), running) = (self.stopping?, self.running.as_ref()?);
         let waited = longest_wait(deadline, longest, running.stop_bound(began));
         Some(waited.saturating_sub(began.elapsed()))
+    }
+}
+
+/// Why a child does not get ready: how it has ended, or else this reason.
+async fn not_ready(running: &Running, reason: String) -> String {
+    match tokio::time::timeout(ENDING_TIMEOUT, running.ended()).await {
+        Ok(ending @ (Ending::Panicked(_) | Ending::BudgetSpent(_) | Ending::Failed(_))) => ending.to_string(),
+        Ok(Ending::Normal | Ending::Killed) | Err(_) => reason,
     }
 }
 
@@ -373,6 +388,29 @@ mod tests {
             running.kill();
             assert_eq!(running.ended().await, Ending::Killed);
             assert_eq!(slot.standing(), Standing::Stopped { in_order: false });
+        });
+    }
+
+    #[test]
+    fn a_start_that_fails_since_the_child_has_ended_says_how_it_ended() {
+        actix::System::new().block_on(async {
+            for (ending, said) in [
+                (Ending::BudgetSpent("the disk is gone".into()), "it crashed too often: the disk is gone"),
+                (Ending::Normal, "no answer"),
+            ] {
+                let child = Child::new(ChildSpec::new("task", "task"), move || {
+                    let (tell, ended) = watch::channel(None);
+                    let ending = ending.clone();
+                    let task = actix_rt::spawn(async move {
+                        // Its caller hears first that there is no answer.
+                        tokio::task::yield_now().await;
+                        tell.send_replace(Some(ending));
+                    });
+                    std::future::ready(Ok(Running::new(|_| {}, task.abort_handle(), ended)))
+                });
+                let slot = Slot::new(child.ready_when(|| std::future::ready(Err("no answer".to_owned()))));
+                assert_eq!(slot.start().await, Err(said.to_owned()));
+            }
         });
     }
 

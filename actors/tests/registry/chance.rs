@@ -280,8 +280,12 @@ impl Told {
                     Ok(answer @ Answer::Register(Ok(_))) => (false, *answer == expected),
                     Ok(answer) => (has_lost, *answer == expected),
                     Err(AskError::Busy { .. } | AskError::Crashed { .. }) => (true, false),
-                    // It may take effect when the disk is sound.
-                    Err(AskError::NotDurable { .. } | AskError::NotRunning { .. }) => (true, true),
+                    // It may take effect when the disk is sound, or has had one before the write that was refused.
+                    Err(
+                        AskError::NotDurable { .. }
+                        | AskError::NotRunning { .. }
+                        | AskError::NotWritten { .. },
+                    ) => (true, true),
                 };
                 let possible = is_left_out.then_some(state).into_iter().chain(is_taken.then_some(after));
                 possible.for_each(|state| note(&mut self.states, state));

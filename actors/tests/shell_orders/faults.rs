@@ -70,9 +70,10 @@ fn a_store_that_panics_over_a_write_has_failed_to_write() {
         stage.disk.next_write(NextWrite::Panics);
         let lost = stage.tally.ask(Keep(1)).await;
         assert!(
-            matches!(&lost, Err(AskError::NotDurable { error, .. }) if error.contains("on purpose")),
+            matches!(&lost, Err(AskError::NotWritten { error, .. }) if error.contains("on purpose")),
             "{lost:?}"
         );
+        assert!(lost.is_err_and(|error| !error.is_transient()), "the same write fails again");
         assert_eq!(stage.tally.ask(Keep(2)).await, Ok(1));
         assert_eq!(stage.disk.numbers(), [2]);
     });
@@ -154,7 +155,16 @@ fn nothing_is_handed_to_the_store_on_top_of_a_write_that_failed_at_once() {
     story(|| async {
         let stage = Stage::new(Disk::default(), 8);
         stage.disk.next_write(NextWrite::Fails);
-        assert!(matches!(stage.tally.ask(KeepTwo(1, 2)).await, Err(AskError::NotDurable { .. })));
+        let lost = stage.tally.ask(KeepTwo(1, 2)).await.expect_err("it is refused");
+        assert!(!lost.is_transient(), "{lost:?}");
+        assert_eq!(
+            lost.to_string(),
+            format!(
+                "{} could not write this down: the disk is full at once; it is never written, and the same message fails \
+                 again: change it, or repair the store",
+                stage.tally.name()
+            )
+        );
         assert_eq!(stage.tally.ask(All).await, Ok(vec![]));
         assert!(stage.disk.numbers().is_empty(), "the second write of the step was not made either");
         assert!(!stage.disk.has_written_after_failure());
@@ -171,7 +181,7 @@ fn a_write_that_fails_at_once_takes_nothing_along_that_was_written_before_it() {
         stage.disk.next_write(NextWrite::Fails);
         let lost = stage.tally.ask(Keep(2));
         let behind = stage.tally.ask(All);
-        assert!(matches!(lost.await, Err(AskError::NotDurable { .. })));
+        assert!(matches!(lost.await, Err(AskError::NotWritten { .. })));
         stage.disk.settle(1, Outcome::Written);
         assert_eq!(before.await, Ok(1), "it is on disk, so it must not be told otherwise");
         assert_eq!(behind.await, Ok(vec![1]), "it was not answered yet, so the next life does");
@@ -192,7 +202,7 @@ fn a_write_that_was_on_its_way_when_another_failed_at_once_may_still_fail() {
         settle_down().await;
         stage.disk.settle(1, Outcome::Failed);
         assert!(matches!(before.await, Err(AskError::NotDurable { .. })));
-        assert!(matches!(lost.await, Err(AskError::NotDurable { .. })));
+        assert!(matches!(lost.await, Err(AskError::NotWritten { .. })));
         let all = stage.tally.ask(All);
         tokio::time::sleep(WHILE).await;
         assert!(stage.disk.settle(1, Outcome::Written), "it is handed over again");

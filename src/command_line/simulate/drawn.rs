@@ -145,6 +145,7 @@ impl Run {
             Answer::Given(given) => answers::answer(&**given),
             Answer::Refused(Refusal::Crashed) => Some("refused: it crashed".to_owned()),
             Answer::Refused(Refusal::NotDurable) => Some("refused: it is not on disk".to_owned()),
+            Answer::Refused(Refusal::NotWritten) => Some("refused: it is never on disk".to_owned()),
             Answer::Refused(Refusal::NotBegun) => {
                 Some("refused: the disk is sick, nothing was begun".to_owned())
             }

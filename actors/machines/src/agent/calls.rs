@@ -198,7 +198,7 @@ impl From<AskError> for LaunchTrouble {
     fn from(error: AskError) -> Self {
         let may_live = match error {
             AskError::Busy { .. } | AskError::Crashed { .. } => false,
-            AskError::NotRunning { .. } | AskError::NotDurable { .. } => true,
+            AskError::NotRunning { .. } | AskError::NotDurable { .. } | AskError::NotWritten { .. } => true,
         };
         let is_of_disk = matches!(error, AskError::NotDurable { .. });
         Self { reason: error.to_string(), may_live, is_of_disk }

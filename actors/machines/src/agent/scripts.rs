@@ -62,9 +62,13 @@ fn a_launch_may_have_started_a_process_unless_its_answer_says_that_it_has_not_v8
         (AskError::Crashed { actor: actor(), message: "boom".to_owned() }, false),
         (AskError::NotRunning { actor: actor() }, true),
         (AskError::NotDurable { actor: actor(), error: "no space".to_owned(), is_begun: false }, true),
+        (AskError::NotWritten { actor: actor(), error: "too large".to_owned() }, true),
     ];
     for (error, may_live) in unanswered {
-        assert_eq!(LaunchTrouble::from(error.clone()).may_live, may_live, "{error}");
+        let trouble = LaunchTrouble::from(error.clone());
+        assert_eq!(trouble.may_live, may_live, "{error}");
+        let waits_for_the_disk = matches!(error, AskError::NotDurable { .. });
+        assert_eq!(trouble.is_of_disk, waits_for_the_disk, "{error}");
     }
     let occupied = LaunchError::Occupied { name: name.clone(), pid: Some(7) };
     assert!(LaunchTrouble::from(occupied).may_live);

@@ -94,7 +94,7 @@ impl Allocation {
             // Without instances there are no calls.
             Ok(Ok(())) | Err(AskError::NotRunning { .. }) => self.remove_directory(cx),
             Ok(Err(AwaitRetiredError::TooMany { .. }))
-            | Err(AskError::Busy { .. } | AskError::NotDurable { .. }) => {
+            | Err(AskError::Busy { .. } | AskError::NotDurable { .. } | AskError::NotWritten { .. }) => {
                 cx.start_timer(AllocationTimer::Retire, cx.now() + RETIRE_PAUSE);
             }
             Ok(Err(error @ AwaitRetiredError::StillServing { .. })) => {

@@ -201,7 +201,8 @@ impl Instances {
                 AskError::NotRunning { .. }
                 | AskError::Busy { .. }
                 | AskError::Crashed { .. }
-                | AskError::NotDurable { .. },
+                | AskError::NotDurable { .. }
+                | AskError::NotWritten { .. },
             )))
             | Ok(
                 InstancesOutcome::Ended(_)

@@ -51,12 +51,13 @@ impl Terms<Writer> for Plain {
     type View = ();
 }
 
-/// A store that keeps what begins with "memory" at once, and the rest later.
+/// A store that keeps what begins with "memory" at once, refuses what is "too large", and keeps the rest later.
 #[derive(Default)]
 struct Paper {
     calls: Vec<&'static str>,
     loads: usize,
     handed: Vec<(Ticket, &'static str)>,
+    refused: Vec<String>,
 }
 
 impl Port<Writer, Plain> for Paper {
@@ -69,6 +70,9 @@ impl Port<Writer, Plain> for Paper {
     }
 
     fn write(&mut self, ticket: Ticket, change: &'static str) -> Written {
+        if change == "too large" {
+            return Written::Failed("it is too large".to_owned());
+        }
         self.handed.push((ticket, change));
         if change.starts_with("memory") { Written::Now } else { Written::Later }
     }
@@ -85,7 +89,9 @@ impl Port<Writer, Plain> for Paper {
         }
     }
 
-    fn refuse(&mut self, (): (), _: Refusal<'_>) {}
+    fn refuse(&mut self, (): (), refusal: Refusal<'_>) {
+        self.refused.push(format!("{refusal:?}"));
+    }
 
     fn due(&mut self, _: bool) -> Vec<u64> {
         Vec::new()
@@ -141,6 +147,20 @@ fn a_change_that_needs_no_disk_says_nothing_of_those_before_it_shell_1() {
         calls.push(std::mem::take(&mut paper.calls));
     }
     assert_eq!(calls, [vec!["first"], vec!["second", "memory"], vec!["third"]], "each behind its own");
+}
+
+#[test]
+fn a_caller_hears_whether_a_write_is_lost_and_handed_over_again_or_never_written() {
+    let (mut kernel, mut paper) = begun();
+    kernel.handle(Event::Asked { ask: "first", asker: () }, &mut paper);
+    kernel.handle(Event::Asked { ask: "too large", asker: () }, &mut paper);
+    assert_eq!(paper.refused, [r#"NotWritten("it is too large")"#]);
+    let (Ticket { epoch, sequence: through }, _) = paper.handed.pop().expect("it was handed over");
+    kernel.handle(Event::Settled { epoch, through, outcome: Err("the disk is full".to_owned()) }, &mut paper);
+    assert_eq!(paper.refused[1..], [r#"NotDurable("the disk is full")"#]);
+    kernel.handle(Event::Woken, &mut paper);
+    let handed: Vec<_> = paper.handed.iter().map(|(_, change)| *change).collect();
+    assert_eq!(handed, ["first"], "only what was lost is handed over again");
 }
 
 #[test]

@@ -240,7 +240,7 @@ pub enum Written {
     Now,
     /// The store will tell.
     Later,
-    /// It failed at once.
+    /// It failed at once. It is not handed over again, and the caller that waits for it hears that it is never written.
     Failed(String),
 }
 

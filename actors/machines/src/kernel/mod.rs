@@ -29,10 +29,11 @@
 //! 2. What was handed over and is lost ([`Event::Settled`] with an error) is handed over again after a pause, in its order and before
 //!    any later change; the machine goes on, and a caller that waits for a promise is refused as [`Refusal::NotDurable`]. Changes
 //!    that are handed over again become one where the machine merges ([`Machine::merge`]), since the disk may have taken what it called
-//!    lost. So do those that are kept while the disk is sick, which bounds them. When a
-//!    write is refused at once ([`Written::Failed`]), nothing that follows from it leaves, and the machine is rebuilt from its store.
-//!    What no step had answered yet is asked again, in the order in which it came, also if no caller waits for the answer: so a
-//!    machine answers everything that is said to it, sooner or later. A request to stop keeps its place among the questions.
+//!    lost. So do those that are kept while the disk is sick, which bounds them. When a write is refused at once
+//!    ([`Written::Failed`]), nothing that follows from it leaves, a caller that waits for it is refused as [`Refusal::NotWritten`], and
+//!    the machine is rebuilt from its store. What no step had answered yet is asked again, in the order in which it came, also if no
+//!    caller waits for the answer: so a machine answers everything that is said to it, sooner or later. A request to stop keeps its
+//!    place among the questions.
 //! 3. Calls come back with their key, and calls of a former life of the machine have no effect.
 //! 4. A panic in a step is caught: its asker is refused as [`Refusal::Crashed`], what was written before settles, the machine is
 //!    rebuilt, the budget is charged. When the budget is spent the actor ends with [`Ending::BudgetSpent`]; one that is not built

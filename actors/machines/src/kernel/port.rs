@@ -130,8 +130,10 @@ pub enum Outgoing<M: Machine, T: Terms<M>> {
 pub enum Refusal<'a> {
     /// The step that took it crashed, with these words.
     Crashed(&'a str),
-    /// The write in front of its answer failed with this error, or waits for a disk that is sick for this reason.
+    /// The write in front of its answer is lost with this error and handed over again, or waits for a disk that is sick for this reason.
     NotDurable(&'a str),
+    /// The store refused the write in front of its answer with this error. It is never written.
+    NotWritten(&'a str),
     /// The disk is sick for this reason, and the machine did not hear of the question.
     NotBegun(&'a str),
 }

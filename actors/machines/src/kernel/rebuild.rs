@@ -69,7 +69,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         self.ticket.epoch += 1;
         self.handed_through = self.promises.durable_through();
         let behind = self.promises.take(|waiting| matches!(waiting.item, Item::Answer(Some(_), _)));
-        self.refuse(behind, error, port);
+        self.refuse(behind, error, Refusal::NotDurable(error), port);
         self.hand_over_later(port);
     }
 
@@ -120,17 +120,23 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         behind.extend(self.promises.take_behind(self.ticket.sequence));
         self.abandon_life(AfterSettling::Pause, port);
         self.ticket.epoch += 1;
-        self.refuse(behind, error, port);
+        self.refuse(behind, error, Refusal::NotWritten(error), port);
         self.flush(port);
         self.go_on_if_settled(port);
     }
 
     /// Answers everyone who waited behind a write that failed.
-    fn refuse(&mut self, behind: Vec<Waiting<Item<M, T>>>, error: &str, port: &mut impl Port<M, T>) {
+    fn refuse(
+        &mut self,
+        behind: Vec<Waiting<Item<M, T>>>,
+        error: &str,
+        refusal: Refusal<'_>,
+        port: &mut impl Port<M, T>,
+    ) {
         port.note(JournalEntry::WriteFailed { error });
         for Waiting { item, .. } in behind {
             match item {
-                Item::Answer(Some(asker), _) => port.refuse(asker, Refusal::NotDurable(error)),
+                Item::Answer(Some(asker), _) => port.refuse(asker, refusal),
                 Item::Attach(reader, _) => self.unattached.push(reader),
                 // These must not leave; the rebuilt machine says and asks again what still holds.
                 Item::Answer(None, _)

@@ -35,7 +35,8 @@ impl Owner {
 /// A table of the database: byte keys to records, ordered by key.
 ///
 /// Growing keys keep writes on few pages, so a growing number in big-endian order is the best key; random keys cost several
-/// times as much in a large table. The names `meta` and `quarantine` are reserved for the persister.
+/// times as much in a large table. The names `meta` and `quarantine` are reserved for the persister. In the database of a
+/// host the names of the tables of our own actors are refused as well; the documentation of a `Ledger` lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Table(pub &'static str);
 

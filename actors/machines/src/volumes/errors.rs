@@ -129,13 +129,12 @@ impl CreateError {
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
-            Self::TooManyCallers(_) | Self::PluginLeaving(_) | Self::NoAnswer(_) | Self::Stopping { .. } => {
-                true
-            }
+            Self::TooManyCallers(_) | Self::PluginLeaving(_) | Self::Stopping { .. } => true,
             Self::SameVolume(_) | Self::OtherPlugin { .. } | Self::TooMany { .. } => false,
             Self::Refused(error) => error.is_transient(),
         }
     }
+            Self::NoAnswer(no_answer) => no_answer.is_transient(),
 }
 
 /// Why a volume is not deleted.
@@ -243,12 +242,12 @@ impl ClaimError {
             Self::NodeFull { .. }
             | Self::TooManyCallers(_)
             | Self::PluginLeaving(_)
-            | Self::NoAnswer(_)
             | Self::Stopping { .. } => true,
             Self::Unknown(_) | Self::Unreachable { .. } => false,
             Self::Refused(error) => error.is_transient(),
         }
     }
+            Self::NoAnswer(no_answer) => no_answer.is_transient(),
 }
 
 /// Why a release is not confirmed.

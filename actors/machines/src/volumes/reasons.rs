@@ -53,6 +53,16 @@ pub enum NoAnswer {
         /// Whether the volume handled the message, so that its effect goes on when the disk takes writes.
         is_begun: bool,
     },
+    /// What its answer rests on is refused by its ledger, and is never on disk. What was begun before that may have had an effect.
+    #[error(
+        "volume {volume} could not write this down: {error}; it is never written, and the same request fails again: change it"
+    )]
+    NotWritten {
+        /// The volume.
+        volume: VolumeKey,
+        /// Why the ledger refused it.
+        error: String,
+    },
 }
 
 impl NoAnswer {
@@ -61,6 +71,9 @@ impl NoAnswer {
         match error {
             AskError::NotDurable { error, is_begun, .. } => {
                 Self::NotDurable { volume: volume.clone(), error: error.clone(), is_begun: *is_begun }
+            }
+            AskError::NotWritten { error, .. } => {
+                Self::NotWritten { volume: volume.clone(), error: error.clone() }
             }
             AskError::Busy { .. } | AskError::NotRunning { .. } | AskError::Crashed { .. } => {
                 Self::silent(volume, error.to_string())
@@ -78,6 +91,7 @@ impl NoAnswer {
         match self {
             Self::Silent { reason, .. } => format!("its actor gave no answer: {reason}"),
             Self::NotDurable { error, .. } => format!("its ledger takes no writes: {error}"),
+            Self::NotWritten { error, .. } => format!("its ledger refuses this write: {error}"),
         }
     }
 
@@ -85,8 +99,17 @@ impl NoAnswer {
     #[must_use]
     pub const fn may_go_on(&self) -> bool {
         match self {
-            Self::Silent { .. } => true,
+            Self::Silent { .. } | Self::NotWritten { .. } => true,
             Self::NotDurable { is_begun, .. } => *is_begun,
+        }
+    }
+
+    /// Whether the same message may succeed later.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            Self::Silent { .. } | Self::NotDurable { .. } => true,
+            Self::NotWritten { .. } => false,
         }
     }
 }

@@ -323,7 +323,7 @@ impl WayOut {
             Ok(AllocationOutcome::Retired(Ok(Ok(())) | Err(AskError::NotRunning { .. }))) => true,
             Ok(AllocationOutcome::Retired(
                 Ok(Err(AwaitRetiredError::TooMany { .. }))
-                | Err(AskError::Busy { .. } | AskError::NotDurable { .. }),
+                | Err(AskError::Busy { .. } | AskError::NotDurable { .. } | AskError::NotWritten { .. }),
             )) => false,
             Ok(_) | Err(_) => {
                 self.owes_remark = true;

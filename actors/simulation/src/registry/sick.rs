@@ -42,7 +42,7 @@ impl RegistryWorld {
 
     /// The disk refuses promises, and no question: that rests on no write.
     pub(super) fn look_at_refusal(&mut self, left: &Left<Registry>) {
-        if let Left::Refused(asker, Refusal::NotDurable | Refusal::NotBegun) = left
+        if let Left::Refused(asker, Refusal::NotDurable | Refusal::NotWritten | Refusal::NotBegun) = left
             && self.questions.contains(asker)
         {
             let refused = || format!("question {asker} is refused for the disk");

@@ -29,8 +29,10 @@ pub struct Settlement {
 pub enum Refusal {
     /// The step that took it crashed.
     Crashed,
-    /// The write in front of its answer failed, or waits for a sick disk.
+    /// The write in front of its answer is lost and handed over again, or waits for a sick disk.
     NotDurable,
+    /// The disk refused the write in front of its answer, which is never written.
+    NotWritten,
     /// The disk is sick, and the machine did not hear of it.
     NotBegun,
 }
@@ -46,6 +48,7 @@ impl Refusal {
                 error: "the disk failed".to_owned(),
                 is_begun: self == Self::NotDurable,
             },
+            Self::NotWritten => AskError::NotWritten { actor, error: "the disk refused it".to_owned() },
         }
     }
 }

@@ -209,6 +209,7 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> Port<M, StandInTerms> for StandInPor
         let refusal = match refusal {
             kernel::Refusal::Crashed(_) => Refusal::Crashed,
             kernel::Refusal::NotDurable(_) => Refusal::NotDurable,
+            kernel::Refusal::NotWritten(_) => Refusal::NotWritten,
             kernel::Refusal::NotBegun(_) => Refusal::NotBegun,
         };
         self.around.left.push(Left::Refused(asker, refusal));

@@ -127,6 +127,7 @@ fn pending<Q: Message<Fragile>>(
         Ok(answer) => tell(answer),
         Err(AskError::Crashed { .. }) => "crashed".to_owned(),
         Err(AskError::NotDurable { .. }) => "not durable".to_owned(),
+        Err(AskError::NotWritten { .. }) => "never written".to_owned(),
         Err(other) => other.to_string(),
     };
     async move { text(asking.await, tell) }.boxed_local()
@@ -264,6 +265,7 @@ fn answer_of(left: &Left<Registry>) -> Option<String> {
         Left::Refused(asker, Refusal::NotDurable | Refusal::NotBegun) => {
             Some(answer_text(*asker, "not durable"))
         }
+        Left::Refused(asker, Refusal::NotWritten) => Some(answer_text(*asker, "never written")),
         Left::Answer(None, _) | Left::News(..) | Left::Snapshot(..) | Left::Call { .. } | Left::Ended(_) => {
             None
         }
