@@ -37,7 +37,8 @@ impl Allocations {
         let within = left.max(UNUSED_WITHIN_MIN);
         let asked = AwaitUnused { plugin: entry.record.spec.plugin.clone(), within };
         self.waiting_stops.insert(id, allocation.clone());
-        cx.call(CallKey::default(), within + ANSWER_MARGIN, AllocationsCall::AwaitUnused { id, asked });
+        let deadline = within.saturating_add(ANSWER_MARGIN);
+        cx.call(CallKey::default(), deadline, AllocationsCall::AwaitUnused { id, asked });
     }
 
     /// Whether volumes may depend on this allocation: it was registered, and no other one carries on for it.
@@ -67,7 +68,11 @@ impl Allocations {
         let is_needed = self.entries.get(&allocation).is_some_and(|entry| self.is_needed(entry));
         match refusal(&allocation, outcome).filter(|_| is_needed) {
             Some(error) => cx.reply(id, AllocationsAnswer::StopAllocation(Err(error))),
-            None => self.pass_on(&allocation, (cx.now(), id), Order::Stop, cx),
+            None => {
+                self.pass_on(&allocation, (cx.now(), id), Order::Stop, cx);
+                // Other stops that wait want the same, and are none of a later start.
+                self.stop_at_once(&allocation, cx);
+            }
         }
     }
 

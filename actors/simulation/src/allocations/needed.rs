@@ -67,13 +67,13 @@ impl AllocationsLaws {
         let over: Vec<AskId> = match input {
             Input::Returned { call: AllocationsCall::AwaitUnused { id, .. }, outcome, .. } => {
                 let is_clear = matches!(outcome, Ok(AllocationsOutcome::Unused(Ok(Ok(())))));
-                let needed =
-                    self.waiting.get(id).filter(|allocation| !is_clear && self.is_needed(allocation));
-                if let Some(allocation) = needed.cloned() {
-                    let what = || format!("{allocation} is stopped, and its volumes may be in use");
-                    self.verdict.violation(Law::V13, what);
+                let stopped = self.waiting.get(id).cloned();
+                if let Some(allocation) = stopped.as_ref().filter(|of| !is_clear && self.is_needed(of)) {
+                    let what = format!("{allocation} is stopped, and its volumes may be in use");
+                    self.verdict.violation(Law::V13, || what);
                 }
-                vec![*id]
+                // Others that wait are carried out with it.
+                stopped.map_or_else(Vec::new, |allocation| self.waiting_of(&allocation))
             }
             Input::Asked { ask: AllocationsAsk::TaskExited(TaskExited { allocation, .. }), .. } => {
                 self.waiting_of(allocation)
