@@ -337,8 +337,8 @@ fn everything_that_is_wrong_with_drivers_and_tasks_is_told_with_its_place() {
         "host.toml:27:8: a second allocation or task is named \"t\"; each needs a name of its own",
         "host.toml:28:10: there is no [[driver]] named \"exek\"; did you mean `exec`?",
         "host.toml:29:8: `user` of the task has to be a text and is a whole number",
-        "host.toml:32:8: `name`: the task name \"a/b\" would leave its directory when used in a path; '/', '.' and '..' \
-         are not allowed",
+        "host.toml:32:8: `name`: the task name \"a/b\" would leave its directory when used in a path; '/', '\\', '.' and \
+         '..' are not allowed",
         "host.toml:36:8: `name`: the task name \"c d\" holds ' '; blanks and control characters are not allowed",
         "host.toml:37:10: there is no [[driver]] named \"zfs\"; add it",
     ];
@@ -383,7 +383,7 @@ fn everything_that_is_wrong_is_told_at_once_and_in_the_order_of_the_file() {
         "host.toml:2:16: `admin_socket`: the socket path \"admin.sock\" is relative; give an absolute path",
         "host.toml:5:12: `attempts` \"three\" is no number of restarts; give a whole number, or \"forever\"",
         "host.toml:6:1: unknown key `windows` in `restart`; did you mean `window`?",
-        "host.toml:9:8: `name`: the allocation id \"a/b\" would leave its directory when used in a path; '/', '.' and \
+        "host.toml:9:8: `name`: the allocation id \"a/b\" would leave its directory when used in a path; '/', '\\', '.' and \
          '..' are not allowed",
         "host.toml:11:8: `type` \"nodes\" is no type of allocation; did you mean `node`?",
         "host.toml:13:9: `start` of the allocation has to be true or false and is a text",

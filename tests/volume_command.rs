@@ -208,6 +208,11 @@ fn a_release_that_the_plugin_does_not_confirm_goes_on_and_is_forced_with_an_audi
     assert!(left.iter().any(|step| step.as_str().is_some_and(|step| step.contains("web"))), "{forced:#}");
     let reason = forced["reason"].as_str().expect("a text");
     assert!(reason.starts_with("user ") && reason.ends_with(": the plugin is broken"), "{reason}");
+    let (exit, said) = host.refusal(&RELEASE);
+    assert!(
+        exit == 1 && said.contains("web has no claim to volume default/data"),
+        "it is not released: {said}"
+    );
     until_true("the audit is in the log", TIMEOUT, || host.log().contains("the plugin is broken"));
     for (from, to, message) in [
         ("volumes", "plugin zfs", "create default/data"),
@@ -273,7 +278,8 @@ fn a_volume_that_expands_only_offline_is_not_expanded_under_its_users_c109() {
     host.json(&RELEASE);
     assert_eq!(host.json(&expand)["capacity_bytes"], 2 << 20, "it is tried again after the fault");
     host.json(&CLAIM);
-    host.json(&RELEASE);
+    let released = "default/data is released: what was set up for web is undone\n";
+    assert_eq!(printed(&host, &RELEASE), released);
 }
 
 #[test]
@@ -520,6 +526,40 @@ fn a_plugin_tells_what_it_has_and_changes_parameters_c056_c090_c091_c096_c097() 
     assert!(exit == 2 && said.contains("give --parameter KEY=VALUE"), "{said}");
     let (exit, said) = host.refusal(&["volume", "modify", "unknown", "--parameter", "note=1"]);
     assert!(exit == 1 && said.contains("there is no volume default/unknown"), "{said}");
+}
+
+#[test]
+fn a_volume_is_validated_for_the_usage_of_its_entry_unless_another_one_is_given_c090() {
+    if !is_permitted() {
+        return;
+    }
+    let stage = stage(&[]);
+    let run = || {
+        let host = stage.run_through(&NAMESPACE);
+        for plugin_type in ["csi-node", "csi-controller"] {
+            host.until_active(plugin_type, "zfs", "plugin");
+        }
+        host
+    };
+    let validate = ["volume", "validate", "raw"];
+    let host = run();
+    host.json(&["volume", "create", "raw", "--plugin", "zfs", "--capacity", "1MiB", "--block"]);
+    let usual = host.ask(&validate);
+    let said = String::from_utf8_lossy(&usual.stdout);
+    assert!(usual.status.code() == Some(1) && said.contains("name another usage by --block"), "{said}");
+    let block = [&validate[..], &["--block"]].concat();
+    assert_eq!(printed(&host, &block), "default/raw can be used so\n");
+    host.json(&["shutdown"]);
+    drop(host);
+
+    let without = std::fs::read_to_string(stage.config()).expect("it is there");
+    let volume = "[[volume]]\nname = 'raw'\nplugin = 'zfs'\nblock = true\ncreate = {}\n";
+    std::fs::write(stage.config(), format!("{without}\n{volume}")).expect("it can be written");
+    let host = run();
+    assert_eq!(printed(&host, &validate), "default/raw can be used so\n");
+    let other = host.ask(&[&validate[..], &["--access-mode", "single-node-writer"]].concat());
+    let said = String::from_utf8_lossy(&other.stdout);
+    assert!(other.status.code() == Some(1) && !said.contains("--block"), "{said}");
 }
 
 #[test]

@@ -244,26 +244,33 @@ fn left(until: Instant) -> Duration {
     until.saturating_duration_since(Instant::now())
 }
 
-/// How a claim uses a volume: as it says, or else as the configuration says, or else as one writer of a file system.
+/// How a claim uses a volume.
 fn usage(
     entry: Option<&VolumeConfig>,
     asked: Option<wire::VolumeUsage>,
     read_only: bool,
 ) -> Result<Usage, Status> {
-    let usual = || VolumeCapability {
-        access_type: AccessType::Mount(MountVolume::default()),
-        access_mode: AccessMode::SingleNodeWriter,
-    };
-    let capability = match (asked, entry) {
-        (Some(asked), _) => capability(Some(asked))?,
-        (None, Some(entry)) => entry.usage.capability.clone(),
-        (None, None) => usual(),
-    };
+    let capability = capability_of(entry, asked)?;
     let is_read = entry.is_some_and(|entry| entry.usage.read_only) || capability.access_mode.is_read_only();
     Ok(Usage { read_only: read_only || is_read, capability })
 }
 
-pub(super) fn capability(usage: Option<wire::VolumeUsage>) -> Result<VolumeCapability, Status> {
+/// How a volume is used: as a request says, or else as the configuration says, or else by one writer of a file system.
+pub(super) fn capability_of(
+    entry: Option<&VolumeConfig>,
+    asked: Option<wire::VolumeUsage>,
+) -> Result<VolumeCapability, Status> {
+    match (asked, entry) {
+        (Some(asked), _) => capability(Some(asked)),
+        (None, Some(entry)) => Ok(entry.usage.capability.clone()),
+        (None, None) => Ok(VolumeCapability {
+            access_type: AccessType::Mount(MountVolume::default()),
+            access_mode: AccessMode::SingleNodeWriter,
+        }),
+    }
+}
+
+fn capability(usage: Option<wire::VolumeUsage>) -> Result<VolumeCapability, Status> {
     let usage = usage.ok_or_else(|| invalid("the request does not say how the volume is used"))?;
     let wire::VolumeUsage { access_mode, block, fs_type, mount_flags, mount_group } = usage;
     let access_mode = volume_words::access_mode(&access_mode)
@@ -328,7 +335,9 @@ const fn not_released(error: &ReleaseError) -> Code {
     match error {
         ReleaseError::Unknown(_) => Code::NotFound,
         ReleaseError::Unconfirmed(volume::ReleaseError::Pending { .. }) => Code::DeadlineExceeded,
-        ReleaseError::Unconfirmed(volume::ReleaseError::Refused { .. }) => Code::FailedPrecondition,
+        ReleaseError::Unconfirmed(
+            volume::ReleaseError::Refused { .. } | volume::ReleaseError::Forced { .. },
+        ) => Code::FailedPrecondition,
         ReleaseError::TooManyCallers(_)
         | ReleaseError::NoAnswer(_)
         | ReleaseError::Stopping { .. }

@@ -29,8 +29,19 @@ async fn send<T>(
     sources.host.volumes().ask(order).await.map_err(|error| unanswered(&error))
 }
 
+/// The error of an order. Of one that may never be done, it names the command that gives it up.
 fn refused(error: &OrderError) -> Status {
-    Status::new(not_done(error), error.to_string())
+    let text = match error {
+        OrderError::Refused(
+            volume::OrderError::Pending { volume, .. }
+            | volume::OrderError::Unclear { volume, .. }
+            | volume::OrderError::Another { volume, .. },
+        ) => format!(
+            "{error}; `callboard volume release {volume} --force --orders --reason TEXT` gives up what is ordered of it and not done"
+        ),
+        error => error.to_string(),
+    };
+    Status::new(not_done(error), text)
 }
 
 /// Makes a volume larger.
@@ -172,6 +183,22 @@ mod tests {
     use callboard_actors::volumes::UnknownVolume;
 
     use super::*;
+
+    #[test]
+    fn an_order_that_may_never_be_done_is_told_with_the_command_that_gives_it_up_v9() {
+        let volume = || key("data").expect("a name");
+        let what = || "expand to 20 bytes".to_owned();
+        let command = "`callboard volume release default/data --force --orders --reason TEXT` gives up";
+        let pending = volume::OrderError::Pending { volume: volume(), what: what(), doing: what() };
+        let unclear = volume::OrderError::Unclear { volume: volume(), what: what(), reason: what() };
+        let another = volume::OrderError::Another { volume: volume(), what: what(), before: what() };
+        for open in [pending, unclear, another] {
+            let status = refused(&open.into());
+            assert!(status.message().contains(command), "{status:?}");
+        }
+        let certain = volume::OrderError::Refused { volume: volume(), what: what(), reason: what() };
+        assert!(!refused(&certain.into()).message().contains("--force"));
+    }
 
     #[test]
     fn a_client_learns_whether_ordering_again_can_help_v15() {

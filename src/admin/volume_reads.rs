@@ -12,7 +12,7 @@ use tonic::{Code, Status};
 
 use super::convert::unanswered;
 use super::server::Sources;
-use super::volume_calls::{capability, check_served, invalid, key, within};
+use super::volume_calls::{capability_of, check_served, invalid, key, within};
 use super::volume_orders::{self, snapshot};
 
 /// Asks what only reads, and waits for the answer.
@@ -132,16 +132,17 @@ pub(super) async fn capacity(
     })
 }
 
-/// Whether a volume can be used in this way.
+/// Whether a volume can be used in this way; where none is given, as a claim would use it.
 pub(super) async fn validate(
     sources: &Sources,
     asked: wire::ValidateVolumeRequest,
 ) -> Result<wire::ValidateVolumeResponse, Status> {
     let volume = key(&asked.name)?;
     let name = volume.to_string();
+    let capability = capability_of(sources.volumes.entry(&volume), asked.usage)?;
     let validate = ValidateVolume {
         volume,
-        capabilities: vec![capability(asked.usage)?],
+        capabilities: vec![capability],
         parameters: asked.parameters.into_iter().collect(),
         within: within(asked.within_ms),
     };

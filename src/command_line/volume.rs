@@ -126,7 +126,8 @@ impl WaitArgs {
 struct UsageArgs {
     /// Who may use it at the same time: single-node-writer, multi-node-multi-writer and so on, as in the configuration
     ///
-    /// single-node-writer if it is not given; for a claim without any of these options as the configuration says, if it has the volume
+    /// single-node-writer if it is not given; for a claim or a validation without any of these options as the configuration says, if it
+    /// has the volume
     #[arg(long, value_name = "MODE", value_parser = access_mode)]
     access_mode: Option<AccessMode>,
 

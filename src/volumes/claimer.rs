@@ -8,7 +8,7 @@ use std::time::Duration;
 use callboard_actors::agent::{AllocationVolume, ClaimTrouble, Unreleased};
 use callboard_actors::shell::{Address, AskError};
 use callboard_actors::vocabulary::AllocationId;
-use callboard_actors::volume::{Claimed, ObservedEnd, Usage, VolumeKey};
+use callboard_actors::volume::{self, Claimed, ObservedEnd, Usage, VolumeKey};
 use callboard_actors::volumes::{
     AllocationEnded, Claim, CreateVolume, RegisterVolume, ReleaseError, VolumeReleased, Volumes,
 };
@@ -187,8 +187,13 @@ fn unanswered(volume: &VolumeKey, error: &AskError) -> ClaimTrouble {
 }
 
 fn confirmed(released: Vec<VolumeReleased>) -> Result<(), Unreleased> {
-    // Of a volume that is not known nothing is held.
-    let is_left = |error: &ReleaseError| !matches!(error, ReleaseError::Unknown(_));
+    // Of a volume that is not known nothing is held, nor of one that was given up by force.
+    let is_left = |error: &ReleaseError| {
+        !matches!(
+            error,
+            ReleaseError::Unknown(_) | ReleaseError::Unconfirmed(volume::ReleaseError::Forced { .. })
+        )
+    };
     let errors = released.into_iter().filter_map(|released| released.result.err()).filter(is_left);
     let errors: Vec<_> = errors.collect();
     if errors.is_empty() {

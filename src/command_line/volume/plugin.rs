@@ -158,13 +158,18 @@ pub(super) async fn capacity(mut client: AdminClient, args: &CapacityArgs) -> Re
     Ok(())
 }
 
+/// What is asked about where no usage is given.
+const USUAL: &str = "; it was asked about the usage of its entry in the configuration, or without one about a file system with one \
+                     writer: name another usage by --block, --access-mode and so on";
+
 pub(super) async fn validate(mut client: AdminClient, args: &ValidateArgs) -> Result<(), AskError> {
     let request = wire::ValidateVolumeRequest {
         name: args.name.clone(),
-        usage: Some(args.usage.usage()),
+        usage: args.usage.given(),
         parameters: args.parameters.read()?,
         within_ms: args.wait.milliseconds(),
     };
+    let asked = if request.usage.is_none() { USUAL } else { "" };
     let wire::ValidateVolumeResponse { name, unconfirmed, message } = client.validate_volume(request).await?;
     let is_confirmed = unconfirmed.is_empty();
     let text = match args.plain.json {
@@ -177,7 +182,7 @@ pub(super) async fn validate(mut client: AdminClient, args: &ValidateArgs) -> Re
         false if is_confirmed => format!("{name} can be used so\n"),
         false => {
             let why = if message.is_empty() { String::new() } else { format!(": {}", harmless(&message)) };
-            format!("not confirmed for {name}: {}{why}\n", unconfirmed.join(", "))
+            format!("not confirmed for {name}: {}{why}{asked}\n", unconfirmed.join(", "))
         }
     };
     print(&text)?;

@@ -67,7 +67,7 @@ async fn in_order(mut client: AdminClient, args: &ReleaseArgs) -> Result<(), Ask
             &json!({ "released": name, "allocation": allocation, "was_held": was_held, "others": others }),
         ),
         (false, _) if !was_held => String::new(),
-        (false, []) => format!("{name} is released, and nothing of it is left on this node\n"),
+        (false, []) => format!("{name} is released: what was set up for {allocation} is undone\n"),
         (false, others) => format!("{name} is released; it is still claimed by {}\n", others.join(", ")),
     };
     print(&text)?;
@@ -86,15 +86,10 @@ async fn force(mut client: AdminClient, args: &ReleaseArgs) -> Result<(), AskErr
     };
     let wire::ForceReleaseVolumeResponse { name, reason, left } =
         client.force_release_volume(request).await?;
-    let text = match (args.plain.json, &left[..]) {
-        (true, _) => pretty(&json!({ "forced": name, "reason": reason, "left": left })),
-        (false, []) => format!("{} is forgotten; nothing of it may be left\n", args.forgotten(&name)),
-        (false, left) => {
-            let lines: String = left.iter().map(|step| format!("  {}\n", harmless(step))).collect();
-            format!("{} is forgotten; look after what may be left of it:\n{lines}", args.forgotten(&name))
-        }
-    };
-    print(&text)?;
+    print(&match args.plain.json {
+        true => pretty(&json!({ "forced": name, "reason": reason, "left": left })),
+        false => args.given_up(&name, &left),
+    })?;
     Ok(())
 }
 
@@ -111,6 +106,23 @@ impl ReleaseArgs {
             Some(allocation) => format!("the claim of {allocation} to {name}"),
             None => format!("all that was released of {name}"),
         }
+    }
+
+    /// What is given up of the volume with this name, and what may be left of that.
+    fn given_up(&self, name: &str, left: &[String]) -> String {
+        let forgotten = self.forgotten(name);
+        if left.is_empty() {
+            return format!("{forgotten} is given up and forgotten\n");
+        }
+        let warning = match &self.allocation {
+            _ if self.orders => "the plugin may have done it, wholly or in part".to_owned(),
+            Some(_) => format!(
+                "unmount what is left of it; `callboard volume status {name}` shows what the host still undoes"
+            ),
+            None => "nothing of it is undone any more, and what is mounted is yours to unmount".to_owned(),
+        };
+        let lines: String = left.iter().map(|step| format!("  {}\n", harmless(step))).collect();
+        format!("{forgotten} is given up and forgotten; {warning}:\n{lines}")
     }
 
     fn question(&self) -> String {
@@ -132,5 +144,48 @@ impl ReleaseArgs {
             ),
         };
         format!("{of} is forgotten without a confirmation: {left}. Type \"yes\" to go on:")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        release: ReleaseArgs,
+    }
+
+    fn given_up(more: &[&str], left: &[&str]) -> String {
+        let line = ["release", "data", "--force", "--reason", "x", "--socket", "/admin.sock"];
+        let words = line.iter().chain(more).copied();
+        let args = Line::try_parse_from(words).expect("it is valid").release;
+        let left: Vec<_> = left.iter().map(|step| (*step).to_owned()).collect();
+        args.given_up("default/data", &left)
+    }
+
+    #[test]
+    fn after_a_forced_release_it_is_said_what_is_not_undone_any_more_v9() {
+        let mount = "publish of web is unknown-down, at /t\u{1b}[2J";
+        assert_eq!(
+            given_up(&[], &[mount, "stage is up, at /s"]),
+            "all that was released of default/data is given up and forgotten; nothing of it is undone any more, and what is mounted is yours \
+             to unmount:\n  publish of web is unknown-down, at /t\\u{1b}[2J\n  stage is up, at /s\n"
+        );
+        let claim = given_up(&["--allocation", "web"], &[mount]);
+        let expected = "the claim of web to default/data is given up and forgotten; unmount what is left of it; `callboard volume status \
+                        default/data` shows what the host still undoes:\n  publish of web";
+        assert!(claim.starts_with(expected), "{claim}");
+        let orders = given_up(&["--orders"], &["\"modify label\" is unknown-up"]);
+        let expected = "what was ordered of default/data is given up and forgotten; the plugin may have done it, wholly or in part:\n  \"modify label\" is \
+                        unknown-up\n";
+        assert_eq!(orders, expected);
+        assert_eq!(
+            given_up(&["--orders"], &[]),
+            "what was ordered of default/data is given up and forgotten\n"
+        );
     }
 }

@@ -55,18 +55,33 @@ fn json(stats: &wire::GetVolumeStatsResponse) -> Value {
 fn text(stats: &wire::GetVolumeStatsResponse) -> String {
     let at = if stats.path.is_empty() { String::new() } else { format!(" at {}", harmless(&stats.path)) };
     let mut text = format!("{}{at}\n", stats.name);
-    for wire::VolumeFigure { unit, available, total, used } in &stats.figures {
-        let shown = |number: &u64| if unit == "bytes" { usage::bytes(*number) } else { number.to_string() };
-        let (used, total, available) = (shown(used), shown(total), shown(available));
-        text.push_str(&format!("  {}  {used} of {total} used, {available} available\n", harmless(unit)));
+    for figure in &stats.figures {
+        text.push_str(&format!("  {}  {}\n", harmless(&figure.unit), told(figure)));
     }
     for (place, condition) in [("this node", &stats.on_node), ("its controller", &stats.at_controller)] {
         if let Some(condition) = condition {
-            let (word, message) = (standing(condition), harmless(&condition.message));
-            text.push_str(&format!("  {word}, says {place}: {message}\n"));
+            let message = harmless(&condition.message);
+            let message = if message.is_empty() { String::new() } else { format!(": {message}") };
+            text.push_str(&format!("  {}, says {place}{message}\n", standing(condition)));
         }
     }
     text
+}
+
+/// What the plugin has told of one unit. A number that it leaves out is zero, and it may leave out all but the total.
+fn told(figure: &wire::VolumeFigure) -> String {
+    let wire::VolumeFigure { unit, available, total, used } = figure;
+    let shown = |number: u64| if unit == "bytes" { usage::bytes(number) } else { number.to_string() };
+    match (*used, *total, *available) {
+        (0, 0, 0) => "not told".to_owned(),
+        (0, 0, available) => format!("{} available", shown(available)),
+        (used, 0, 0) => format!("{} used", shown(used)),
+        (used, 0, available) => format!("{} used, {} available", shown(used), shown(available)),
+        (0, total, 0) => format!("{} in all", shown(total)),
+        (used, total, available) => {
+            format!("{} of {} used, {} available", shown(used), shown(total), shown(available))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -101,5 +116,30 @@ default/data at /d/web
         let json =
             json(&wire::GetVolumeStatsResponse { name: "default/data".to_owned(), ..Default::default() });
         assert_eq!(json["path"], Value::Null);
+    }
+
+    #[test]
+    fn what_a_plugin_leaves_out_is_not_shown_as_zero() {
+        let figure = |used, total, available| {
+            told(&wire::VolumeFigure { unit: "bytes".to_owned(), available, total, used })
+        };
+        for (shown, expected) in [
+            (figure(0, 0, 0), "not told"),
+            (figure(1024, 0, 0), "1.0 KiB used"),
+            (figure(0, 0, 1024), "1.0 KiB available"),
+            (figure(1024, 0, 1024), "1.0 KiB used, 1.0 KiB available"),
+            (figure(0, 2048, 0), "2.0 KiB in all"),
+            (figure(0, 2048, 2048), "0 B of 2.0 KiB used, 2.0 KiB available"),
+            (figure(2048, 2048, 0), "2.0 KiB of 2.0 KiB used, 0 B available"),
+        ] {
+            assert_eq!(shown, expected);
+        }
+        let silent = Some(wire::VolumeCondition { abnormal: false, message: String::new() });
+        let stats = wire::GetVolumeStatsResponse {
+            name: "default/data".to_owned(),
+            at_controller: silent,
+            ..Default::default()
+        };
+        assert_eq!(text(&stats), "default/data\n  in order, says its controller\n");
     }
 }

@@ -112,7 +112,7 @@ impl Allocation {
                 Some("the plugin answers that it is not ready any more".to_owned())
             }
             Ok(other) => Some(format!("{} was answered unasked", other.rpc())),
-            Err(error) => Some(error.to_string()),
+            Err(error) => Some(error.told()),
         };
         self.conclude(&reason.map_or(Health::Healthy, |reason| Health::Unhealthy { reason }), cx.moment());
         self.next_round(cx);

@@ -12,6 +12,7 @@ use super::volume::{
     check_secrets, supported, withheld,
 };
 use crate::rpc::Fault;
+use crate::vocabulary::text::quoted;
 use crate::vocabulary::{ControllerCapability, CsiFingerprint, PluginCapability};
 
 /// Creates a volume. Answered with a [`Volume`].
@@ -84,14 +85,26 @@ impl CreateVolumeRequest {
     /// What it has instead.
     pub fn check_fit(&self, volume: &Volume) -> Result<(), Fault> {
         self.capacity_range.map_or(Ok(()), |range| range.check_size(volume.capacity_bytes))?;
-        if self.volume_content_source.is_some() && volume.content_source != self.volume_content_source {
-            return Err(inconsistent("C057", "content_source", "is not the one that was asked for"));
+        if let Some(wanted) = &self.volume_content_source
+            && volume.content_source.as_ref() != Some(wanted)
+        {
+            let is = volume.content_source.as_ref().map_or_else(|| "not set".to_owned(), content);
+            let detail = format!("is {is}, and {} was asked for", content(wanted));
+            return Err(inconsistent("C057", "content_source", detail));
         }
         let wanted = self.accessibility_requirements.as_ref();
         match wanted.is_none_or(|wanted| wanted.is_met_by(&volume.accessible_topology)) {
             true => Ok(()),
             false => Err(inconsistent("C054", "accessible_topology", "has none of the requisite places")),
         }
+    }
+}
+
+/// The content of a volume, in words.
+fn content(source: &VolumeContentSource) -> String {
+    match source {
+        VolumeContentSource::Snapshot(id) => format!("snapshot \"{}\"", quoted(id)),
+        VolumeContentSource::Volume(id) => format!("volume \"{}\"", quoted(id)),
     }
 }
 
@@ -182,6 +195,15 @@ mod tests {
         assert_eq!(unfit(&request, &Volume { capacity_bytes: 21, ..volume.clone() }), "C052");
         request.volume_content_source = Some(VolumeContentSource::Snapshot("s".to_owned()));
         assert_eq!(unfit(&request, &volume), "C057");
+        let told = |content_source| {
+            let volume = Volume { content_source, ..volume.clone() };
+            request.check_fit(&volume).expect_err("it has another content").to_string()
+        };
+        assert_eq!(told(None), "content_source is not set, and snapshot \"s\" was asked for");
+        let other = told(Some(VolumeContentSource::Volume("v\u{1b}[2J".to_owned())));
+        assert_eq!(other, "content_source is volume \"v\\u{1b}[2J\", and snapshot \"s\" was asked for");
+        let long = told(Some(VolumeContentSource::Snapshot("s".repeat(9_000))));
+        assert!(long.len() < 700 && long.contains("(9000 bytes in all)"), "{long}");
         let restored = Volume { content_source: request.volume_content_source.clone(), ..volume };
         assert_eq!(request.check_fit(&restored), Ok(()));
         let place = TopologyRequirement { requisite: vec![a.clone()], preferred: Vec::new() };

@@ -27,6 +27,24 @@ impl fmt::Display for Step {
 /// A failed operation on a CSI plugin.
 pub type CallError = rpc::CallError<Step, SocketPath>;
 
+/// What a plugin may be that lacks a call of the identity service.
+const OLD: &str = "every plugin of CSI v1 has it, so this one may speak only an older version of CSI; use a version of it that \
+                   speaks CSI v1";
+
+impl CallError {
+    /// The error in words. Of a call that every plugin has and this one lacks, they say why that may be (C019).
+    #[must_use]
+    pub fn told(&self) -> String {
+        match (self.step(), self.class()) {
+            (
+                Step::Call(Rpc::PluginInfo | Rpc::PluginCapabilities | Rpc::Probe),
+                rpc::Class::Unimplemented,
+            ) => format!("{self}; {OLD}"),
+            _ => self.to_string(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -77,6 +95,24 @@ mod tests {
             assert!(told.starts_with("NodeGetInfo on /run/p/csi.sock failed: "), "{told}");
             assert!(told.contains(name), "{told}");
             assert_eq!(error.is_transient(), transient, "{told}");
+        }
+    }
+
+    #[test]
+    fn a_plugin_without_a_call_that_every_plugin_has_may_be_older_than_csi_v1_c019() {
+        let told = |rpc, code| {
+            let endpoint = SocketPath::new("/run/p/csi.sock").expect("a good path");
+            let cause = Cause::Status { code, message: "unknown service csi.v1.Identity".to_owned() };
+            CallError::new(Step::Call(rpc), endpoint, Duration::from_secs(5), cause).told()
+        };
+        let probe = told(Rpc::Probe, Code::Unimplemented);
+        let expected = "Probe on /run/p/csi.sock failed: the plugin answered UNIMPLEMENTED \"unknown service csi.v1.Identity\"; the plugin \
+                        does not have this call; every plugin of CSI v1 has it, so this one may speak only an older version of CSI; use a \
+                        version of it that speaks CSI v1";
+        assert_eq!(probe, expected);
+        assert!(told(Rpc::PluginInfo, Code::Unimplemented).ends_with(OLD));
+        for other in [told(Rpc::Probe, Code::Internal), told(Rpc::NodeInfo, Code::Unimplemented)] {
+            assert!(!other.contains("older"), "{other}");
         }
     }
 }

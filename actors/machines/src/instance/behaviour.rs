@@ -214,7 +214,7 @@ impl Instance {
             (Link::Up { .. }, _) if is_hung_up(error.class()) => {
                 self.connection_lost(error.to_string(), cx);
             }
-            (Link::Up { .. } | Link::Down, _) => self.failed(error.to_string(), cx),
+            (Link::Up { .. } | Link::Down, _) => self.failed(error.told(), cx),
         }
     }
 

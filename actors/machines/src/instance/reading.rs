@@ -212,7 +212,7 @@ const UNDECIDED: &str = "NodeGetInfo is not implemented, and whether the control
                          if it does, its volumes cannot be published on this node";
 /// A refusal (C033).
 const NO_CONTROLLER: &str = "CONTROLLER_SERVICE is not named, so no call of a controller may be made; \
-                             register it as a node plugin, or look into its configuration";
+                             register it as a node plugin (`type = \"node\"` of its allocation), or look into its configuration";
 /// A remark: the other services of the controller serve (C034).
 const NO_GROUPS: &str = "GROUP_CONTROLLER_SERVICE is named and GroupControllerGetCapabilities is not implemented, so no call of a \
                          group controller may be made; report it to the plugin's vendor";

@@ -81,7 +81,7 @@ codes!(
     /// Out of the supported range.
     OutOfRange = "OUT_OF_RANGE" => Final, "the same call will fail again; the range has to change";
     /// The plugin does not implement this call (C019).
-    Unimplemented = "UNIMPLEMENTED" => Unimplemented, "the plugin does not have this call; it is not repeated";
+    Unimplemented = "UNIMPLEMENTED" => Unimplemented, "the plugin does not have this call";
     /// The plugin violated an invariant of its own.
     Internal = "INTERNAL" => Unclear, "the plugin is in trouble; repeat the call after a pause, and look into its log";
     /// Temporarily out of service.

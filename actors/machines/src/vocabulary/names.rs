@@ -29,7 +29,7 @@ pub enum MalformedName {
     },
     /// Names become components of paths, so they may not climb or descend.
     #[error(
-        "the {what} {name:?} would leave its directory when used in a path; '/', '.' and '..' are not allowed"
+        "the {what} {name:?} would leave its directory when used in a path; '/', '\\', '.' and '..' are not allowed"
     )]
     Path {
         /// Which name it was to be.
@@ -158,6 +158,8 @@ mod tests {
         for name in ["/", "a/b", "..", ".", "../a", "a\\b"] {
             assert!(matches!(PluginName::new(name), Err(MalformedName::Path { .. })), "{name:?}");
         }
+        let error = VolumeName::new("a\\b").expect_err("it is no name").to_string();
+        assert!(error.ends_with("'/', '\\', '.' and '..' are not allowed"), "{error}");
     }
 
     #[test]

@@ -156,7 +156,7 @@ pub enum ClaimError {
 }
 
 impl ClaimError {
-    /// Whether the same claim may succeed later.
+    /// Whether the same claim may succeed later; one that is refused because the host stops, in its next run.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
@@ -197,13 +197,13 @@ pub struct Release {
 pub struct Released {
     /// Whether there was a claim.
     pub was_held: bool,
-    /// Who still has claims. If none, nothing of the volume is left on this node, and it may be used elsewhere (SHD-05).
+    /// Who still has claims. If none, what was set up of the volume on this node is undone, and it may be used elsewhere (SHD-05).
     pub others: Vec<AllocationId>,
     /// Whether something was ordered of the volume that is not done and goes on, as a snapshot.
     pub has_orders: bool,
 }
 
-/// Why a release is not confirmed. It goes on.
+/// Why a release is not confirmed. Unless it was given up by force, it goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ReleaseError {
     /// It takes longer.
@@ -224,6 +224,16 @@ pub enum ReleaseError {
         volume: VolumeKey,
         /// The step that was refused, and why.
         reason: String,
+    },
+    /// It was given up by force before it was confirmed (V9).
+    #[error(
+        "the release of volume {volume} was given up by force, and the host does not undo any more what may be left: {left}; undo it by hand"
+    )]
+    Forced {
+        /// The volume.
+        volume: VolumeKey,
+        /// What may be left.
+        left: String,
     },
     /// The host stops. The release is in the ledger, and the next start resumes it.
     #[error("volume {volume} is not released yet, since the host stops; the next start resumes it")]
@@ -269,6 +279,7 @@ conversation! {
     pub enum VolumeAsk -> #[derive(Clone, Hash)] VolumeAnswer for Volume {
         CreateVolume => Result<Created, CreateError>,
         DeleteVolume => Result<Deleted, DeleteError>,
+        Disown => bool,
         PlaceOrder => Result<Done, OrderError>,
         Claim => Result<Claimed, ClaimError>,
         Release => Result<Released, ReleaseError>,
@@ -279,4 +290,3 @@ conversation! {
         DescribeVolume => Arc<VolumeStatus>,
     }
 }
-        Disown => bool,

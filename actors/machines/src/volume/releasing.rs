@@ -226,9 +226,31 @@ impl Volume {
             self.lost.remove(id);
         });
         let forced = Forced { volume, reason: asked.reason.clone(), at: cx.now(), left };
+        let undone: Vec<_> = abandoned.iter().map(|target| target.allocation.clone()).collect();
         let forgotten = Forgotten { claims: forgotten, orders, is_shared, abandoned };
         self.forget_audited(forgotten, forced.clone(), cx);
+        let is_given_up = |id: &AllocationId| asked.is_for(id) && !undone.contains(id);
+        self.answer_forced_releases(is_given_up, &forced.left, cx);
         Ok(forced)
+    }
+
+    /// Callers that waited for a release that was given up hear what may be left. An abandoned target goes on being undone, so the callers of
+    /// that release wait for it.
+    fn answer_forced_releases(
+        &mut self,
+        is_given_up: impl Fn(&AllocationId) -> bool,
+        left: &[String],
+        cx: &mut StepContext<Self>,
+    ) {
+        let is_meant = |waiter: &ReleaseWaiter| is_given_up(&waiter.allocation);
+        let (meant, others) = std::mem::take(&mut self.releases).into_iter().partition(is_meant);
+        self.releases = others;
+        let meant: Vec<ReleaseWaiter> = meant;
+        let (volume, left) = (self.record.spec.key.clone(), left.join("; "));
+        for ReleaseWaiter { id, .. } in meant {
+            let error = ReleaseError::Forced { volume: volume.clone(), left: left.clone() };
+            self.answer(id, VolumeAnswer::Release(Err(error)), cx);
+        }
     }
 
     /// Writes and publishes what was forgotten.

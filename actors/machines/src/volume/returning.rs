@@ -1,5 +1,8 @@
 //! What a volume learns from the outcome of its operation (V4, V7, table C.6).
 
+use std::fmt::Display;
+use std::path::Path;
+
 use super::messages::{ClaimError, VolumeAnswer};
 use super::moves::Move;
 use super::news::VolumeNews;
@@ -74,12 +77,12 @@ impl Volume {
         };
         let is_certain = failure.known != Known::Unclear && !flight.was_unknown;
         self.leave_step(&flight.what, is_certain, cx);
-        let is_final = matches!(failure.known, Known::Refused | Known::Unsupported);
-        if self.try_failed(cx.moment(), &flight.what, &failure) || is_final {
-            self.give_up(&flight.what, &failure.reason, cx);
         if let (Move::Publish(id), Known::NotNow) = (&flight.what, failure.known) {
             self.doubt_unseen_staging(id);
         }
+        let is_final = matches!(failure.known, Known::Refused | Known::Unsupported);
+        if self.try_failed(cx.moment(), &flight.what, &failure) || is_final {
+            self.give_up(&flight.what, &failure.reason, cx);
         }
     }
 
@@ -199,7 +202,7 @@ impl Volume {
     // === Down ===
 
     fn went_down(&mut self, flight: &Flight, came: Came, cx: &mut StepContext<Self>) {
-        match came.not_down(&flight.what) {
+        match came.not_down(&flight.what, self.undone_at(&flight.what)) {
             None => self.is_down_now(&flight.what, cx),
             Some(failure) => {
                 self.leave_step(&flight.what, false, cx);
@@ -212,6 +215,15 @@ impl Volume {
                     self.refuse_releases(&flight.what, &failure.reason, cx);
                 }
             }
+        }
+    }
+
+    /// Where the kernel is looked at after this is undone.
+    fn undone_at(&self, what: &Move) -> Option<&Path> {
+        match what {
+            Move::Unstage => self.record.stage.intent().map(|intent| &*intent.args.staging_path),
+            Move::Unpublish(id) => self.claims.get(id).map(|claim| &*claim.record.target_path),
+            _ => None,
         }
     }
 
@@ -297,28 +309,38 @@ impl Volume {
 }
 
 impl Came {
-    /// Why what was undone is not down for certain, if so.
-    pub(super) fn not_down(self, what: &Move) -> Option<Failure> {
+    /// Why what was undone is not down for certain, if so. With the path, if there was a look and no other one
+    /// tells what is there.
+    pub(super) fn not_down(self, what: &Move, path: Option<&Path>) -> Option<Failure> {
+        let at = path.map(|path| format!(" at {}", path.display())).unwrap_or_default();
+        let is_left_to_the_kernel =
+            |failure: &Failure| matches!(failure.known, Known::Absent | Known::Unsupported);
         match (self.result, self.seen) {
             (Ok(_), Seen::Nothing) => None,
-            (Ok(_), Seen::Present(mark)) => Some(still_there(&mark)),
-            (Ok(_), Seen::BareStaging) => Some(still_there(&"the staging directory")),
+            (Ok(_), Seen::Present(mark)) => Some(still_there(&mark, &at)),
+            (Ok(_), Seen::BareStaging) => Some(still_there(&"the staging directory", &at)),
             (Ok(_), Seen::Dead(reason) | Seen::Unclear(reason)) => Some(Failure {
                 known: Known::Unclear,
                 reason: format!("it is confirmed and cannot be looked at: {reason}"),
             }),
             // What the plugin takes for attached all the same: the kernel cannot decide that (C082).
             (Err(failure), _) if *what == Move::Detach && failure.known == Known::Absent => Some(failure),
-            (Err(failure), Seen::Nothing) if matches!(failure.known, Known::Absent | Known::Unsupported) => {
-                None
+            (Err(failure), Seen::Nothing) if is_left_to_the_kernel(&failure) => None,
+            // The plugin does not undo it, so that a person has to.
+            (Err(failure), Seen::Present(mark)) if path.is_some() && is_left_to_the_kernel(&failure) => {
+                let reason = format!(
+                    "{}; all the same this is still mounted{at}: {mark}; unmount it by hand, and the next try finds it undone",
+                    failure.reason
+                );
+                Some(Failure { reason, ..failure })
             }
             (Err(failure), _) => Some(failure),
         }
     }
 }
 
-fn still_there(what: &dyn std::fmt::Display) -> Failure {
-    let reason = format!("it is confirmed, and the kernel still has {what}");
+fn still_there(what: &dyn Display, at: &str) -> Failure {
+    let reason = format!("it is confirmed, and the kernel still has {what}{at}");
     Failure { known: Known::Unclear, reason }
 }
 
@@ -357,7 +379,27 @@ fn came(what: &Move, outcome: &Result<VolumeOutcome, CallLost>) -> Came {
 
 #[cfg(test)]
 mod tests {
+    use super::super::record::Mark;
     use super::*;
+    use crate::mounts::DeviceNumber;
+
+    #[test]
+    fn what_is_still_mounted_after_its_undo_is_told_with_its_path_and_what_to_do_c064_v7() {
+        let undo = Move::Unpublish(AllocationId::new("web").expect("a good id"));
+        let told = |result| {
+            let seen = Seen::Present(Mark::Device(DeviceNumber { major: 7, minor: 1 }));
+            let failure = Came { result, seen }.not_down(&undo, Some(Path::new("/t"))).expect("it is there");
+            (failure.known, failure.reason)
+        };
+        let confirmed = "it is confirmed, and the kernel still has block device 7:1 at /t".to_owned();
+        assert_eq!(told(Ok(Context::new())), (Known::Unclear, confirmed));
+        for known in [Known::Absent, Known::Unsupported] {
+            let not_found = Failure { known, reason: "it is not found".to_owned() };
+            let by_hand = "it is not found; all the same this is still mounted at /t: block device 7:1; unmount it by hand, and the \
+                           next try finds it undone";
+            assert_eq!(told(Err(not_found)), (known, by_hand.to_owned()));
+        }
+    }
 
     #[test]
     fn the_name_of_a_call_stands_once_in_its_error() {

@@ -1,4 +1,7 @@
 //! Why the owner of the volumes does not do what it is asked for.
+//!
+//! What is refused because the host stops is transient: this run does not do it any more, and the same message to its next run may succeed,
+//! since the ledgers outlive the host.
 
 use std::time::Duration;
 
@@ -131,10 +134,10 @@ impl CreateError {
         match self {
             Self::TooManyCallers(_) | Self::PluginLeaving(_) | Self::Stopping { .. } => true,
             Self::SameVolume(_) | Self::OtherPlugin { .. } | Self::TooMany { .. } => false,
+            Self::NoAnswer(no_answer) => no_answer.is_transient(),
             Self::Refused(error) => error.is_transient(),
         }
     }
-            Self::NoAnswer(no_answer) => no_answer.is_transient(),
 }
 
 /// Why a volume is not deleted.
@@ -235,7 +238,7 @@ pub enum ClaimError {
 }
 
 impl ClaimError {
-    /// Whether the same claim may succeed later.
+    /// Whether the same claim may succeed later; one that is refused because the host stops, in its next run.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
@@ -244,10 +247,10 @@ impl ClaimError {
             | Self::PluginLeaving(_)
             | Self::Stopping { .. } => true,
             Self::Unknown(_) | Self::Unreachable { .. } => false,
+            Self::NoAnswer(no_answer) => no_answer.is_transient(),
             Self::Refused(error) => error.is_transient(),
         }
     }
-            Self::NoAnswer(no_answer) => no_answer.is_transient(),
 }
 
 /// Why a release is not confirmed.
@@ -270,7 +273,7 @@ pub enum ReleaseError {
         /// The volume.
         volume: VolumeKey,
     },
-    /// The volume has recorded it, and it goes on.
+    /// The volume has recorded it, and unless it was given up by force, it goes on.
     #[error(transparent)]
     Unconfirmed(#[from] volume::ReleaseError),
 }
@@ -279,7 +282,7 @@ impl ReleaseError {
     /// Whether the same release may be confirmed later.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
-        !matches!(self, Self::Unknown(_))
+        !matches!(self, Self::Unknown(_) | Self::Unconfirmed(volume::ReleaseError::Forced { .. }))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::purposes::{Purpose, Request};
 use super::state::Volumes;
 use crate::vocabulary::AllocationId;
-use crate::volume::{self, Deleted, Released, VolumeAnswer, VolumeAsk, VolumeKey};
+use crate::volume::{self, Deleted, ForceScope, Released, VolumeAnswer, VolumeAsk, VolumeKey};
 
 /// How many of them are remembered at most.
 const UNCONFIRMED_MAX: usize = 1_024;
@@ -28,12 +28,15 @@ impl Volumes {
                 self.unconfirmed.remove(&(key.clone(), None));
                 return answer;
             }
+            VolumeAsk::ForceRelease(force) => {
+                self.forced(key, force, &answer);
+                return answer;
+            }
             VolumeAsk::PlaceOrder(_)
+            | VolumeAsk::Disown(_)
             | VolumeAsk::ConfirmClaims(_)
             | VolumeAsk::PrepareForce(_)
-            | VolumeAsk::ForceRelease(_)
             | VolumeAsk::RouteChanged(_)
-            | VolumeAsk::Disown(_)
             | VolumeAsk::DescribeVolume(_) => return answer,
         };
         match answer {
@@ -65,6 +68,18 @@ impl Volumes {
             }
             other => other,
         }
+    }
+
+    /// Forgets those that do not go on any more if they were given up by force: nothing of them will be confirmed (V9).
+    fn forced(&mut self, key: &VolumeKey, force: &volume::ForceRelease, answer: &VolumeAnswer) {
+        if !matches!(answer, VolumeAnswer::ForceRelease(Ok(_))) {
+            return;
+        }
+        let is_meant = |of: &Option<AllocationId>| match of {
+            Some(allocation) => force.is_for(allocation),
+            None => force.scope == ForceScope::Everything,
+        };
+        self.unconfirmed.retain(|(volume, of)| volume != key || !is_meant(of));
     }
 
     /// Remembers one that goes on. An allocation that had no claim has none afterwards.
