@@ -56,6 +56,7 @@ pub(crate) async fn launch_with<E: From<StartError>>(
     options: Options,
     add: impl AsyncFnOnce(&Host) -> Result<Vec<AnyPart>, E>,
 ) -> Result<Host, E> {
+    volumes::check(&options.volumes)?;
     let layout = Layout::new(options.data_dir.clone(), options.runtime_dir()).map_err(StartError::from)?;
     let Held { directory, database, owner, mark } = hold(&options).await?;
     let (tell_database, present) = watch::channel(None);

@@ -11,6 +11,7 @@ use callboard::actors::persister::OpenError;
 use callboard::actors::registry::{Describe, List, Register, Registered, Standing};
 use callboard::actors::supervisor::StopOutcome;
 use callboard::actors::vocabulary::{AllocationId, PluginKey, PluginName, PluginType, SocketPath};
+use callboard::actors::volumes::VolumesOptions;
 use callboard::host::{Host, StartError};
 
 /// How long something may take that happens soon.
@@ -74,6 +75,62 @@ async fn a_plain_tokio_program_has_a_host_on_a_thread_of_its_own_and_finds_every
     assert_eq!(order, ["b", "a"], "in their order, the newest first");
     assert!(described.provisional.iter().all(|entry| entry.standing == Standing::Provisional));
     host.stop().await;
+}
+
+#[test]
+fn a_start_outside_of_an_actix_system_says_how_a_plain_tokio_program_starts_a_host() {
+    let stage = tempfile::tempdir().unwrap();
+    let data_dir = stage.path().join("data");
+    let builder = Host::builder(&data_dir);
+    // A thread that has never had a system.
+    let started = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(builder.start()).map(drop)
+    });
+    let refused = started.join().expect("it does not panic").unwrap_err();
+    assert!(matches!(refused, StartError::NoSystem) && !refused.is_transient(), "{refused}");
+    assert!(refused.to_string().contains("HostBuilder::start_on_own_thread"), "{refused}");
+    assert!(!data_dir.exists(), "nothing was opened");
+}
+
+#[actix::test]
+async fn deadlines_that_leave_a_call_of_a_volume_no_time_are_refused_and_said() {
+    let stage = tempfile::tempdir().unwrap();
+    let data_dir = stage.path().join("data");
+    let with_deadlines = |call_s, look_s| {
+        let mut options = VolumesOptions::default();
+        options.volume.call_deadline = Duration::from_secs(call_s);
+        options.volume.look_deadline = Duration::from_secs(look_s);
+        Host::builder(&data_dir).volumes(options)
+    };
+    for call_s in [0, 9, 10] {
+        let refused = with_deadlines(call_s, 10).start().await.unwrap_err();
+        assert!(
+            matches!(refused, StartError::VolumeDeadlines { .. }) && !refused.is_transient(),
+            "{refused}"
+        );
+        let told = refused.to_string();
+        let call = format!("VolumeOptions::call_deadline is {:?}", Duration::from_secs(call_s));
+        for part in [call.as_str(), "VolumeOptions::look_deadline", "is 10s", "make call_deadline the longer"]
+        {
+            assert!(told.contains(part), "{part:?} is missing in: {told}");
+        }
+        assert!(!data_dir.exists(), "nothing was opened");
+    }
+    with_deadlines(11, 10).start().await.expect("some time is left").stop().await;
+}
+
+#[actix::test]
+async fn a_stop_that_overlaps_with_another_has_the_same_report_and_a_later_one_says_that_it_has_ended() {
+    let data_dir = tempfile::tempdir().unwrap();
+    let host = Host::builder(data_dir.path()).start().await.unwrap();
+    let (first, second) = tokio::join!(host.stop(), host.stop());
+    assert_eq!(first.children.len(), second.children.len(), "{first:?} {second:?}");
+    assert!(first.children.len() > 1, "{first:?}");
+    let late = host.stop().await;
+    let [child] = &late.children[..] else { panic!("{late:?}") };
+    assert_eq!(child.name, "host");
+    assert!(matches!(child.ending, StopOutcome::EndedBefore { in_order: true, .. }), "{late:?}");
 }
 
 #[actix::test]

@@ -4,11 +4,15 @@ mod support;
 
 use std::time::Duration;
 
+use callboard::actors::allocation::AllocationOptions;
 use callboard::actors::allocations::StopAllocation;
-use callboard::actors::instances::LeaseRefused;
+use callboard::actors::csi::Reaction;
+use callboard::actors::instances::{InstancesOptions, LeaseRefused};
 use callboard::actors::lease::{Lease, LeaseError, NewLease};
 use callboard::actors::vocabulary::Role;
+use callboard::actors::volumes::VolumesOptions;
 use callboard::proto::csi::v1 as wire;
+use tokio::time::timeout;
 use tonic::Status;
 
 use support::{LONG, Stage, Task, id, node};
@@ -68,4 +72,39 @@ async fn a_lease_works_from_any_thread_and_ends_with_its_process_reg_06() {
     assert!(matches!(refused, LeaseRefused::NotAnswered(_)), "{refused}");
     let status = node_id(&next).await.expect_err("the host has ended");
     assert_eq!(new_lease(&status), Some(NewLease::CannotHelp), "{status}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deadlines_and_rounds_may_be_as_long_as_there_is_time() {
+    const MAX: Duration = Duration::MAX;
+    let stage = Stage::new();
+    let allocation = AllocationOptions {
+        call_deadline: MAX,
+        round: MAX,
+        retire_deadline: MAX,
+        directory_deadline: MAX,
+        stop_deadline: MAX,
+        ..AllocationOptions::default()
+    };
+    let (mut instances, mut volumes) = (InstancesOptions::default(), VolumesOptions::default());
+    instances.limits.round = MAX;
+    instances.limits.call_deadline = MAX;
+    instances.limits.retire_deadline = MAX;
+    volumes.volume.call_deadline = MAX;
+    volumes.volume.stop_within = MAX;
+    let builder = stage.builder().allocation(allocation).instances(instances).volumes(volumes);
+    let host = builder.start_on_own_thread().await.expect("it starts");
+    let mut task = Task::new(&stage, "a", "zfs", Role::Node);
+    task.spec.health_timeout = MAX;
+    task.start(&host).await;
+    let leases = host.leases();
+    let client = timeout(LONG, leases.csi(&node("zfs"), MAX)).await.expect("in time").expect("it is healthy");
+    let info = timeout(LONG, client.node_get_info(MAX)).await.expect("in time").expect("it answers");
+    assert!(!info.node_id.is_empty());
+    assert_eq!(host.notices().recent(), [], "nothing has crashed");
+
+    timeout(LONG, host.stop()).await.expect("in time");
+    let late = client.node_get_info(MAX).await.expect_err("the host has ended");
+    assert!(late.to_string().contains("a new lease cannot help"), "{late}");
+    assert_eq!((late.outcome().reaction, late.is_transient()), (Reaction::NextRun, false), "{late}");
 }

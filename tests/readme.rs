@@ -15,6 +15,21 @@ fn block<'t>(text: &'t str, behind: &str) -> &'t str {
 }
 
 #[test]
+fn the_volume_that_the_readme_claims_is_configured_where_it_says_and_is_free() {
+    let read = |file| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+    let (readme, page) = (read("README.md"), read("docs/volumes.md"));
+    let (_, example) = readme.split_once("`callboard volume claim ").expect("the README says so");
+    let volume = example.split(' ').next().expect("a name follows");
+    let configuration = block(&page, "This configuration runs as root");
+    let table: toml::Table = configuration.parse().expect("it is well formed");
+    let volumes = table["volume"].as_array().expect("a list");
+    assert!(volumes.iter().any(|entry| entry["name"].as_str() == Some(volume)), "{volume}");
+    // A volume that a task has is refused to all others.
+    let mut users = configuration.lines().filter(|line| line.starts_with("volumes = "));
+    assert!(users.all(|line| !line.contains(&format!("\"{volume}\""))), "{volume} is in use");
+}
+
+#[test]
 fn the_configuration_of_the_readme_runs_a_plugin_and_a_task() {
     let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
     let configuration = block(&readme, "This configuration runs as it is");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use actix_rt::System;
 use callboard_actors::allocation::AllocationOptions;
 use callboard_actors::catalog::CatalogOptions;
 use callboard_actors::drivers::DriversOptions;
@@ -93,14 +94,15 @@ impl HostBuilder {
         self
     }
 
-    /// The choices of the volumes: deadlines, backoff, limits.
+    /// The choices of the volumes: deadlines, backoff, limits. With a `call_deadline` that is not longer than `look_deadline` the host
+    /// does not start ([`StartError::VolumeDeadlines`]).
     #[must_use]
     pub fn volumes(mut self, options: VolumesOptions) -> Self {
         self.options.volumes = options;
         self
     }
 
-    /// Where the secrets of volumes come from, if any of them needs some.
+    /// Where the secrets of volumes come from, if any of them needs some. It is asked on the thread of the host, and must not block it.
     #[must_use]
     pub fn secrets(mut self, secrets: Arc<dyn SecretSource>) -> Self {
         self.options.secrets = secrets;
@@ -140,11 +142,13 @@ impl HostBuilder {
     /// Starts the host on the present arbiter of a running actix system.
     ///
     /// # Errors
-    /// [`StartError`] says what was tried on what and what to do. Nothing runs then.
-    ///
-    /// # Panics
-    /// Outside of an actix system; plain tokio programs use [`start_on_own_thread`](Self::start_on_own_thread).
+    /// [`StartError`] says what was tried on what and what to do. Nothing runs then. Outside of an actix system it is
+    /// [`StartError::NoSystem`]; plain tokio programs use [`start_on_own_thread`](Self::start_on_own_thread).
     pub async fn start(self) -> Result<Host, StartError> {
+        // Before anything is opened.
+        if !System::is_registered() {
+            return Err(StartError::NoSystem);
+        }
         launch::launch(self.options).await
     }
 

@@ -1,6 +1,7 @@
 //! Why a host does not start.
 
 use std::io;
+use std::time::Duration;
 
 use callboard_actors::allocation::LayoutError;
 use callboard_actors::datadir::DataDirError;
@@ -35,6 +36,24 @@ pub enum StartError {
     /// Its root supervisor ended while it started.
     #[error("the host ended while it started: {0}")]
     Ended(String),
+    /// The deadlines of its volumes leave no time for a call to a plugin, so that none would ever be made.
+    #[error(
+        "the host did not start: VolumeOptions::call_deadline is {call_deadline:?} and VolumeOptions::look_deadline, which is a part of \
+         it, is {look_deadline:?}, so that no time is left for a call of a volume; make call_deadline the longer one, best more than \
+         twice as long"
+    )]
+    VolumeDeadlines {
+        /// That of each call with the look after it.
+        call_deadline: Duration,
+        /// That of a look.
+        look_deadline: Duration,
+    },
+    /// The caller runs in no actix system, which [`HostBuilder::start`](super::HostBuilder::start) needs.
+    #[error(
+        "the host did not start: HostBuilder::start runs it in the actix system of its caller, and there is none; in a plain tokio \
+         program call HostBuilder::start_on_own_thread instead"
+    )]
+    NoSystem,
     /// No thread could be had for it.
     #[error("cannot start a thread for the host: {0}")]
     Thread(#[source] io::Error),
@@ -47,7 +66,11 @@ impl StartError {
         match self {
             Self::Database(error) => error.is_transient(),
             Self::Ownership(error) => error.is_transient(),
-            Self::Layout(_) | Self::Directory(_) | Self::Parts(_) => false,
+            Self::Layout(_)
+            | Self::Directory(_)
+            | Self::Parts(_)
+            | Self::VolumeDeadlines { .. }
+            | Self::NoSystem => false,
             Self::Actors(_) | Self::Ended(_) | Self::Thread(_) => true,
         }
     }

@@ -282,7 +282,8 @@ impl Host {
     /// Ends everything in order, and says goodbye for every allocation: they deregister, calls in flight end, connections
     /// close, and the database is closed last. Every child has its own deadline, which follows from what is below it, so this is
     /// bounded; the report says how each one ended (S3), and what could not be ended
-    /// ([`not_in_order`](ShutdownReport::not_in_order)). Asked twice, both get the report.
+    /// ([`not_in_order`](ShutdownReport::not_in_order)). Calls that overlap get the same report. One after the end of the host gets one of a
+    /// single child, `host`, with how it ended and what that had to leave ([`StopOutcome::EndedBefore`]).
     pub async fn stop(&self) -> ShutdownReport {
         self.shut_down(StopMode::Stop).await
     }

@@ -22,7 +22,7 @@ pub(super) fn part(host: &Host, options: &Options, layout: Layout) -> Part<Alloc
         probings: options.probings.clone(),
         ..AllocationsOptions::new(layout)
     };
-    let stop_deadline = options.shutdown_deadline() + STOP_MARGIN;
+    let stop_deadline = options.shutdown_deadline().saturating_add(STOP_MARGIN);
     Part::remembering(host.allocations(), move |address, context| {
         let (address, options, settings) = (address.clone(), options.clone(), context.settings());
         let (registry, instances) = (context.host().registry().clone(), context.host().instances().clone());

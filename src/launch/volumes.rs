@@ -11,14 +11,14 @@ use callboard_actors::instances::Leases;
 use callboard_actors::mounts::{KernelMounts, MountLimits, Mounts};
 use callboard_actors::process::boot_id;
 use callboard_actors::supervisor::TreeNode;
-use callboard_actors::volume::{SecretSource, Shared, VolumeKey};
+use callboard_actors::volume::{SecretSource, Shared, VolumeKey, VolumeOptions};
 use callboard_actors::volumes::{
     self, DurableStore, ListVolumes, VolumeActor, VolumeReport, Volumes, VolumesConfig, VolumesOptions,
 };
 
 use super::options::Options;
 use super::part::Part;
-use crate::host::Host;
+use crate::host::{Host, StartError};
 
 /// How much longer than undoing the part may take to end.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
@@ -30,7 +30,7 @@ pub(super) fn part(host: &Host, options: &Options) -> Part<Volumes> {
     Part::remembering(host.volumes(), move |address, context| {
         let (address, settings) = (address.clone(), context.settings());
         let instances = context.host().instances().clone();
-        let store = DurableStore::new(context.host().database());
+        let store = DurableStore::new(context.host().own_database());
         let made = surroundings(context.host(), &options, &secrets, &mounts);
         move || {
             let (config, shared) = made.clone()?;
@@ -46,6 +46,15 @@ pub(super) fn part(host: &Host, options: &Options) -> Part<Volumes> {
     .ready_when(|| ListVolumes)
     .described_by(|| ListVolumes, |volumes| volumes.into_iter().filter_map(volume_node).collect())
     .stops_within(stop_deadline)
+}
+
+/// Refuses deadlines with which no call could ever be made.
+pub(super) fn check(options: &VolumesOptions) -> Result<(), StartError> {
+    let VolumeOptions { call_deadline, look_deadline, .. } = options.volume;
+    match call_deadline > look_deadline {
+        true => Ok(()),
+        false => Err(StartError::VolumeDeadlines { call_deadline, look_deadline }),
+    }
 }
 
 /// What all lives of the owner have in common.

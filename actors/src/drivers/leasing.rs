@@ -30,7 +30,8 @@ pub enum DriverNotLeased {
 }
 
 impl DriverNotLeased {
-    /// Whether a later request may succeed without anything being done about it.
+    /// Whether a later request may succeed without anything being done about it. [`NotAnswered`](Self::NotAnswered) may be, as
+    /// [`AskError::is_transient`] says; after the end of the host only the leases of the next one can be had.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {

@@ -37,6 +37,9 @@ const PROGRAM: &str = concat!("callboard/", env!("CARGO_PKG_VERSION"));
 /// a call never depends on a race of two clocks (LOG-05).
 const GRACE: Duration = Duration::from_secs(1);
 
+/// The longest deadline that a plugin receives: the header of a call has at most eight digits, of hours at most. These are 11,400 years.
+const DEADLINE_MAX: Duration = Duration::from_secs(99_999_999 * 60 * 60);
+
 /// The size limit of headers, in bytes: the message of an error is one of them, and plugins put the whole output of a
 /// command there. If the advertised limit is too small, a plugin resets the call instead, and its code is lost.
 const HEADERS_BYTES_MAX: u32 = 1024 * 1024;
@@ -85,10 +88,10 @@ async fn stream_to_port(address: SocketAddr) -> Result<TcpStream, Cause> {
     Ok(stream)
 }
 
-/// A request with the deadline for the plugin.
+/// A request with the deadline for the plugin. One that is longer than the header can say is sent as the longest that it can.
 pub(crate) fn asked<W>(question: W, deadline: Duration) -> tonic::Request<W> {
     let mut request = tonic::Request::new(question);
-    request.set_timeout(deadline.saturating_add(GRACE));
+    request.set_timeout(deadline.saturating_add(GRACE).min(DEADLINE_MAX));
     request
 }
 
@@ -208,5 +211,23 @@ impl Service<Request<Body>> for Channel {
         request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(PROGRAM));
         self.meter.asked();
         Box::pin(self.requests.send_request(request).map_err(ChannelError::from))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_that_the_header_cannot_say_is_sent_as_the_longest_that_it_can() {
+        let sent = |deadline| {
+            let request = asked((), deadline);
+            let header = request.metadata().get("grpc-timeout").expect("it has a deadline");
+            header.to_str().expect("it is text").to_owned()
+        };
+        assert_eq!(sent(Duration::from_secs(5)), "6000000u");
+        for longest in [DEADLINE_MAX, DEADLINE_MAX * 2, Duration::MAX] {
+            assert_eq!(sent(longest), "99999999H", "{longest:?}");
+        }
     }
 }

@@ -144,7 +144,7 @@ async fn admit(shared: &Shared, options: &VolumeOptions, call: &VolumeCall) -> R
     let turns = take_turns(shared, clock, spec, turns).await?;
     let secrets = match takes_secrets(call) {
         true => {
-            let secrets = in_time(clock, "its secrets", shared.secrets.secrets(&spec.key, call)).await?;
+            let secrets = in_time(clock, "its secrets", shared.secrets_of(&spec.key, call)).await?;
             secrets.map_err(|reason| not_made(format!("its secrets cannot be had: {reason}")))?
         }
         false => Secrets::none(),
@@ -223,8 +223,12 @@ impl Admitted {
         let (client, _permit) = self.client().await.map_err(|failure| (None, failure))?;
         let left = self.clock.for_the_call();
         if left.is_zero() {
-            let took = self.clock.began.elapsed();
-            return Err((None, not_made(format!("everything before it took {took:?}; it is tried again"))));
+            let Clock { began, whole, look } = self.clock;
+            let reason = format!(
+                "of its {whole:?}, {look:?} are kept for the look after it, and {:?} had passed before it; it is tried again",
+                began.elapsed()
+            );
+            return Err((None, not_made(reason)));
         }
         let answer = client.call(request, left).await;
         answer.map_err(|failed: FailedCall| (failed.code(), Failure::from(&failed)))
@@ -301,11 +305,11 @@ impl Admitted {
 
     async fn unstage(self, spec: &VolumeSpec, args: &StageArgs) -> Result<NodeCame, Failure> {
         let staging_target_path = text(&args.staging_path)?;
+        self.mounting.check(&args.staging_path).map_err(not_made)?;
         let request = NodeUnstageVolumeRequest { volume_id: spec.volume_id.clone(), staging_target_path };
         let result = self.send(&request).await;
         Ok(self.mounting.after_undo(&args.staging_path, result).await)
     }
-        self.mounting.check(&args.staging_path).map_err(not_made)?;
 
     async fn publish(
         self,
@@ -335,11 +339,11 @@ impl Admitted {
 
     async fn unpublish(self, spec: &VolumeSpec, path: &Path) -> Result<NodeCame, Failure> {
         let target_path = text(path)?;
+        self.mounting.check(path).map_err(not_made)?;
         let request = NodeUnpublishVolumeRequest { volume_id: spec.volume_id.clone(), target_path };
         let result = self.send(&request).await;
         Ok(self.mounting.after_undo(path, result).await)
     }
-        self.mounting.check(path).map_err(not_made)?;
 }
 
 /// What a call to the node service came to, and what the kernel has after it.

@@ -1,6 +1,10 @@
 //! Calls that only read: they take the turn of their volume and a permit of their plugin, as every call does, and give both back when
 //! their caller stops waiting.
 
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
+
 use super::bulkhead::Permit;
 use super::shared::Shared;
 use super::{Failure, Turn, VolumeKey};
@@ -24,9 +28,14 @@ impl Shared {
         Held { _permit: self.turns.enter(&of).await }
     }
 
-    /// The secrets of a volume for a call (V11).
+    /// The secrets of a volume for a call (V11). A source that panics has none, and what its panic says is left out: it may be a secret.
     pub(crate) async fn secrets_of(&self, volume: &VolumeKey, call: Call) -> Result<Secrets, String> {
-        self.secrets.secrets(volume, call).await
+        // In one future, so that a panic is caught whether it comes at once or while the answer is awaited.
+        let asked = AssertUnwindSafe(async { self.secrets.secrets(volume, call).await });
+        let answer = asked.catch_unwind().await;
+        answer.unwrap_or_else(|_panic| {
+            Err("the source of secrets panicked; the log of the host program has more".to_owned())
+        })
     }
 
     /// A client of exactly this generation of one half of a plugin, when it is its turn (V9, V16).

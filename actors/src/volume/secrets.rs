@@ -11,6 +11,12 @@ use crate::csi::{Call, Secrets};
 ///
 /// It is asked before each call that can carry secrets, once for each try, so a secret that was replaced is used from the next try on.
 /// What it gives is sent to the plugin, and neither kept nor logged (V11, C025).
+///
+/// It runs on the one thread on which all actors of the host run, and so does its future: while it blocks, for example to read a file or to
+/// ask a server, the whole host stands still. What blocks belongs into `tokio::task::spawn_blocking`, and the future awaits that.
+///
+/// A panic of it, also in its future, is an error like any other. Its message is in no error and no status here, since it may hold a secret;
+/// the panic hook of the program has it, as of every panic.
 pub trait SecretSource: fmt::Debug + Send + Sync {
     /// The secrets of a volume for this call; [`Secrets::none`] if it needs none. The same call and its inverse need the same (C081).
     /// It counts towards the timeout of the call, and is dropped when that is over.

@@ -9,14 +9,14 @@ use callboard_actors::csi::{AccessMode, AccessType, Call, Secrets, VolumeCapabil
 use callboard_actors::persister::{Options, Persister};
 use callboard_actors::shell::{Database, Notices};
 use callboard_actors::vocabulary::PluginName;
-use callboard_actors::volume::{NewVolume, SecretSource, VolumeKey};
+use callboard_actors::volume::{NewVolume, SecretSource, VolumeKey, VolumeOptions};
 use callboard_actors::volumes::{ConfirmClaims, CreateVolume, DeleteVolume, ListVolumes};
 use futures_util::future::LocalBoxFuture;
 use tonic::Code;
 
 use crate::fixture::story;
 use crate::kernel::Kernel;
-use crate::node::{Choices, Kept, Node, PATIENCE, key, living};
+use crate::node::{Choices, Kept, Node, PATIENCE, key, living, options};
 use crate::plugin::{Act, Plugin, Told};
 
 const UP: [&str; 3] = ["ControllerPublishVolume", "NodeStageVolume", "NodePublishVolume"];
@@ -232,6 +232,49 @@ fn secrets_are_asked_for_before_each_call_and_reach_no_status_v11_c025() {
         assert_eq!(sent, expected, "what goes down at the node takes none");
         let shown = format!("{:?}", node.describe(&data).await);
         assert!(!shown.contains("ControllerPublishVolume 1"), "{shown}");
+        node.stop().await;
+    });
+}
+
+/// Panics the first times, in turn when it is asked and while its answer is awaited, with a secret in its message.
+#[derive(Debug, Default)]
+struct Panicking(AtomicUsize);
+
+/// How often it panics: more often than a step may fail.
+const PANICS: usize = 6;
+
+impl SecretSource for Panicking {
+    fn secrets(&self, _volume: &VolumeKey, _call: Call) -> LocalBoxFuture<'static, Result<Secrets, String>> {
+        let number = self.0.fetch_add(1, Ordering::Relaxed);
+        assert!(number >= PANICS || number % 2 == 1, "it panics at once: hunter2");
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            assert!(number >= PANICS, "it panics later: hunter2");
+            Ok(Secrets::none())
+        })
+    }
+}
+
+#[test]
+fn a_source_of_secrets_that_panics_has_none_for_now_and_its_panic_is_told_to_no_caller_v11() {
+    story(|| async {
+        let secrets = Arc::new(Panicking::default());
+        let few_tries = VolumeOptions { tries_max: 2, ..VolumeOptions::default() };
+        let choices = Choices { options: options(few_tries), secrets: secrets.clone(), ..Choices::default() };
+        let node = Node::open_with(choices);
+        let plugin = Plugin::new(&node.kernel);
+        let _serving = node.add_plugin("zfs", "p", &plugin).await;
+        let data = node.add_volume("zfs", "data").await;
+        // It has panicked in both ways by then.
+        let pending = node.claim_within(&data, "a", Duration::from_secs(4)).await.expect_err("it has none");
+        assert!(pending.is_transient(), "{pending}");
+        let shown = format!("{pending} {pending:?} {:?}", node.describe(&data).await);
+        assert!(shown.contains("the source of secrets panicked") && !shown.contains("hunter2"), "{shown}");
+        assert!(secrets.0.load(Ordering::Relaxed) >= 2, "{shown}");
+        assert_eq!(plugin.take_calls(), Vec::<&str>::new(), "{shown}");
+        node.claim(&data, "a").await.expect("no panic counts as a try");
+        assert!(secrets.0.load(Ordering::Relaxed) > PANICS);
+        node.release(&data, "a").await.expect("it is undone");
         node.stop().await;
     });
 }

@@ -144,7 +144,9 @@ pub enum PrepareError {
         allocation: AllocationId,
     },
     /// A process listens on its socket already.
-    #[error("a process listens on {socket} already; stop it, or start this allocation under another id")]
+    #[error(
+        "a process listens on {socket} already; stop it, adopt it (AdoptAllocation), or start this allocation under another id"
+    )]
     SocketInUse {
         /// The socket.
         socket: SocketPath,

@@ -21,7 +21,7 @@ struct Setback {
 
 impl Setback {
     fn of(error: &CallError) -> Self {
-        Self { class: error.class(), cause: error.to_string() }
+        Self { class: error.class(), cause: error.told() }
     }
 }
 
@@ -59,7 +59,7 @@ impl Allocation {
 
     /// The sum of both timeouts of a request and a margin, so that they expire first and give the precise error (LOG-05).
     pub(super) fn question_deadline(&self) -> Duration {
-        2 * self.config.options.call_deadline + Duration::from_secs(1)
+        self.config.options.call_deadline.saturating_mul(2).saturating_add(Duration::from_secs(1))
     }
 
     fn start_call(

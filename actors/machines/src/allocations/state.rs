@@ -62,13 +62,13 @@ impl AllocationsOptions {
 
     /// The deadline of one order; then the supervisor is stuck. Longer than all its own limits, which expire first.
     pub(super) fn order_deadline(&self) -> Duration {
-        self.shutdown_deadline() + Duration::from_secs(5)
+        self.shutdown_deadline().saturating_add(Duration::from_secs(5))
     }
 
     /// The stop bound of all supervisors together; they stop concurrently. Stop their owner with a longer timeout.
     #[must_use]
     pub fn shutdown_deadline(&self) -> Duration {
-        self.each.stop_deadline + 2 * self.each.directory_deadline
+        self.each.stop_deadline.saturating_add(self.each.directory_deadline.saturating_mul(2))
     }
 }
 
@@ -310,5 +310,12 @@ mod tests {
         let options = AllocationsOptions::new(layout);
         assert!(options.order_deadline() > options.shutdown_deadline());
         assert!(options.shutdown_deadline() > options.each.stop_deadline + options.each.directory_deadline);
+    }
+
+    #[test]
+    fn a_supervisor_may_have_as_long_as_there_is_time() {
+        let mut options = AllocationsOptions::new(Layout::new("/data", "/run/callboard").unwrap());
+        options.each.directory_deadline = Duration::MAX;
+        assert_eq!([options.shutdown_deadline(), options.order_deadline()], [Duration::MAX; 2]);
     }
 }

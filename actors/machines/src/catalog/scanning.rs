@@ -141,11 +141,9 @@ impl Draft {
 impl ProbeOrder {
     /// The maximal duration of a probe: the sum of its timeouts.
     pub(super) fn longest(&self) -> std::time::Duration {
-        self.spec.start_timeout
-            + self.call_deadline * 3
-            + self.polite_deadline
-            + self.stop_grace * 2
-            + CALL_GRACE
+        let calls = self.call_deadline.saturating_mul(3).saturating_add(self.polite_deadline);
+        let ending = self.stop_grace.saturating_mul(2).saturating_add(CALL_GRACE);
+        self.spec.start_timeout.saturating_add(calls).saturating_add(ending)
     }
 }
 
@@ -272,5 +270,16 @@ mod tests {
         options.entries.insert("exec".to_owned(), entry);
         let own = ordered(&options);
         assert_eq!([own.stop_grace, own.spec.stop_grace], [Duration::from_secs(9); 2]);
+    }
+
+    #[test]
+    fn a_probe_may_take_as_long_as_there_is_time() {
+        let mut options = CatalogOptions::new();
+        let usual = order("exec", Attempt::new(7), &options).unwrap().longest();
+        // The handshake, three answers, the shutdown call, twice the grace, and a margin.
+        assert_eq!(usual, Duration::from_secs(60 + 3 * 10 + 2 + 2 * 5) + CALL_GRACE);
+        options.limits.call_deadline = Duration::MAX;
+        options.limits.stop_grace = Duration::MAX;
+        assert_eq!(order("exec", Attempt::new(7), &options).unwrap().longest(), Duration::MAX);
     }
 }

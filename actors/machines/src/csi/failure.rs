@@ -17,6 +17,8 @@ pub enum Failure {
     LeaseEnded {
         /// Why.
         detail: String,
+        /// Whether the host is stopping, so that a new lease cannot help.
+        host_stops: bool,
     },
     /// Too many calls are in flight to this plugin (F17). It was not sent.
     TooMany {
@@ -27,6 +29,8 @@ pub enum Failure {
     Lost {
         /// How.
         detail: String,
+        /// Whether the host is stopping, so that a new lease cannot help.
+        host_stops: bool,
     },
     /// It was sent, and no answer came within our own deadline. The plugin may go on (C015).
     DeadlineExceeded {
@@ -73,10 +77,10 @@ impl FailedCall {
         let Self { call, plugin, allocation, generation, failure } = self;
         let why = match failure {
             Failure::Request(fault) => format!("it was not sent, {fault}; {}", fault.problem.remedy()),
-            Failure::LeaseEnded { detail } | Failure::TooMany { detail } => {
+            Failure::LeaseEnded { detail, .. } | Failure::TooMany { detail } => {
                 format!("it was not sent, {detail}")
             }
-            Failure::Lost { detail } => detail.clone(),
+            Failure::Lost { detail, .. } => detail.clone(),
             Failure::DeadlineExceeded { after } => {
                 format!("no answer within {after:?}, and whether it took effect is unknown")
             }
@@ -110,7 +114,12 @@ impl FailedCall {
 impl fmt::Display for FailedCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let advice = match self.failure {
-            Failure::Lost { .. } => "; ask for a new lease and repeat it, or call its inverse",
+            Failure::Lost { host_stops: false, .. } => {
+                "; ask for a new lease and repeat it, or call its inverse"
+            }
+            Failure::Lost { host_stops: true, .. } => {
+                "; the host is stopping, so repeat it in its next run, or call its inverse then"
+            }
             Failure::DeadlineExceeded { .. } => "; repeat it after a pause, or call its inverse",
             Failure::Request(_)
             | Failure::LeaseEnded { .. }
@@ -149,11 +158,15 @@ mod tests {
         let on = "NodeStageVolume on csi-node/zfs of allocation a1, generation 7, failed: ";
         for (failure, rest) in [
             (Failure::Request(fault.clone()), "it was not sent, staging_target_path is empty; set it"),
-            (Failure::LeaseEnded { detail: detail() }, "it was not sent, it was retired"),
+            (Failure::LeaseEnded { detail: detail(), host_stops: false }, "it was not sent, it was retired"),
             (Failure::TooMany { detail: detail() }, "it was not sent, it was retired"),
             (
-                Failure::Lost { detail: detail() },
+                Failure::Lost { detail: detail(), host_stops: false },
                 "it was retired; ask for a new lease and repeat it, or call its inverse",
+            ),
+            (
+                Failure::Lost { detail: detail(), host_stops: true },
+                "it was retired; the host is stopping, so repeat it in its next run, or call its inverse then",
             ),
             (
                 Failure::DeadlineExceeded { after: Duration::from_millis(1500) },
@@ -179,7 +192,7 @@ mod tests {
     #[test]
     fn what_is_repeated_anyway_is_told_without_that_advice() {
         let on = "NodeStageVolume on csi-node/zfs of allocation a1, generation 7, failed: ";
-        let lost = failed(Failure::Lost { detail: "it was cut".to_owned() });
+        let lost = failed(Failure::Lost { detail: "it was cut".to_owned(), host_stops: false });
         assert_eq!(lost.reason(), format!("{on}it was cut"));
         let overdue = failed(Failure::DeadlineExceeded { after: Duration::from_secs(2) });
         assert_eq!(
@@ -190,10 +203,13 @@ mod tests {
 
     #[test]
     fn only_what_can_help_itself_is_transient_c012() {
-        assert!(failed(Failure::LeaseEnded { detail: String::new() }).is_transient());
+        let ended = |host_stops| failed(Failure::LeaseEnded { detail: String::new(), host_stops });
+        assert!(ended(false).is_transient() && !ended(true).is_transient());
         let refused = failed(Failure::Status { code: Code::InvalidArgument, message: String::new() });
         assert!(!refused.is_transient());
         assert_eq!(refused.code(), Some(Code::InvalidArgument));
-        assert_eq!(failed(Failure::Lost { detail: String::new() }).code(), None);
+        let lost = |host_stops| failed(Failure::Lost { detail: String::new(), host_stops });
+        assert!(lost(false).is_transient() && !lost(true).is_transient());
+        assert_eq!(lost(false).code(), None);
     }
 }

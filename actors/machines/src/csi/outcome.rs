@@ -24,6 +24,8 @@ pub enum Reaction {
     Retry,
     /// The same, over a new lease: this generation takes no more calls.
     NewLease,
+    /// Repeat it in the next run of the host: this one is stopping, and gives no more leases.
+    NextRun,
     /// Begin the list again with an empty token (C093).
     RestartList,
     /// Repeat it when there is room: fewer volumes on the node (C078), more capacity, a larger quota.
@@ -70,6 +72,11 @@ const fn outcome(effect: Effect, reaction: Reaction) -> Outcome {
     Outcome { effect, reaction }
 }
 
+/// What can help when the lease is of no more use.
+const fn elsewhere(host_stops: bool) -> Reaction {
+    if host_stops { Reaction::NextRun } else { Reaction::NewLease }
+}
+
 impl Outcome {
     /// What the failure of this call means. What only reads has no effect, however it fails.
     #[must_use]
@@ -77,9 +84,9 @@ impl Outcome {
         let found = match failure {
             Failure::Request(fault) if fault.is_unsupported() => outcome(Effect::NotDone, Reaction::GiveUp),
             Failure::Request(_) => outcome(Effect::NotDone, Reaction::ChangeRequest),
-            Failure::LeaseEnded { .. } => outcome(Effect::NotDone, Reaction::NewLease),
+            Failure::LeaseEnded { host_stops, .. } => outcome(Effect::NotDone, elsewhere(*host_stops)),
             Failure::TooMany { .. } => outcome(Effect::NotDone, Reaction::Retry),
-            Failure::Lost { .. } => outcome(Effect::Unknown, Reaction::NewLease),
+            Failure::Lost { host_stops, .. } => outcome(Effect::Unknown, elsewhere(*host_stops)),
             Failure::DeadlineExceeded { .. } => outcome(Effect::Unknown, Reaction::Retry),
             Failure::Status { code, .. } => Self::of_code(call, *code),
             Failure::Answer(_) => outcome(Effect::Unknown, Reaction::Report),
@@ -174,7 +181,7 @@ mod tests {
     fn what_only_reads_has_no_effect_however_it_fails_c016() {
         for call in Call::ALL.into_iter().filter(|call| !call.has_effect()) {
             assert!(Code::ALL.iter().all(|code| of(call, *code).effect == Effect::NotDone), "{call}");
-            let lost = Failure::Lost { detail: "broken pipe".to_owned() };
+            let lost = Failure::Lost { detail: "broken pipe".to_owned(), host_stops: false };
             assert_eq!(Outcome::of(call, &lost), outcome(Effect::NotDone, Reaction::NewLease), "{call}");
         }
     }
@@ -292,9 +299,15 @@ mod tests {
                 Reaction::GiveUp,
             ),
             (Failure::Request(fault(Problem::Empty)), Effect::NotDone, Reaction::ChangeRequest),
-            (Failure::LeaseEnded { detail: detail() }, Effect::NotDone, Reaction::NewLease),
+            (
+                Failure::LeaseEnded { detail: detail(), host_stops: false },
+                Effect::NotDone,
+                Reaction::NewLease,
+            ),
+            (Failure::LeaseEnded { detail: detail(), host_stops: true }, Effect::NotDone, Reaction::NextRun),
             (Failure::TooMany { detail: detail() }, Effect::NotDone, Reaction::Retry),
-            (Failure::Lost { detail: detail() }, Effect::Unknown, Reaction::NewLease),
+            (Failure::Lost { detail: detail(), host_stops: false }, Effect::Unknown, Reaction::NewLease),
+            (Failure::Lost { detail: detail(), host_stops: true }, Effect::Unknown, Reaction::NextRun),
             (Failure::DeadlineExceeded { after: Duration::from_secs(1) }, Effect::Unknown, Reaction::Retry),
             (Failure::Answer(fault(Problem::Empty)), Effect::Unknown, Reaction::Report),
         ];

@@ -189,7 +189,7 @@ impl Process {
         if spec.handshake.is_some() {
             cx.start_timer(ProcessTimer::Start, cx.now() + spec.start_timeout);
             // The timer ends this wait; the call only has to last longer.
-            self.call(spec.start_timeout + SHORT, ProcessCall::AwaitHandshake, cx);
+            self.call(spec.start_timeout.saturating_add(SHORT), ProcessCall::AwaitHandshake, cx);
         } else if let Some(identity) = self.record.identity.clone() {
             self.ready(identity, None, false, cx);
         }

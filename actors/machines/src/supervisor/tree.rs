@@ -20,7 +20,8 @@ impl Supervisor {
                 let key = self.next_key(Generation::default());
                 let within = self.plan.spec.describe_deadline;
                 self.describing = Some(Describing { key, askers: vec![id] });
-                cx.call(key, within + DESCRIBE_MARGIN, Call::DescribeChildren { within });
+                let deadline = within.saturating_add(DESCRIBE_MARGIN);
+                cx.call(key, deadline, Call::DescribeChildren { within });
             }
         }
     }

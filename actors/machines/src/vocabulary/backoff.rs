@@ -41,8 +41,8 @@ pub struct BackoffState {
 impl BackoffState {
     /// Notes a failure and says how long to wait before the next try.
     pub fn failed(&mut self, policy: &Backoff, moment: Moment) -> Duration {
-        if self.last_failure.is_some_and(|last| moment.now.since(last) >= policy.reset_after + policy.longest)
-        {
+        let calm = policy.reset_after.saturating_add(policy.longest);
+        if self.last_failure.is_some_and(|last| moment.now.since(last) >= calm) {
             self.failures = 0;
         }
         let doublings = self.failures.min(20);
@@ -121,6 +121,17 @@ mod tests {
         jitter_percent: 0,
         reset_after: Duration::from_secs(60),
     };
+
+    #[test]
+    fn a_pause_may_be_as_long_as_there_is_time() {
+        let [longest, reset_after] = [Duration::MAX; 2];
+        let policy = Backoff { longest, reset_after, jitter_percent: 10, ..POLICY };
+        let mut state = BackoffState::default();
+        let pauses: Vec<u64> = (0..2).map(|s| state.failed(&policy, at(s)).as_millis() as u64).collect();
+        assert!(pauses[0] < pauses[1], "{pauses:?}");
+        let endless = Backoff { first: Duration::MAX, ..policy };
+        assert!(state.failed(&endless, at(9)) > Duration::from_secs(1 << 40));
+    }
 
     #[test]
     fn pauses_double_up_to_the_longest() {

@@ -66,13 +66,14 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Spreads a span over plus or minus `percent` of itself, so that many actors do not act in one instant.
+    /// Spreads a span over plus or minus `percent` of itself, so that many actors do not act in one instant. A span of more than
+    /// `u64::MAX` microseconds, some 584,000 years, counts as one of these.
     #[must_use]
     pub fn spread(self, span: Duration, percent: u32) -> Duration {
         let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
         let width = (micros / 100).saturating_mul(u64::from(percent.min(100)));
-        let offset = self.random % (2 * width + 1).max(1);
-        Duration::from_micros(micros - width + offset)
+        let offset = self.random % width.saturating_mul(2).saturating_add(1);
+        Duration::from_micros((micros - width).saturating_add(offset))
     }
 }
 
@@ -100,6 +101,23 @@ mod tests {
             moment.spread(Duration::from_micros(100), 10).as_micros()
         };
         assert_eq!([0, 10, 20, 21].map(spread), [90, 100, 110, 90]);
+    }
+
+    #[test]
+    fn the_longest_span_is_spread_as_well_and_no_point_in_time_is_too_late() {
+        for random in [0, 7_777, u64::MAX / 2, u64::MAX - 1, u64::MAX] {
+            let moment = Moment { now: Timestamp::default(), random };
+            for percent in [0, 10, 99, 100, 1_000] {
+                let spread = moment.spread(Duration::MAX, percent);
+                assert!(spread <= Duration::from_micros(u64::MAX), "{random} {percent}: {spread:?}");
+            }
+            assert!(
+                moment.spread(Duration::MAX, 10) >= Duration::from_micros(u64::MAX / 100 * 90),
+                "{random}"
+            );
+        }
+        let late = Timestamp::from_epoch(Duration::from_secs(5)) + Duration::MAX;
+        assert_eq!(late, Timestamp::from_epoch(Duration::MAX));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How long somebody waited, as an error tells it.
+//! How long a caller waited, as an error tells it.
 
 use std::time::Duration;
 

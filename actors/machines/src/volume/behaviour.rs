@@ -165,7 +165,7 @@ impl Machine for Volume {
     }
 
     fn stops_within(&self) -> Option<Duration> {
-        Some(self.config.options.stop_within + STOP_MARGIN)
+        Some(self.config.options.stop_within.saturating_add(STOP_MARGIN))
     }
 }
 

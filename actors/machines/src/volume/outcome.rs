@@ -169,7 +169,7 @@ impl Known {
             (Effect::Unknown, Reaction::Verify) => Self::Absent,
             (Effect::Unknown | Effect::InProgress, _) => Self::Unclear,
             // It did not leave this host.
-            (Effect::NotDone, Reaction::Retry | Reaction::NewLease) => Self::NotMade,
+            (Effect::NotDone, Reaction::Retry | Reaction::NewLease | Reaction::NextRun) => Self::NotMade,
             (Effect::NotDone, Reaction::GiveUp) => Self::Unsupported,
             (Effect::NotDone, Reaction::ChangeRequest | Reaction::Authorize | Reaction::Report) => {
                 Self::Refused
@@ -194,6 +194,7 @@ impl Known {
                 _,
                 Reaction::Retry
                 | Reaction::NewLease
+                | Reaction::NextRun
                 | Reaction::RestartList
                 | Reaction::MakeRoom
                 | Reaction::MeetPrecondition,
@@ -386,7 +387,10 @@ mod tests {
         }
         assert_eq!((code(Code::NotFound), code(Code::Unimplemented)), (Known::Absent, Known::Unsupported));
         assert_eq!(of(csi::Failure::DeadlineExceeded { after: Duration::ZERO }), Known::NotNow);
-        assert_eq!(of(csi::Failure::Lost { detail: String::new() }), Known::NotNow);
+        for host_stops in [false, true] {
+            assert_eq!(of(csi::Failure::Lost { detail: String::new(), host_stops }), Known::NotNow);
+            assert_eq!(of(csi::Failure::LeaseEnded { detail: String::new(), host_stops }), Known::NotMade);
+        }
         assert_eq!(of(csi::Failure::TooMany { detail: String::new() }), Known::NotMade);
         let fault = csi::Fault { rule: "C102", field: "size_bytes", problem: csi::Problem::Empty };
         assert_eq!(of(csi::Failure::Answer(fault)), Known::Refused);
@@ -423,8 +427,10 @@ mod tests {
     fn what_was_not_sent_has_changed_nothing_v4() {
         let of = |failure| Known::of(csi::Outcome::of(Call::NodeStageVolume, &failure));
         let detail = String::new;
-        assert_eq!(of(csi::Failure::LeaseEnded { detail: detail() }), Known::NotMade);
         assert_eq!(of(csi::Failure::TooMany { detail: detail() }), Known::NotMade);
-        assert_eq!(of(csi::Failure::Lost { detail: detail() }), Known::Unclear);
+        for host_stops in [false, true] {
+            assert_eq!(of(csi::Failure::LeaseEnded { detail: detail(), host_stops }), Known::NotMade);
+            assert_eq!(of(csi::Failure::Lost { detail: detail(), host_stops }), Known::Unclear);
+        }
     }
 }

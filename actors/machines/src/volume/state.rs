@@ -20,9 +20,12 @@ use crate::vocabulary::{AllocationId, Attempt, Backoff, BackoffState, Moment, Ru
 /// The options of a volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VolumeOptions {
-    /// The timeout of each call to the plugin, with the look after it. 2 min by default.
+    /// The timeout of each call to the plugin, with the look after it. 2 min by default. [`look_deadline`](Self::look_deadline) of it is
+    /// kept for that look and at most half of it passes before the call, so more than twice `look_deadline` always leaves the plugin some
+    /// time. A host does not start if it is not longer than `look_deadline`.
     pub call_deadline: Duration,
-    /// The timeout of a look of its own. 10 s by default.
+    /// The timeout of a look of its own. 10 s by default. It must be shorter than [`call_deadline`](Self::call_deadline), which also
+    /// contains such a look.
     pub look_deadline: Duration,
     /// The backoff between tries of one step. 500 ms to 1 min by default.
     pub backoff: Backoff,

@@ -150,7 +150,7 @@ impl Machine for Volumes {
     }
 
     fn stops_within(&self) -> Option<Duration> {
-        Some(self.config.options.child_bound() + STOP_MARGIN)
+        Some(self.config.options.child_bound().saturating_add(STOP_MARGIN))
     }
 
     fn stop_steps(&self) -> Vec<StopStep> {

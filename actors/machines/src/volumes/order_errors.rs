@@ -78,11 +78,11 @@ impl OrderError {
         match self {
             Self::TooManyCallers(_)
             | Self::PluginLeaving(_)
-            | Self::NoAnswer(_)
             | Self::SameSnapshot { .. }
             | Self::UnreadSnapshot { .. }
             | Self::Stopping { .. } => true,
             Self::Unknown(_) | Self::Smaller { .. } => false,
+            Self::NoAnswer(no_answer) => no_answer.is_transient(),
             Self::Group(error) => error.is_transient(),
             Self::Refused(error) => error.is_transient(),
         }

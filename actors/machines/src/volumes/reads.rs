@@ -312,6 +312,8 @@ impl ReadError {
         match failed.outcome().reaction {
             Reaction::RestartList => Self::OtherList { plugin, reason },
             Reaction::GiveUp => Self::Unsupported { plugin, reason },
+            // As [`Self::Stopping`].
+            Reaction::NextRun => Self::Failed { plugin, reason, is_transient: true },
             reaction => Self::Failed { plugin, reason, is_transient: reaction.is_retry() },
         }
     }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use tonic::{Response, Status};
 
 use super::{Call, FailedCall, Failure, WireRequest, redacted};
-use crate::lease::{Lease, LeaseError};
+use crate::lease::{ConnectionEnd, Lease, LeaseError, NewLease};
 use crate::pauses;
 use crate::rpc::{Cause, asked, cause};
 use crate::vocabulary::milliseconds;
@@ -125,17 +125,19 @@ fn failure(status: &Status, withheld: &[&str]) -> Failure {
     let unknown = "whether it took effect is unknown";
     match LeaseError::of(status) {
         Some(LeaseError::Ended { end, .. }) => {
-            return Failure::LeaseEnded { detail: format!("{end}; {}", end.new_lease()) };
+            let detail = format!("{end}; {}", end.new_lease());
+            return Failure::LeaseEnded { detail, host_stops: host_stops(*end) };
         }
         Some(LeaseError::TooMany { in_flight, .. }) => {
             let detail = format!("{in_flight} calls are in flight already; try again later");
             return Failure::TooMany { detail };
         }
-        Some(LeaseError::Cut { .. }) => {
-            return Failure::Lost { detail: format!("it was cut with its connection, and {unknown}") };
+        Some(LeaseError::Cut { end, .. }) => {
+            let detail = format!("it was cut with its connection, and {unknown}");
+            return Failure::Lost { detail, host_stops: host_stops(*end) };
         }
-        Some(LeaseError::Broken { error, .. }) => {
-            return Failure::Lost { detail: format!("{error}, and {unknown}") };
+        Some(LeaseError::Broken { error, end }) => {
+            return Failure::Lost { detail: format!("{error}, and {unknown}"), host_stops: host_stops(*end) };
         }
         None => {}
     }
@@ -147,8 +149,13 @@ fn failure(status: &Status, withheld: &[&str]) -> Failure {
     match cause(told, UNREADABLE_RULE) {
         Cause::Status { code, message } => Failure::Status { code, message },
         Cause::Fault(fault) => Failure::Answer(fault),
-        lost => Failure::Lost { detail: lost.to_string() },
+        lost => Failure::Lost { detail: lost.to_string(), host_stops: false },
     }
+}
+
+/// Whether a connection takes no more calls because the host is stopping.
+fn host_stops(end: ConnectionEnd) -> bool {
+    end.new_lease() == NewLease::CannotHelp
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::csi::{
     BlockMetadata, DeleteVolumeRequest, Effect, GetMetadataAllocatedRequest, NodeUnstageVolumeRequest,
     Reaction, Secrets,
 };
-use crate::lease::{ConnectionEnd, Connections, Gate, OpenConnection, RetireCause};
+use crate::lease::{Connections, Gate, OpenConnection, RetireCause};
 use crate::rpc::{Code, connect_to_socket};
 use crate::sync::Arc;
 use crate::vocabulary::{
@@ -275,6 +275,39 @@ async fn calls_end_with_the_lease_and_only_those_that_were_sent_are_unknown_f17_
         )
     );
     assert_eq!((cut.outcome().effect, cut.outcome().reaction), (Effect::Unknown, Reaction::NewLease));
+}
+
+#[tokio::test]
+async fn once_the_host_stops_no_failure_advises_a_new_lease() {
+    let mut leased = Leased::open().await;
+    let (client, open) = (&leased.client, leased.open.take());
+    let gate = Arc::clone(&leased.gate);
+    let hanging = unstage("hangs");
+    let first = client.node_unstage_volume(&hanging, LONG);
+    let others = async {
+        while leased.plugin.calls.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        gate.close(ConnectionEnd::Retired(RetireCause::HostStops));
+        let late = leased.unstage("v", LONG).await.expect_err("the host is stopping");
+        assert_eq!(
+            late.to_string(),
+            format!("{ON}it was not sent, the host is stopping; a new lease cannot help")
+        );
+        assert_eq!((late.outcome().effect, late.outcome().reaction), (Effect::NotDone, Reaction::NextRun));
+        assert!(!late.is_transient(), "{late}");
+        drop(open);
+    };
+    let (cut, ()) = tokio::join!(first, others);
+    let cut = cut.expect_err("it was cut");
+    assert_eq!(
+        cut.to_string(),
+        format!(
+            "{ON}it was cut with its connection, and whether it took effect is unknown; the host is stopping, so repeat it in its next \
+             run, or call its inverse then"
+        )
+    );
+    assert_eq!((cut.outcome().effect, cut.outcome().reaction), (Effect::Unknown, Reaction::NextRun));
 }
 
 #[tokio::test]

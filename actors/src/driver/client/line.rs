@@ -8,7 +8,7 @@ use std::time::Duration;
 use callboard_proto::drivers::driver_client::DriverClient as Stub;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
-use tonic::{Request, Response, Status};
+use tonic::{Response, Status};
 
 use super::ServingProcess;
 use super::from_wire::Fault;
@@ -23,8 +23,6 @@ use crate::vocabulary::{DriverName, Generation};
 
 /// Largest message that is taken from a driver or given to one, in bytes.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// How much longer than we wait the deadline is that a driver receives, so that ours runs out first, always.
-const DEADLINE_GRACE: Duration = Duration::from_secs(1);
 
 /// Why a line has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -167,11 +165,4 @@ impl fmt::Debug for Line {
             .field("generation", &self.generation)
             .finish_non_exhaustive()
     }
-}
-
-/// A question that tells the driver how long it has.
-pub(super) fn timed<W>(question: W, deadline: Duration) -> Request<W> {
-    let mut request = Request::new(question);
-    request.set_timeout(deadline.saturating_add(DEADLINE_GRACE));
-    request
 }

@@ -7,14 +7,14 @@ use callboard_proto::{drivers as wire, hclspec};
 
 use super::exec::ExecSession;
 use super::handle::TaskHandle;
-use super::line::{Line, timed};
+use super::line::Line;
 use super::stats::TaskStatsStream;
 use super::{
     CreatedNetwork, ExecOutcome, NetworkIsolation, StartOutcome, TaskConfig, TaskExit, TaskId, TaskStatus,
 };
 use super::{DriverError, DriverRpc, ServingProcess};
 use super::{from_wire, to_wire};
-use crate::rpc::Channel;
+use crate::rpc::{Channel, asked};
 use crate::vocabulary::{AllocationId, DriverName, Generation};
 
 /// A lease of one generation of a driver: a client, cheap to clone, to be used from any thread. It never reconnects.
@@ -76,7 +76,7 @@ impl DriverClient {
     /// # Errors
     /// As all questions: [`DriverError`].
     pub async fn task_config_schema(&self, deadline: Duration) -> Result<hclspec::Spec, DriverError> {
-        let question = timed(wire::TaskConfigSchemaRequest {}, deadline);
+        let question = asked(wire::TaskConfigSchemaRequest {}, deadline);
         let read = |answer: wire::TaskConfigSchemaResponse| {
             answer.spec.ok_or_else(|| "there is no schema in it".to_owned())
         };
@@ -91,7 +91,7 @@ impl DriverClient {
     pub async fn recover_task(&self, handle: &TaskHandle, deadline: Duration) -> Result<(), DriverError> {
         let question =
             wire::RecoverTaskRequest { task_id: String::new(), handle: Some(handle.as_wire().clone()) };
-        let question = timed(question, deadline);
+        let question = asked(question, deadline);
         let ask = |mut stub: Stub| async move { stub.recover_task(question).await };
         self.line.ask(DriverRpc::RecoverTask, deadline, ask, |_| Ok(())).await
     }
@@ -107,7 +107,7 @@ impl DriverClient {
         deadline: Duration,
     ) -> Result<StartOutcome, DriverError> {
         let question = wire::StartTaskRequest { task: Some(to_wire::task_config(config)) };
-        let question = timed(question, deadline);
+        let question = asked(question, deadline);
         let ask = |mut stub: Stub| async move { stub.start_task(question).await };
         self.line.ask(DriverRpc::StartTask, deadline, ask, from_wire::started).await
     }
@@ -118,7 +118,7 @@ impl DriverClient {
     /// # Errors
     /// As all questions. [`DriverError::DeadlineExceeded`] says that it still runs or that this is unknown; wait again.
     pub async fn wait_task(&self, task: &TaskId, deadline: Duration) -> Result<TaskExit, DriverError> {
-        let question = timed(wire::WaitTaskRequest { task_id: task.to_string() }, deadline);
+        let question = asked(wire::WaitTaskRequest { task_id: task.to_string() }, deadline);
         let ask = |mut stub: Stub| async move { stub.wait_task(question).await };
         self.line.ask(DriverRpc::WaitTask, deadline, ask, from_wire::waited).await
     }
@@ -140,7 +140,7 @@ impl DriverClient {
             timeout: Some(to_wire::span(grace)),
             signal: signal.to_owned(),
         };
-        let question = timed(question, deadline);
+        let question = asked(question, deadline);
         let ask = |mut stub: Stub| async move { stub.stop_task(question).await };
         self.line.ask(DriverRpc::StopTask, deadline, ask, |_| Ok(())).await
     }
@@ -155,7 +155,7 @@ impl DriverClient {
         force: bool,
         deadline: Duration,
     ) -> Result<(), DriverError> {
-        let question = timed(wire::DestroyTaskRequest { task_id: task.to_string(), force }, deadline);
+        let question = asked(wire::DestroyTaskRequest { task_id: task.to_string(), force }, deadline);
         let ask = |mut stub: Stub| async move { stub.destroy_task(question).await };
         self.line.ask(DriverRpc::DestroyTask, deadline, ask, |_| Ok(())).await
     }
@@ -165,7 +165,7 @@ impl DriverClient {
     /// # Errors
     /// As all questions.
     pub async fn inspect_task(&self, task: &TaskId, deadline: Duration) -> Result<TaskStatus, DriverError> {
-        let question = timed(wire::InspectTaskRequest { task_id: task.to_string() }, deadline);
+        let question = asked(wire::InspectTaskRequest { task_id: task.to_string() }, deadline);
         let ask = |mut stub: Stub| async move { stub.inspect_task(question).await };
         self.line.ask(DriverRpc::InspectTask, deadline, ask, from_wire::inspected).await
     }
@@ -187,7 +187,7 @@ impl DriverClient {
         deadline: Duration,
     ) -> Result<(), DriverError> {
         let question = wire::SignalTaskRequest { task_id: task.to_string(), signal: signal.to_owned() };
-        let question = timed(question, deadline);
+        let question = asked(question, deadline);
         let ask = |mut stub: Stub| async move { stub.signal_task(question).await };
         self.line.ask(DriverRpc::SignalTask, deadline, ask, |_| Ok(())).await
     }
@@ -208,7 +208,7 @@ impl DriverClient {
             command: command.to_vec(),
             timeout: Some(to_wire::span(limit)),
         };
-        let question = timed(question, deadline);
+        let question = asked(question, deadline);
         let ask = |mut stub: Stub| async move { stub.exec_task(question).await };
         self.line.ask(DriverRpc::ExecTask, deadline, ask, from_wire::executed).await
     }
@@ -232,7 +232,7 @@ impl DriverClient {
     ) -> Result<CreatedNetwork, DriverError> {
         let question =
             wire::CreateNetworkRequest { alloc_id: allocation.to_string(), hostname: hostname.to_owned() };
-        let question = timed(question, deadline);
+        let question = asked(question, deadline);
         let ask = |mut stub: Stub| async move { stub.create_network(question).await };
         self.line.ask(DriverRpc::CreateNetwork, deadline, ask, from_wire::created_network).await
     }
@@ -251,7 +251,7 @@ impl DriverClient {
             alloc_id: allocation.to_string(),
             isolation_spec: Some(to_wire::network(network)),
         };
-        let question = timed(question, deadline);
+        let question = asked(question, deadline);
         let ask = |mut stub: Stub| async move { stub.destroy_network(question).await };
         self.line.ask(DriverRpc::DestroyNetwork, deadline, ask, |_| Ok(())).await
     }
