@@ -22,6 +22,9 @@ use std::fmt::Write;
 /// Most bytes of a stranger's own text that an error carries. What is longer is cut.
 pub const TEXT_BYTES_MAX: usize = 512;
 
+/// Where a text is cut.
+const CUT: &str = "...";
+
 /// Takes a text of a stranger on one line of at most [`TEXT_BYTES_MAX`] bytes. A cut text says how long it was.
 #[must_use]
 pub fn quoted(text: &str) -> String {
@@ -29,24 +32,41 @@ pub fn quoted(text: &str) -> String {
 }
 
 /// Takes a text on one line of at most so many bytes, escapes and the note of a cut included. A cut text says how long it
-/// was; it is cut between characters, and never within an escape.
+/// was; it is cut between characters, and never within an escape. What is left out is in the middle: many errors end with their cause.
 #[must_use]
 pub fn bounded(text: &str, bytes_max: usize) -> String {
-    let mut note = format!("... ({} bytes in all)", text.len());
-    note.truncate(bytes_max);
-    let room = bytes_max - note.len();
+    let note = format!(" ({} bytes in all)", text.len());
+    let room = bytes_max.saturating_sub(CUT.len() + note.len());
+    let end_room = room / 3;
     let (mut shown, mut cut) = (String::with_capacity(text.len().min(bytes_max)), 0);
     for character in text.chars() {
         push(&mut shown, character);
-        if shown.len() <= room {
+        if shown.len() <= room - end_room {
             cut = shown.len();
         } else if shown.len() > bytes_max {
             shown.truncate(cut);
-            shown.push_str(&note);
+            shown.extend([CUT, &end_of(text, end_room), &note]);
+            // Where there is not even room for the note, it is cut.
+            shown.truncate(bytes_max);
             break;
         }
     }
     shown
+}
+
+/// The last characters of a text, as many as there is room for.
+fn end_of(text: &str, room: usize) -> String {
+    let (mut pieces, mut length) = (Vec::new(), 0);
+    for character in text.chars().rev() {
+        let mut piece = String::new();
+        push(&mut piece, character);
+        length += piece.len();
+        if length > room {
+            break;
+        }
+        pieces.push(piece);
+    }
+    pieces.into_iter().rev().collect()
 }
 
 /// Takes bytes as [`bounded`] takes a text. What is no UTF-8 is shown as U+FFFD.
@@ -139,7 +159,10 @@ mod tests {
     #[test]
     fn a_long_text_is_cut_between_characters_and_says_its_length() {
         let shown = quoted(&"ä".repeat(1000));
-        assert_eq!(shown, format!("{}... (2000 bytes in all)", "ä".repeat(244)));
+        assert_eq!(shown, format!("{}...{} (2000 bytes in all)", "ä".repeat(163), "ä".repeat(81)));
+        let told = quoted(&format!("resize2fs failed: {}: permission denied", "x".repeat(1000)));
+        assert!(told.starts_with("resize2fs failed: xxx"), "{told}");
+        assert!(told.ends_with("xxx: permission denied (1037 bytes in all)"), "{told}");
         assert_eq!(quoted(&"x".repeat(TEXT_BYTES_MAX)), "x".repeat(TEXT_BYTES_MAX));
         assert_eq!(quoted(&"\u{1b}".repeat(1000)).matches("\\u{1b}").count(), 81);
         assert_eq!(bounded("a long word", 5), "... (");
