@@ -57,6 +57,7 @@ impl EffectHandler<Volume> for Plugin {
                     requires_controller: false,
                     stages: true,
                     knows_alpha_modes: false,
+                    knows_mount_group: false,
                     expands: true,
                 };
                 let controller = ControllerRoute {

@@ -104,7 +104,8 @@ impl Volume {
         self.admit_beside_abandoned(asked)
     }
 
-    /// Checks a usage by itself, and the two access modes that need a capability of the plugin (C154).
+    /// Checks a usage by itself, and what of it needs a capability of the plugin: two access modes (C154), and a group that owns the files
+    /// (C155).
     fn check_usage(&self, usage: &Usage) -> Result<(), ClaimError> {
         let invalid = |reason: String| ClaimError::Invalid { volume: self.record.spec.key.clone(), reason };
         usage.capability.check().map_err(|fault| invalid(fault.to_string()))?;
@@ -116,12 +117,19 @@ impl Volume {
             let made = self::kind(made);
             return Err(invalid(format!("it was created as {made}, and not as {kind}; claim it as {made}")));
         }
-        let mode = usage.capability.access_mode;
+        let VolumeCapability { access_type, access_mode: mode } = &usage.capability;
+        let has_group = match access_type {
+            AccessType::Mount(mount) => !mount.volume_mount_group.is_empty(),
+            AccessType::Block => false,
+        };
         match self.node() {
             Some(node) if mode.is_alpha() && !node.knows_alpha_modes => Err(invalid(format!(
                 "its plugin does not report SINGLE_NODE_MULTI_WRITER, which {} needs",
                 mode.as_str()
             ))),
+            Some(node) if has_group && !node.knows_mount_group => Err(invalid(
+                "its plugin does not report VOLUME_MOUNT_GROUP, which a mount group needs; claim it without one".to_owned(),
+            )),
             Some(_) | None => Ok(()),
         }
     }

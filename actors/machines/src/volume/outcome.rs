@@ -250,6 +250,8 @@ pub struct NodeRoute {
     pub stages: bool,
     /// Whether it knows the modes of several writers on one node (C154).
     pub knows_alpha_modes: bool,
+    /// Whether it gives the files of a volume to a group (C155).
+    pub knows_mount_group: bool,
     /// Whether it expands volumes on the node (C111).
     pub expands: bool,
 }
@@ -303,6 +305,7 @@ impl NodeRoute {
             requires_controller: fingerprint.requires_controller(),
             stages: fingerprint.stages(),
             knows_alpha_modes: can(NodeCapability::SingleNodeMultiWriter),
+            knows_mount_group: can(NodeCapability::VolumeMountGroup),
             expands: can(NodeCapability::ExpandVolume),
         }
     }

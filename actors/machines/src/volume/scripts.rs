@@ -359,6 +359,7 @@ fn usage(args: &mut ArgumentConsumer<'_>) -> Result<Usage, Fault> {
         Some("block") => AccessType::Block,
         fs => AccessType::Mount(MountVolume {
             fs_type: fs.unwrap_or("ext4").to_owned(),
+            volume_mount_group: args.take_key("group").unwrap_or_default().to_owned(),
             ..MountVolume::default()
         }),
     };
@@ -387,6 +388,7 @@ fn route(args: &mut ArgumentConsumer<'_>) -> Result<Route, Fault> {
         requires_controller,
         stages,
         knows_alpha_modes: false,
+        knows_mount_group: false,
         expands: grows,
     });
     let controller = controller.map(|generation| ControllerRoute {

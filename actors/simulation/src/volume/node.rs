@@ -132,6 +132,7 @@ impl Node {
             requires_controller: self.attaches,
             stages: self.stages,
             knows_alpha_modes: true,
+            knows_mount_group: true,
             expands: self.storage.expands != Expands::Not,
         };
         let expands = self.storage.expands;
