@@ -1,4 +1,4 @@
-//! A database file that has to stay in its directory: what is written to a file that was removed is lost with the host.
+//! A database file that has to stay in its place: what is written to one that was removed or replaced is lost with the host.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -11,30 +11,45 @@ use redb::{BackendError, StorageBackend};
 use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
 
-/// What is said of a file that was removed.
-const REMOVED: &str = "its file was removed while the host runs, so nothing that is written from now on would be there at the next start; \
-                       put the file back, or stop the host";
+/// What is said of a file that is not in its place any more.
+const MISSING: &str = "its file was removed or renamed while the host runs, so nothing that is written from now on would be there at the \
+                       next start; put the same file back, or stop the host";
+/// What is said of another file in its place.
+const REPLACED: &str = "another file is in its place while the host runs, and what this host knows is not in that one; put the former \
+                        file back, or stop the host";
 
-/// The backend of a file. Its syncs fail once the file has no name any more.
+/// Which file it is on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileIdentity {
+    device: u64,
+    inode: u64,
+}
+
+impl FileIdentity {
+    pub(super) fn of(file: &File) -> io::Result<Self> {
+        file.metadata().map(|found| Self { device: found.dev(), inode: found.ino() })
+    }
+
+    /// Checks that this is the file that a host has had from the beginning.
+    pub(super) fn check(self, first: Self) -> io::Result<()> {
+        if self == first { Ok(()) } else { Err(io::Error::other(REPLACED)) }
+    }
+}
+
+/// The backend of a file. Its syncs fail as long as the file is not in its place.
 #[derive(Debug)]
 pub(super) struct KeptFile {
     pub(super) inner: Box<dyn StorageBackend>,
-    /// The same file.
-    pub(super) handle: File,
+    pub(super) identity: FileIdentity,
     pub(super) directory: OwnedFd,
     pub(super) name: OsString,
 }
 
 impl KeptFile {
     fn check(&self) -> io::Result<()> {
-        let own = self.handle.metadata()?;
-        if own.nlink() > 0 {
-            return Ok(());
-        }
-        // A file system that counts no names says zero of every file.
         match statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(found) if (found.st_dev, found.st_ino) == (own.dev(), own.ino()) => Ok(()),
-            Ok(_) | Err(Errno::NOENT) => Err(io::Error::new(io::ErrorKind::NotFound, REMOVED)),
+            Ok(found) => FileIdentity { device: found.st_dev, inode: found.st_ino }.check(self.identity),
+            Err(Errno::NOENT) => Err(io::Error::new(io::ErrorKind::NotFound, MISSING)),
             Err(error) => Err(error.into()),
         }
     }
@@ -76,43 +91,5 @@ impl StorageBackend for KeptFile {
 
     fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
         self.inner.query_lock_range(start, end)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use redb::backends::FileBackend;
-    use rustix::fs::{Mode, OFlags, open};
-
-    use super::*;
-
-    #[test]
-    fn a_file_that_was_removed_or_replaced_takes_no_more_writes_and_one_that_was_renamed_back_does_p3() {
-        let stage = tempfile::tempdir().unwrap();
-        let [path, aside] = ["callboard.redb", "aside"].map(|name| stage.path().join(name));
-        let options = || File::options().read(true).write(true).create(true).truncate(false).clone();
-        let file = options().open(&path).unwrap();
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let kept = KeptFile {
-            handle: file.try_clone().unwrap(),
-            inner: Box::new(FileBackend::new(file).unwrap()),
-            directory: open(stage.path(), flags, Mode::empty()).unwrap(),
-            name: "callboard.redb".into(),
-        };
-        let sync = || kept.set_len(1).and_then(|()| kept.sync_data());
-        sync().unwrap();
-        // It still has a name: whoever gave it another one can give it the former one again.
-        std::fs::rename(&path, &aside).unwrap();
-        sync().unwrap();
-        std::fs::rename(&aside, &path).unwrap();
-        sync().unwrap();
-        std::fs::remove_file(&path).unwrap();
-        let told = sync().unwrap_err().to_string();
-        assert!(
-            told.contains("was removed") && told.contains("put the file back, or stop the host"),
-            "{told}"
-        );
-        options().open(&path).unwrap();
-        sync().expect_err("another file is in its place");
     }
 }

@@ -7,8 +7,8 @@ use std::io;
 use std::ops::Bound;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::cause::Cause;
-use super::kept_file::KeptFile;
+use super::kept_file::{FileIdentity, KeptFile};
 use super::store::open_database;
 
 /// Creates a storage backend for each opening of the database: at the start, and again after every I/O error.
@@ -26,6 +26,8 @@ pub(super) struct Source {
     path: PathBuf,
     kind: Kind,
     sync_failed: Arc<AtomicBool>,
+    /// The file that was opened for writing first.
+    first: OnceLock<FileIdentity>,
 }
 
 enum Kind {
@@ -37,11 +39,11 @@ enum Kind {
 impl Source {
     /// The file of this name in a directory at this path.
     pub(super) fn file(directory: OwnedFd, path: PathBuf) -> Self {
-        Self { path, kind: Kind::File(directory), sync_failed: Arc::default() }
+        Self { path, kind: Kind::File(directory), sync_failed: Arc::default(), first: OnceLock::new() }
     }
 
     pub(super) fn made(path: PathBuf, make: MakeBackend) -> Self {
-        Self { path, kind: Kind::Made(make), sync_failed: Arc::default() }
+        Self { path, kind: Kind::Made(make), sync_failed: Arc::default(), first: OnceLock::new() }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -65,7 +67,7 @@ impl Source {
 
     pub(super) fn for_writing(&self) -> io::Result<Watched> {
         let inner = match &self.kind {
-            Kind::File(directory) => kept_file(directory, self.name())?,
+            Kind::File(directory) => self.kept_file(directory)?,
             Kind::Made(make) => make()?,
         };
         Ok(self.watch(inner))
@@ -90,6 +92,15 @@ impl Source {
     /// Records that all bytes are on disk.
     pub(super) fn note_certain(&self) {
         self.sync_failed.store(false, Ordering::Release);
+    }
+
+    /// The file in the directory, always the same one, whose syncs fail as long as it is not there.
+    fn kept_file(&self, directory: &OwnedFd) -> io::Result<Box<dyn StorageBackend>> {
+        let file = open_at(directory, self.name(), OFlags::RDWR)?;
+        let identity = FileIdentity::of(&file)?;
+        identity.check(*self.first.get_or_init(|| identity))?;
+        let (directory, name) = (directory.try_clone()?, self.name().to_owned());
+        Ok(Box::new(KeptFile { inner: file_backend(file)?, identity, directory, name }))
     }
 
     fn watch(&self, inner: Box<dyn StorageBackend>) -> Watched {
@@ -232,13 +243,6 @@ fn is_link() -> io::Error {
     io::Error::other("it is a symbolic link, which is not followed; put the file itself in its place")
 }
 
-/// The file of this name, which tells when it has been removed.
-fn kept_file(directory: &OwnedFd, name: &OsStr) -> io::Result<Box<dyn StorageBackend>> {
-    let file = open_at(directory, name, OFlags::RDWR)?;
-    let (handle, directory) = (file.try_clone()?, directory.try_clone()?);
-    Ok(Box::new(KeptFile { inner: file_backend(file)?, handle, directory, name: name.to_owned() }))
-}
-
 fn file_backend(file: File) -> io::Result<Box<dyn StorageBackend>> {
     FileBackend::new(file).map(|backend| Box::new(backend) as _).map_err(io::Error::other)
 }
@@ -266,5 +270,34 @@ mod tests {
         assert_eq!(source.for_writing().unwrap().len().unwrap(), length);
         assert_eq!(source.for_reading().unwrap().unwrap().len().unwrap(), length);
         assert_eq!(fs::read(place.join("callboard.redb")).unwrap(), b"of another program");
+    }
+
+    #[test]
+    fn a_file_that_is_not_in_its_place_takes_no_writes_until_the_same_one_is_back_p3() {
+        let stage = tempfile::tempdir().unwrap();
+        let [path, aside] = ["callboard.redb", "aside"].map(|name| stage.path().join(name));
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(stage.path(), flags, Mode::empty()).unwrap();
+        let source = Source::file(directory, path.clone());
+        source.create().unwrap();
+        let open = source.for_writing().unwrap();
+        open.sync_data().unwrap();
+        // Renamed, and a copy in its place, as of a backup: neither what is open nor what is opened again goes on.
+        fs::rename(&path, &aside).unwrap();
+        let told = open.sync_data().unwrap_err().to_string();
+        assert!(told.contains("removed or renamed") && told.contains("put the same file back"), "{told}");
+        source.for_writing().expect_err("nothing is there");
+        fs::copy(&aside, &path).unwrap();
+        for told in [open.sync_data().unwrap_err(), source.for_writing().unwrap_err()] {
+            assert!(told.to_string().contains("another file is in its place"), "{told}");
+        }
+        // So it is with a copy of a file that has no name any more.
+        fs::rename(&aside, &path).unwrap();
+        open.sync_data().unwrap();
+        source.for_writing().unwrap().sync_data().unwrap();
+        fs::copy(&path, &aside).unwrap();
+        fs::rename(&aside, &path).unwrap();
+        open.sync_data().expect_err("its file is gone");
+        source.for_writing().expect_err("it is another one");
     }
 }
