@@ -94,10 +94,10 @@ fn what_moved_with_the_data_directory_between_two_runs_is_not_taken_for_undone_v
         let mut served = plugin(&stage, "second");
         served.start(&host).await;
         host.volumes().ask(confirm()).await.expect("it runs");
-        until_shown(&host, &data, "which was moved while the volume was set up").await;
+        until_shown(&host, &data, "give it up by force instead").await;
         let moved = below(&stage, &aside(&stage), &path);
         let told = not_released(&host, &data).await;
-        assert!(told.contains("move the directory back"), "{told}");
+        assert!(told.contains("start it with the data directory at its former path"), "{told}");
         assert_eq!(served.calls("NodeUnpublishVolume") + served.calls("NodeUnstageVolume"), 0);
         assert_eq!((read(&moved), mounts(&stage)), ("from a".to_owned(), before));
         host.detach().await;

@@ -13,6 +13,7 @@ use super::threads::Ticket;
 use super::{
     DeviceNumber, FileId, LookError, MountId, MountTable, MountsAt, PathKind, PathLook, UniqueMountId,
 };
+use crate::datadir;
 
 const TABLE: &str = "/proc/self/mountinfo";
 /// The size limit of a mount table, in bytes. The kernel allows 100,000 mounts of a namespace, of some 200 bytes each.
@@ -43,6 +44,11 @@ pub(super) fn table() -> Result<MountTable, LookError> {
 
 /// The mount table for looks that run side by side.
 pub(super) type SharedTable = Reading<Result<MountTable, LookError>>;
+
+/// Checks that the data directory in which a path lies is in its place: mounts move with the directory that they lie in.
+pub(super) fn in_place(path: &Path) -> Result<(), LookError> {
+    datadir::check(path).map_err(|lost| refused(path, &lost))
+}
 
 /// Looks at a path: by the unique id of its mount where that is enough, and otherwise by the mount table. This may hang, so it runs on a
 /// thread of its own.

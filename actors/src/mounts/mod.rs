@@ -63,6 +63,13 @@ pub trait Mounts: fmt::Debug + Send + Sync {
     /// [`LookError`]: what is there is unknown then, and is not handed out.
     fn look(&self, path: PathBuf) -> BoxFuture<'static, Result<PathLook, LookError>>;
 
+    /// Checks that the data directory in which a path lies is in its place. Where it is not, nothing at the path says nothing of what is
+    /// mounted in that directory. A look includes it.
+    ///
+    /// # Errors
+    /// [`LookError`], as for [`look`](Self::look).
+    fn check(&self, path: PathBuf) -> BoxFuture<'static, Result<(), LookError>>;
+
     /// Looks at a path, and then at another one.
     ///
     /// # Errors

@@ -54,8 +54,16 @@ impl Mounts for KernelMounts {
     fn look(&self, path: PathBuf) -> BoxFuture<'static, Result<PathLook, LookError>> {
         let Self { threads, tables, look } = self.clone();
         let looked_at = path.clone();
-        async move { threads.run("look at", path, move |ticket| look(&looked_at, &tables, ticket)).await? }
-            .boxed()
+        let looks = move |ticket: &mut Ticket| {
+            kernel::in_place(&looked_at)?;
+            look(&looked_at, &tables, ticket)
+        };
+        async move { threads.run("look at", path, looks).await? }.boxed()
+    }
+
+    fn check(&self, path: PathBuf) -> BoxFuture<'static, Result<(), LookError>> {
+        let (threads, checked) = (self.threads.clone(), path.clone());
+        async move { threads.run("look at", path, move |_| kernel::in_place(&checked)).await? }.boxed()
     }
 
     fn look_at_both(
@@ -66,6 +74,7 @@ impl Mounts for KernelMounts {
         let Self { threads, tables, look } = self.clone();
         let first = path.clone();
         let looks = move |ticket: &mut Ticket| {
+            kernel::in_place(&first)?;
             let found = look(&first, &tables, ticket)?;
             ticket.goes_on_at(&other);
             Ok([found, look(&other, &tables, ticket)?])

@@ -305,7 +305,7 @@ impl Admitted {
 
     async fn unstage(self, spec: &VolumeSpec, args: &StageArgs) -> Result<NodeCame, Failure> {
         let staging_target_path = text(&args.staging_path)?;
-        self.mounting.check(&args.staging_path).map_err(not_made)?;
+        self.mounting.check(&args.staging_path).await?;
         let request = NodeUnstageVolumeRequest { volume_id: spec.volume_id.clone(), staging_target_path };
         let result = self.send(&request).await;
         Ok(self.mounting.after_undo(&args.staging_path, result).await)
@@ -339,7 +339,7 @@ impl Admitted {
 
     async fn unpublish(self, spec: &VolumeSpec, path: &Path) -> Result<NodeCame, Failure> {
         let target_path = text(path)?;
-        self.mounting.check(path).map_err(not_made)?;
+        self.mounting.check(path).await?;
         let request = NodeUnpublishVolumeRequest { volume_id: spec.volume_id.clone(), target_path };
         let result = self.send(&request).await;
         Ok(self.mounting.after_undo(path, result).await)

@@ -8,7 +8,6 @@ use super::calls::NodeCame;
 use super::plugins::not_made;
 use super::shared::Shared;
 use super::{Failure, Known, Seen, VolumeLayout};
-use crate::datadir;
 use crate::mounts::{Made, MalformedPlace, Mounts, Place};
 
 /// The mounts of this node, as one call needs them.
@@ -36,16 +35,22 @@ impl Mounting {
 
     /// Checks that a path of the ledger leads to where its volume was set up. Mounts move with the directory that they lie in: if the data
     /// directory was moved, nothing is at the path any more, and the volume is in use elsewhere (V8).
-    pub(super) fn check(&self, path: &Path) -> Result<(), String> {
-        if !path.starts_with(&self.data_dir) {
-            return Err(format!(
-                "{} is not below the data directory {}, which was moved while the volume was set up, and what is mounted has moved with \
-                 it; stop the host, move the directory back, and start the host there",
+    pub(super) async fn check(&self, path: &Path) -> Result<(), Failure> {
+        self.is_below(path).map_err(not_made)?;
+        self.mounts.check(path.to_owned()).await.map_err(|error| not_made(error.to_string()))
+    }
+
+    fn is_below(&self, path: &Path) -> Result<(), String> {
+        match path.starts_with(&self.data_dir) {
+            true => Ok(()),
+            false => Err(format!(
+                "{} is not below the data directory {}, which was another one or moved when the volume was set up, and what is mounted \
+                 moves with it; stop the host, and start it with the data directory at its former path. If nothing of the volume is mounted \
+                 any more, as after a reboot, give it up by force instead",
                 path.display(),
                 self.data_dir.display()
-            ));
+            )),
         }
-        datadir::check(path).map_err(|lost| lost.told().to_owned())
     }
 
     fn place(&self, path: &Path) -> Result<Place, MalformedPlace> {
@@ -99,7 +104,7 @@ impl Mounting {
     /// Looks at a path within the time limit of the mounts. With the directory at which the volume is staged that is published there, it
     /// says whether that is all that is there: without a mount it is a directory of the host.
     pub(super) async fn look(&self, path: &Path, staging: Option<&Path>) -> Seen {
-        if let Err(reason) = self.check(path) {
+        if let Err(reason) = self.is_below(path) {
             return Seen::Unclear(reason);
         }
         let path = path.to_owned();
