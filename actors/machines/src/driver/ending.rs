@@ -29,9 +29,13 @@ impl Driver {
     // === Orders ===
 
     /// Brings the driver anew. A process of it that runs is ended, also one that is still looked for and is found then. A launch that
-    /// is under way is not disturbed: what comes of it is what was requested.
+    /// is under way is not disturbed: what comes of it is what was requested. Nor is a driver that is not launched: its process may be the
+    /// last one that can stop its tasks.
     pub(super) fn restart(&mut self, cx: &mut StepContext<Self>) {
         if let Phase::Ending(_, Then::Leave, _) | Phase::Gone = self.phase {
+            return;
+        }
+        if self.config.spec.not_launched.is_some() {
             return;
         }
         self.set_health(cx.moment(), DriverHealth::NoAnswerYet, RESTARTED.to_owned());
