@@ -80,6 +80,7 @@ impl Volumes {
                 } else {
                     self.unfit.remove(key);
                 }
+                self.has_id(key, status);
                 self.has_expanded(key, status.expanded_bytes, cx);
                 self.publish(key, cx);
                 self.check_vacancy(key, cx);

@@ -4,13 +4,25 @@ use super::purposes::{Purpose, Request};
 use super::reasons::SameVolume;
 use super::state::{Volumes, VolumesTimer};
 use crate::kernel::StepContext;
-use crate::volume::{Created, Disown, VolumeAsk, VolumeKey, VolumeSpec};
+use crate::volume::{Created, Disown, VolumeAsk, VolumeKey, VolumeSpec, VolumeStatus};
 
 impl Volumes {
     /// Whether what was created by this name is no other volume here.
     pub(super) fn admit_created(&self, key: &VolumeKey, created: &Created) -> Result<(), SameVolume> {
         let Some(entry) = self.entries.get(key) else { return Ok(()) };
         self.admit_id(&self.known_by(&entry.spec, &created.volume).spec)
+    }
+
+    /// Learns the id of what a volume says to be there, so that a deletion of it is compared with the other volumes from now on.
+    pub(super) fn has_id(&mut self, key: &VolumeKey, status: &VolumeStatus) {
+        let (Some(created), Some(entry)) = (&status.created, self.entries.get(key)) else { return };
+        if entry.spec.volume_id == created.volume_id {
+            return;
+        }
+        let spec = self.known_by(&entry.spec, created).spec;
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.spec = spec;
+        }
     }
 
     /// A volume says that it was created, with an id that another one has. It is asked to forget that, if that other one is known, so that
