@@ -346,13 +346,14 @@ impl Record for LargeRow {
     const SCHEMA: u16 = 1;
 }
 
+type Load = fn(Ledger) -> Loading;
 type Loading = LocalBoxFuture<'static, Result<u64, String>>;
 
 /// How a sum is stored.
 #[derive(Clone, Copy)]
 struct Storing {
     owner: &'static str,
-    load: fn(Ledger) -> Loading,
+    load: Load,
     put: fn(u64) -> Operation,
 }
 
@@ -445,7 +446,7 @@ async fn refused(directory: &TempDir, storing: Storing) -> String {
 #[actix::test]
 async fn a_start_that_fails_names_what_the_store_or_the_machine_of_a_part_said_last() {
     let directory = data_dir();
-    let cases: [(fn(Ledger) -> Loading, &str); 3] = [
+    let cases: [(Load, &str); 3] = [
         (load_nothing, "the shelf is locked"),
         (load_and_panic, "the store crashed: the shelf is gone"),
         (load_thirteen, "thirteen is no sum"),

@@ -70,8 +70,8 @@ impl FailedCall {
         Outcome::of(self.call, &self.failure)
     }
 
-    /// What was tried on what, and why it failed, as a reader is told of a call that Callboard repeats by itself: if it is unknown whether
-    /// it took effect, this does not say what to do about that.
+    /// What was tried on what, and why it failed, for a call that Callboard repeats by itself: if it is unknown whether it took effect, this
+    /// does not say what to do about that.
     #[must_use]
     pub fn reason(&self) -> String {
         let Self { call, plugin, allocation, generation, failure } = self;

@@ -218,7 +218,12 @@ impl Task {
                 took: Duration::ZERO,
                 is_left: false,
             }],
-            Some(_) | None => self.steps.clone(),
+            Some(_) | None => {
+                let mut steps = self.steps.clone();
+                // Behind the step of the task is that of its volumes. They stop later, and their own report says what is left of them.
+                steps.iter_mut().skip(1).for_each(|of_volumes| of_volumes.is_left = false);
+                steps
+            }
         }
     }
 

@@ -223,7 +223,17 @@ impl Volume {
         match what {
             Move::Unstage => self.record.stage.intent().map(|intent| &*intent.args.staging_path),
             Move::Unpublish(id) => self.claims.get(id).map(|claim| &*claim.record.target_path),
-            _ => None,
+            Move::Create
+            | Move::Delete
+            | Move::Attach
+            | Move::Detach
+            | Move::Stage
+            | Move::Publish(_)
+            | Move::LookAtStage
+            | Move::LookAt(_)
+            | Move::LookAtAbandoned(_)
+            | Move::UnpublishAbandoned(_)
+            | Move::Order(..) => None,
         }
     }
 
