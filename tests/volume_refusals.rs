@@ -161,7 +161,7 @@ fn what_is_wrong_with_an_order_about_volumes_says_what_to_do_and_changes_nothing
     asked.is_refused(
         "volume claim unknown --allocation db",
         refused,
-        &["there is no volume default/unknown; register or create it"],
+        &["there is no volume default/unknown; create it first"],
     );
     asked.is_refused(
         "volume release data --allocation db",
@@ -216,7 +216,7 @@ fn what_is_wrong_with_an_order_about_volumes_says_what_to_do_and_changes_nothing
     asked.is_refused(
         &snapshot("create unknown --name a"),
         refused,
-        &["there is no volume default/unknown; register or create it"],
+        &["there is no volume default/unknown; create it first"],
     );
     asked.is_refused(&snapshot("create data --name "), usage, &["a value is required for '--name <NAME>'"]);
     asked.is_refused(
