@@ -128,8 +128,10 @@ impl DriversModel {
         let Some(ground) = self.grounds.get(&child.name) else { return false };
         match &child.actor {
             Actor::Driver(driver) => {
+                let is_over_it = driver.link.as_ref().is_some_and(|link| number > link.dialed);
+                let is_linked = is_over_it && is_linked(driver, ground);
                 driver.actor.calls().find(|(other, _)| *other == number).is_some_and(|(_, call)| {
-                    is_possible(call, conduct, (is_linked(driver, ground), driver.is_unwell), ground)
+                    is_possible(call, conduct, (is_linked, driver.is_unwell), ground)
                 })
             }
             Actor::Eventor(eventor) => {
@@ -234,7 +236,12 @@ impl DriversModel {
             },
             DriverCall::Advance(StartStep::Dial, Some(launched)) => {
                 self.generations = self.generations.next();
-                driver.link = Some(Link { generation: self.generations, tag: launched.tag, is_cut: false });
+                driver.link = Some(Link {
+                    generation: self.generations,
+                    tag: launched.tag,
+                    dialed: number,
+                    is_cut: false,
+                });
                 Reached::Connected(self.generations)
             }
             DriverCall::Advance(StartStep::Identify, _) => Reached::Identified { version: "1.0".into() },

@@ -84,6 +84,8 @@ impl Conduct {
 pub(super) struct Link {
     pub(super) generation: Generation,
     pub(super) tag: ProcessTag,
+    /// The number of the call that opened it. Calls before that were made over a former one, and the plugin answers them no more.
+    pub(super) dialed: u64,
     pub(super) is_cut: bool,
 }
 
