@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::cause::Cause;
-use super::kept_file::{FileIdentity, KeptFile};
+use super::kept_file::{FileIdentity, Place};
 use super::store::open_database;
 
 /// Creates a storage backend for each opening of the database: at the start, and again after every I/O error.
@@ -66,11 +66,13 @@ impl Source {
     }
 
     pub(super) fn for_writing(&self) -> io::Result<Watched> {
-        let inner = match &self.kind {
-            Kind::File(directory) => self.kept_file(directory)?,
-            Kind::Made(make) => make()?,
-        };
-        Ok(self.watch(inner))
+        match &self.kind {
+            Kind::File(directory) => {
+                let (file, place) = self.kept_file(directory)?;
+                Ok(Watched { place: Some(place), ..self.watch(file_backend(file)?) })
+            }
+            Kind::Made(make) => Ok(self.watch(make()?)),
+        }
     }
 
     /// Opens the storage read-only; `None` if it does not exist yet.
@@ -94,17 +96,17 @@ impl Source {
         self.sync_failed.store(false, Ordering::Release);
     }
 
-    /// The file in the directory, always the same one, whose syncs fail as long as it is not there.
-    fn kept_file(&self, directory: &OwnedFd) -> io::Result<Box<dyn StorageBackend>> {
+    /// The file in the directory, always the same one, and the place in which it has to stay.
+    fn kept_file(&self, directory: &OwnedFd) -> io::Result<(File, Place)> {
         let file = open_at(directory, self.name(), OFlags::RDWR)?;
         let identity = FileIdentity::of(&file)?;
         identity.check(*self.first.get_or_init(|| identity))?;
         let (directory, name) = (directory.try_clone()?, self.name().to_owned());
-        Ok(Box::new(KeptFile { inner: file_backend(file)?, identity, directory, name }))
+        Ok((file, Place { identity, directory, name }))
     }
 
     fn watch(&self, inner: Box<dyn StorageBackend>) -> Watched {
-        Watched { inner, sync_failed: Arc::clone(&self.sync_failed) }
+        Watched { inner, sync_failed: Arc::clone(&self.sync_failed), place: None }
     }
 
     fn name(&self) -> &OsStr {
@@ -132,7 +134,7 @@ impl fmt::Debug for Source {
     }
 }
 
-/// A backend that records failed syncs.
+/// A backend that records failed syncs. A sync fails also as long as its file is not in its place.
 ///
 /// After a failed sync the system may treat pages as clean although they never reached the disk, and the next sync does not
 /// retry them. [`Watched::rewrite`] writes them again.
@@ -140,6 +142,7 @@ impl fmt::Debug for Source {
 pub(super) struct Watched {
     inner: Box<dyn StorageBackend>,
     sync_failed: Arc<AtomicBool>,
+    place: Option<Place>,
 }
 
 impl Watched {
@@ -179,7 +182,7 @@ impl StorageBackend for Watched {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        let synced = self.inner.sync_data();
+        let synced = self.inner.sync_data().and_then(|()| self.place.as_ref().map_or(Ok(()), Place::check));
         if synced.is_err() {
             self.sync_failed.store(true, Ordering::Release);
         }
