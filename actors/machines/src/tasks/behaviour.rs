@@ -136,7 +136,7 @@ impl Task {
             awaits_disk: false,
             disk_waits: 0,
             askers: vec![],
-            steps: vec![],
+            ended: None,
             unreleased: None,
             stop_began: moment.now,
         }

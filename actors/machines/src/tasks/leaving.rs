@@ -26,7 +26,7 @@ impl Tasks {
         }
         self.life = Life::Leaving(mode);
         // Tasks that stopped earlier are not reported again, except if something may still run.
-        self.tasks.iter_mut().filter(|task| task.phase.is_down()).for_each(|task| task.steps.clear());
+        self.tasks.iter_mut().filter(|task| task.phase.is_down()).for_each(|task| task.ended = None);
         let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
         for task in self.tasks.iter_mut().rev() {
             // A task in the middle of a start or a stop is still finished; a running task is left to its driver.

@@ -160,7 +160,7 @@ impl Task {
         let begun = scene.options.boot.as_ref().map(|boot| boot.begun(cx.now()));
         let evidence = RunEvidence { begun, ..RunEvidence::default() };
         self.course.run = Some(Run { driver, id, state: RunState::Intended, evidence });
-        self.steps.clear();
+        self.ended = None;
         self.unreleased = None;
         self.cause.clear();
         self.sweeps = 0;

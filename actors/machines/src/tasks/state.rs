@@ -118,8 +118,8 @@ pub(super) struct Task {
     pub(super) disk_waits: u64,
     /// The callers that wait until it has stopped.
     pub(super) askers: Vec<AskId>,
-    /// The steps of its last stop.
-    pub(super) steps: Vec<StopStep>,
+    /// How it ended in its last stop.
+    pub(super) ended: Option<StopStep>,
     /// Why the volumes of its last run were not released when nothing was left of that.
     pub(super) unreleased: Option<String>,
     /// When its stop began.
@@ -353,7 +353,7 @@ impl Task {
             is_configured: self.is_configured,
             due: self.due.filter(|_| self.phase == Phase::Waiting),
             stopping: self.stop_under_way(),
-            ended: self.steps.clone(),
+            ended: self.stop_steps(true),
         }
     }
 }

@@ -21,9 +21,9 @@ const ANSWER_MARGIN: Duration = Duration::from_secs(25);
 impl Task {
     /// What its stop came to, for a caller that asks for one when the stop of the host has ended it already.
     pub(super) fn stopped_already(&self, scene: &Scene<'_>) -> Option<TaskStopped> {
-        let has_ended = self.phase.is_down() && !self.steps.is_empty();
+        let has_ended = self.phase.is_down() && self.ended.is_some();
         let is_told = has_ended && matches!(scene.life, Life::Leaving(_) | Life::Closed(_));
-        is_told.then(|| TaskStopped { steps: self.steps.clone() })
+        is_told.then(|| TaskStopped { steps: self.stop_steps(true) })
     }
 
     /// Its stop, if one is under way.
@@ -204,7 +204,7 @@ impl Task {
         }
         self.enter(phase, note, cx);
         for asker in std::mem::take(&mut self.askers) {
-            let stopped = TaskStopped { steps: self.steps.clone() };
+            let stopped = TaskStopped { steps: self.stop_steps(true) };
             cx.reply(asker, TasksAnswer::StopTask(Ok(stopped)));
         }
     }
@@ -218,27 +218,25 @@ impl Task {
                 took: Duration::ZERO,
                 is_left: false,
             }],
-            Some(_) | None => {
-                let mut steps = self.steps.clone();
-                // Behind the step of the task is that of its volumes. They stop later, and their own report says what is left of them.
-                steps.iter_mut().skip(1).for_each(|of_volumes| of_volumes.is_left = false);
-                steps
-            }
+            // Its volumes stop later, and their own report says what is left of them.
+            Some(_) | None => self.stop_steps(false),
         }
+    }
+
+    /// What its last stop came to: how it ended, and whether its volumes were not released by then.
+    pub(super) fn stop_steps(&self, are_volumes_left: bool) -> Vec<StopStep> {
+        let of_volumes = |(of_task, reason): (&StopStep, &String)| StopStep {
+            what: format!("volumes/{}", self.config.name),
+            ending: format!("not released yet: {reason}"),
+            took: of_task.took,
+            is_left: are_volumes_left,
+        };
+        let of_volumes = self.ended.as_ref().zip(self.unreleased.as_ref()).map(of_volumes);
+        self.ended.iter().cloned().chain(of_volumes).collect()
     }
 
     pub(super) fn finish_step(&mut self, moment: Moment, ending: String, is_left: bool) {
         let what = format!("task/{}", self.config.name);
-        let took = moment.now.since(self.stop_began);
-        self.steps = vec![StopStep { what, ending, took, is_left }];
-        if let Some(reason) = &self.unreleased {
-            let what = format!("volumes/{}", self.config.name);
-            self.steps.push(StopStep {
-                what,
-                ending: format!("not released yet: {reason}"),
-                took,
-                is_left: true,
-            });
-        }
+        self.ended = Some(StopStep { what, ending, took: moment.now.since(self.stop_began), is_left });
     }
 }
