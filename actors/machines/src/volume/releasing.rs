@@ -98,20 +98,17 @@ impl Volume {
         claims.chain(&self.lost).cloned().collect()
     }
 
-    /// Answers the callers whose releases are confirmed.
+    /// Answers the callers whose releases are confirmed: of what was given up by force, not before that is undone.
     pub(super) fn answer_releases(&mut self, cx: &mut StepContext<Self>) {
         let (is_down, mut others) = (self.is_down(), self.holders());
         others.sort();
+        let abandoned = self.abandoned.values().map(|target| &target.record.allocation);
+        let open: Vec<AllocationId> = others.iter().chain(abandoned).cloned().collect();
         let is_over =
-            |waiter: &ReleaseWaiter| !others.contains(&waiter.allocation) && (is_down || !others.is_empty());
-        let (over, waiting) = std::mem::take(&mut self.releases).into_iter().partition(is_over);
-        self.releases = waiting;
-        let over: Vec<ReleaseWaiter> = over;
+            |waiter: &ReleaseWaiter| !open.contains(&waiter.allocation) && (is_down || !others.is_empty());
         let has_orders = self.has_open_orders();
-        for ReleaseWaiter { id, was_held, .. } in over {
-            let released = Released { was_held, others: others.clone(), has_orders };
-            self.answer(id, VolumeAnswer::Release(Ok(released)), cx);
-        }
+        let released = |was_held| Ok(Released { was_held, others: others.clone(), has_orders });
+        self.answer_those(is_over, released, cx);
     }
 
     /// An undo was refused for good: answers the callers that would wait for it in vain.
@@ -121,13 +118,23 @@ impl Volume {
             // What the claims shared: every caller waits for that.
             _ => true,
         };
-        let (meant, others) = std::mem::take(&mut self.releases).into_iter().partition(is_meant);
-        self.releases = others;
-        let meant: Vec<ReleaseWaiter> = meant;
         let (volume, reason) = (self.record.spec.key.clone(), named(what, reason));
-        for ReleaseWaiter { id, .. } in meant {
-            let error = ReleaseError::Refused { volume: volume.clone(), reason: reason.clone() };
-            self.answer(id, VolumeAnswer::Release(Err(error)), cx);
+        let refused = |_| Err(ReleaseError::Refused { volume: volume.clone(), reason: reason.clone() });
+        self.answer_those(is_meant, refused, cx);
+    }
+
+    /// Answers these callers that wait for a release, by whether there was something to be released.
+    fn answer_those(
+        &mut self,
+        is_meant: impl Fn(&ReleaseWaiter) -> bool,
+        answer: impl Fn(bool) -> Result<Released, ReleaseError>,
+        cx: &mut StepContext<Self>,
+    ) {
+        let waiters = std::mem::take(&mut self.releases).into_iter();
+        let (meant, others): (Vec<ReleaseWaiter>, Vec<_>) = waiters.partition(is_meant);
+        self.releases = others;
+        for ReleaseWaiter { id, was_held, .. } in meant {
+            self.answer(id, VolumeAnswer::Release(answer(was_held)), cx);
         }
     }
 
@@ -229,28 +236,13 @@ impl Volume {
         let undone: Vec<_> = abandoned.iter().map(|target| target.allocation.clone()).collect();
         let forgotten = Forgotten { claims: forgotten, orders, is_shared, abandoned };
         self.forget_audited(forgotten, forced.clone(), cx);
-        let is_given_up = |id: &AllocationId| asked.is_for(id) && !undone.contains(id);
-        self.answer_forced_releases(is_given_up, &forced.left, cx);
+        // An abandoned target goes on being undone, so the callers of that release wait for it.
+        let is_given_up =
+            |waiter: &ReleaseWaiter| asked.is_for(&waiter.allocation) && !undone.contains(&waiter.allocation);
+        let (volume, left) = (self.record.spec.key.clone(), forced.left.join("; "));
+        let given_up = |_| Err(ReleaseError::Forced { volume: volume.clone(), left: left.clone() });
+        self.answer_those(is_given_up, given_up, cx);
         Ok(forced)
-    }
-
-    /// Callers that waited for a release that was given up hear what may be left. An abandoned target goes on being undone, so the callers of
-    /// that release wait for it.
-    fn answer_forced_releases(
-        &mut self,
-        is_given_up: impl Fn(&AllocationId) -> bool,
-        left: &[String],
-        cx: &mut StepContext<Self>,
-    ) {
-        let is_meant = |waiter: &ReleaseWaiter| is_given_up(&waiter.allocation);
-        let (meant, others) = std::mem::take(&mut self.releases).into_iter().partition(is_meant);
-        self.releases = others;
-        let meant: Vec<ReleaseWaiter> = meant;
-        let (volume, left) = (self.record.spec.key.clone(), left.join("; "));
-        for ReleaseWaiter { id, .. } in meant {
-            let error = ReleaseError::Forced { volume: volume.clone(), left: left.clone() };
-            self.answer(id, VolumeAnswer::Release(Err(error)), cx);
-        }
     }
 
     /// Writes and publishes what was forgotten.
