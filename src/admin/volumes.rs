@@ -209,6 +209,7 @@ mod tests {
             plugin: PluginName::new("zfs").expect("a good name"),
             exists: Exists::Registered,
             created: None,
+            deletion_to_allow: None,
             attach: "down",
             stage: "down",
             claims,

@@ -425,6 +425,7 @@ mod tests {
             plugin: PluginName::new("zfs").unwrap(),
             exists: Exists::Registered,
             created: None,
+            deletion_to_allow: None,
             attach,
             stage,
             claims,

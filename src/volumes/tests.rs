@@ -88,6 +88,7 @@ impl Fake {
             VolumeAsk::RouteChanged(_) => return Some(VolumeAnswer::RouteChanged(())),
             VolumeAsk::DescribeVolume(_)
             | VolumeAsk::DeleteVolume(_)
+            | VolumeAsk::AllowDeletion(_)
             | VolumeAsk::Disown(_)
             | VolumeAsk::PlaceOrder(_)
             | VolumeAsk::PrepareForce(_)
@@ -199,6 +200,7 @@ pub(super) fn status(spec: &VolumeSpec, claimants: Vec<AllocationId>) -> VolumeS
         plugin: spec.plugin.clone(),
         exists: Exists::Registered,
         created: None,
+        deletion_to_allow: None,
         attach: "down",
         stage: "down",
         claims: claimants.into_iter().map(claim).collect(),

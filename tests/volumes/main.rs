@@ -9,6 +9,7 @@ mod support;
 
 mod node;
 
+mod doubled;
 mod forced;
 mod foreign;
 mod killed;

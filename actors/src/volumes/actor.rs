@@ -151,6 +151,7 @@ fn hand_in(address: &Address<Volume>, ask: VolumeAsk) -> Answering {
     match ask {
         VolumeAsk::CreateVolume(asked) => sent(address, asked, VolumeAnswer::CreateVolume),
         VolumeAsk::DeleteVolume(asked) => sent(address, asked, VolumeAnswer::DeleteVolume),
+        VolumeAsk::AllowDeletion(asked) => sent(address, asked, VolumeAnswer::AllowDeletion),
         VolumeAsk::Disown(asked) => sent(address, asked, VolumeAnswer::Disown),
         VolumeAsk::PlaceOrder(asked) => sent(address, asked, VolumeAnswer::PlaceOrder),
         VolumeAsk::Claim(asked) => sent(address, asked, VolumeAnswer::Claim),

@@ -16,7 +16,7 @@ use super::outcome::{VolumeCall, VolumeOutcome};
 use super::record::{ClaimRecord, Step, Towards, VolumeChange, VolumeImage, VolumeRecord, Wish};
 use super::state::{Claim, Life, ReleaseWaiter, Tries, Volume, VolumeConfig, VolumeTimer};
 use crate::kernel::{AskId, CallKey, Input, Machine, StepContext, StopMode};
-use crate::vocabulary::{Attempt, Moment};
+use crate::vocabulary::{Attempt, Moment, Timestamp};
 
 /// The margin between the end of the time for undoing and that which the parent allows.
 const STOP_MARGIN: Duration = Duration::from_secs(1);
@@ -92,39 +92,7 @@ impl Machine for Volume {
                 self.publish_audits(cx);
                 cx.call(CallKey::default(), self.config.options.look_deadline, VolumeCall::ReadRoute);
             }
-            Input::Asked { id, asked_at, ask } => match ask {
-                VolumeAsk::CreateVolume(asked) => {
-                    self.create(cx.random(), (*id, *asked_at), asked, cx);
-                }
-                VolumeAsk::DeleteVolume(asked) => self.delete((*id, *asked_at), asked, cx),
-                VolumeAsk::Disown(asked) => {
-                    let is_gone = self.disown(asked, cx);
-                    cx.reply(*id, VolumeAnswer::Disown(is_gone));
-                }
-                VolumeAsk::PlaceOrder(asked) => self.place_order((*id, *asked_at), asked, cx),
-                VolumeAsk::Claim(asked) => self.claim((*id, *asked_at), asked, cx),
-                VolumeAsk::Release(asked) => self.release((*id, *asked_at), asked, cx),
-                VolumeAsk::ConfirmClaims(asked) => {
-                    let settled = self.confirm(asked, cx);
-                    cx.reply(*id, VolumeAnswer::ConfirmClaims(settled));
-                }
-                VolumeAsk::PrepareForce(PrepareForce { force }) => {
-                    let prepared = self.prepare_force(force, cx);
-                    cx.reply(*id, VolumeAnswer::PrepareForce(prepared));
-                }
-                VolumeAsk::ForceRelease(asked) => {
-                    let forced = self.force(asked, cx);
-                    cx.reply(*id, VolumeAnswer::ForceRelease(forced));
-                }
-                VolumeAsk::RouteChanged(changed) => {
-                    self.route = Some(changed.route.clone());
-                    self.try_again();
-                    cx.reply(*id, VolumeAnswer::RouteChanged(()));
-                }
-                VolumeAsk::DescribeVolume(_) => {
-                    cx.reply(*id, VolumeAnswer::DescribeVolume(self.status().into()));
-                }
-            },
+            Input::Asked { id, asked_at, ask } => self.asked((*id, *asked_at), ask, cx),
             Input::Returned { call: VolumeCall::AwaitAudits(through), .. } => {
                 self.audits_left(*through, cx);
             }
@@ -142,7 +110,10 @@ impl Machine for Volume {
     }
 
     fn is_promise(ask: &VolumeAsk) -> bool {
-        !matches!(ask, VolumeAsk::RouteChanged(_) | VolumeAsk::DescribeVolume(_))
+        !matches!(
+            ask,
+            VolumeAsk::AllowDeletion(_) | VolumeAsk::RouteChanged(_) | VolumeAsk::DescribeVolume(_)
+        )
     }
 
     fn is_new_promise(&self, ask: &VolumeAsk) -> bool {
@@ -154,6 +125,7 @@ impl Machine for Volume {
             VolumeAsk::PlaceOrder(placed) => !self.is_ordered(&placed.order),
             VolumeAsk::PrepareForce(_) | VolumeAsk::ForceRelease(_) | VolumeAsk::Disown(_) => true,
             VolumeAsk::Release(_)
+            | VolumeAsk::AllowDeletion(_)
             | VolumeAsk::ConfirmClaims(_)
             | VolumeAsk::RouteChanged(_)
             | VolumeAsk::DescribeVolume(_) => false,
@@ -170,6 +142,46 @@ impl Machine for Volume {
 }
 
 impl Volume {
+    fn asked(&mut self, (id, asked_at): (AskId, Timestamp), ask: &VolumeAsk, cx: &mut StepContext<Self>) {
+        match ask {
+            VolumeAsk::CreateVolume(asked) => {
+                self.create(cx.random(), (id, asked_at), asked, cx);
+            }
+            VolumeAsk::DeleteVolume(asked) => self.delete((id, asked_at), asked, cx),
+            VolumeAsk::AllowDeletion(asked) => {
+                self.allow_deletion(asked);
+                cx.reply(id, VolumeAnswer::AllowDeletion(()));
+            }
+            VolumeAsk::Disown(asked) => {
+                let is_gone = self.disown(asked, cx);
+                cx.reply(id, VolumeAnswer::Disown(is_gone));
+            }
+            VolumeAsk::PlaceOrder(asked) => self.place_order((id, asked_at), asked, cx),
+            VolumeAsk::Claim(asked) => self.claim((id, asked_at), asked, cx),
+            VolumeAsk::Release(asked) => self.release((id, asked_at), asked, cx),
+            VolumeAsk::ConfirmClaims(asked) => {
+                let settled = self.confirm(asked, cx);
+                cx.reply(id, VolumeAnswer::ConfirmClaims(settled));
+            }
+            VolumeAsk::PrepareForce(PrepareForce { force }) => {
+                let prepared = self.prepare_force(force, cx);
+                cx.reply(id, VolumeAnswer::PrepareForce(prepared));
+            }
+            VolumeAsk::ForceRelease(asked) => {
+                let forced = self.force(asked, cx);
+                cx.reply(id, VolumeAnswer::ForceRelease(forced));
+            }
+            VolumeAsk::RouteChanged(changed) => {
+                self.route = Some(changed.route.clone());
+                self.try_again();
+                cx.reply(id, VolumeAnswer::RouteChanged(()));
+            }
+            VolumeAsk::DescribeVolume(_) => {
+                cx.reply(id, VolumeAnswer::DescribeVolume(self.status().into()));
+            }
+        }
+    }
+
     /// Goes on as far as it can after any input.
     fn advance(&mut self, cx: &mut StepContext<Self>) {
         self.forget_released(cx);

@@ -120,6 +120,7 @@ impl Volume {
             existence.volume = Some(Arc::new(volume));
             self.life.unfit = existence.unfit();
         }
+        self.life.may_be_deleted = false;
         self.life.tries = Default::default();
         self.keep_volume(cx);
     }

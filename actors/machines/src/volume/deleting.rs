@@ -1,7 +1,6 @@
-//! Deletion: never of what is claimed or up on this node, and never forgotten before the plugin has confirmed it. What another volume here
-//! has is forgotten and not deleted.
+//! Deletion: never of what is claimed or up on this node, and never forgotten before the plugin has confirmed it.
 
-use super::lifecycle::{CreateError, DeleteError, DeleteVolume, Disown, Exists};
+use super::lifecycle::{CreateError, DeleteError, DeleteVolume};
 use super::messages::VolumeAnswer;
 use super::outcome::{Failure, Known, VolumeCall};
 use super::record::{Step, Towards, Wish};
@@ -33,6 +32,7 @@ impl Volume {
                 false => self.gone(),
             }
         }
+        self.allow_deletion_of(&asked.volume_id);
         self.forget_if_over(cx);
         let volume = self.record.spec.key.clone();
         self.answer_creates(&Err(CreateError::Deleted { volume }), cx);
@@ -122,27 +122,13 @@ impl Volume {
         if let Some(existence) = &mut self.record.existence {
             existence.wish = Wish::Held;
         }
+        self.life.may_be_deleted = false;
         self.keep_volume(cx);
         let error = self.life.tries.error.take();
         self.life.tries = Default::default();
         self.life.tries.error = error;
         let (volume, reason) = (self.record.spec.key.clone(), reason.to_owned());
         self.answer_deletes(&Err(DeleteError::Refused { volume, reason }), cx);
-    }
-
-    /// Forgets what was created here and is another volume's, without a call. Gives whether nothing of it is there any more.
-    pub(super) fn disown(&mut self, asked: &Disown, cx: &mut StepContext<Self>) -> bool {
-        if self.record.existence.is_none() {
-            return true;
-        }
-        let is_there = matches!(self.exists(), Exists::Created | Exists::Unfit);
-        let is_meant = is_there && self.record.spec.volume_id == asked.volume_id;
-        if !is_meant || self.flight.is_some() || !self.status().is_vacant() {
-            return false;
-        }
-        self.gone();
-        self.forget_if_over(cx);
-        true
     }
 
     /// Forgets by force what may exist at the plugin. What it gives is what may be left there.

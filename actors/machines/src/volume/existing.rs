@@ -30,6 +30,7 @@ impl Volume {
         let existence = self.record.existence.as_ref()?;
         match (existence.wish, &existence.step) {
             (Wish::Held, Step::Up(..)) | (Wish::Released, Step::Down) => None,
+            (Wish::Released, Step::Up(..)) if !self.life.may_be_deleted => None,
             (_, Step::GoingUp(_) | Step::GoingDown(_)) => None,
             // What is to be deleted and may exist is created once more first: only its answer tells the id (C061).
             (_, Step::Unknown(Towards::Up, _)) | (Wish::Held, Step::Down) => Some(Move::Create),
@@ -46,6 +47,7 @@ impl Volume {
             ..VolumeSpec::clone(&self.record.spec)
         });
         self.life.unfit = None;
+        self.life.may_be_deleted = false;
         self.life.tries = Default::default();
         self.expanded_bytes = None;
     }

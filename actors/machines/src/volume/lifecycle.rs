@@ -150,6 +150,9 @@ impl CreateError {
 /// node, is not deleted. Repeating it is harmless.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DeleteVolume {
+    /// The id that it has with its plugin, as far as its owner knows; empty otherwise. With another id it is deleted only when its owner
+    /// allows that, by [`AllowDeletion`].
+    pub volume_id: String,
     /// How long to wait for the answer.
     pub within: Duration,
 }
@@ -239,6 +242,14 @@ impl DeleteError {
             | Self::Stopping { .. } => true,
         }
     }
+}
+
+/// Allows the deletion of a volume that learned its id only after its deletion was asked for: no other volume here has that id, so that
+/// no data of another one is deleted. A volume with another id, or one that is not to be deleted, ignores it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AllowDeletion {
+    /// The id.
+    pub volume_id: String,
 }
 
 /// Forgets that the volume was created, and deletes nothing: its plugin has answered with the id of another volume here, whose data that

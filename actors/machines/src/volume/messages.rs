@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::force::{ForceError, ForceRelease, Forced, PrepareForce};
-use super::lifecycle::{CreateError, CreateVolume, Created, DeleteError, DeleteVolume, Deleted, Disown};
+use super::lifecycle::{
+    AllowDeletion, CreateError, CreateVolume, Created, DeleteError, DeleteVolume, Deleted, Disown,
+};
 use super::news::VolumeStatus;
 use super::order_messages::{Done, OrderError, PlaceOrder};
 use super::outcome::Route;
@@ -279,6 +281,7 @@ conversation! {
     pub enum VolumeAsk -> #[derive(Clone, Hash)] VolumeAnswer for Volume {
         CreateVolume => Result<Created, CreateError>,
         DeleteVolume => Result<Deleted, DeleteError>,
+        AllowDeletion => (),
         Disown => bool,
         PlaceOrder => Result<Done, OrderError>,
         Claim => Result<Claimed, ClaimError>,

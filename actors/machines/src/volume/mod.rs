@@ -62,6 +62,8 @@
 //!   says that another volume here has the id that the plugin has answered: that one would be deleted ([`Disown`]). It has one name
 //!   from its first try on; what is not wanted any more after an unclear try is created by that name once more, since only the answer
 //!   tells the id, and then deleted. What is not as it was asked for is kept, cannot be claimed, and can be deleted.
+//! - C059: what is to be deleted is deleted by an id of which its owner has said that no other volume here has it: with the order to delete
+//!   it, or, if the id was learned later or by an earlier life of this actor, when that is reported ([`AllowDeletion`]).
 //! - C062, C065: a volume is deleted only while nothing of it is claimed or set up here. What is refused for certain changes nothing.
 //! - V5, C050: an order has its arguments on disk before its first call, is repeated with the same ones, and is forgotten when its outcome
 //!   is certain, before a caller hears of it. The size of a volume is reported only after the plugin has answered it.
@@ -110,6 +112,7 @@ mod behaviour;
 
 mod creating;
 mod deleting;
+mod doubled;
 mod existing;
 
 mod abandoned;

@@ -92,6 +92,8 @@ pub struct VolumeStatus {
     pub exists: Exists,
     /// What its plugin answered when it was created here; `None` for a volume that was not.
     pub created: Option<Arc<csi::Volume>>,
+    /// The id of a volume that is to be deleted, as long as it waits for its owner to say that no other volume here has that id.
+    pub deletion_to_allow: Option<String>,
     /// The state of the attachment, as a word.
     pub attach: &'static str,
     /// The state of the staging, as a word.

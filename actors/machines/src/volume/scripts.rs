@@ -110,7 +110,17 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
         }
         "delete" => {
             let within = args.take_key("within").map_or(Ok(Duration::from_secs(600)), seconds)?;
-            stage.ask(VolumeAsk::DeleteVolume(DeleteVolume { within }));
+            // Without a word, its owner knows what is on disk.
+            let on_disk =
+                || LEDGER.with_borrow(|ledger| ledger.volume.as_ref().map(|row| row.spec.volume_id.clone()));
+            let registered = || if IS_REGISTERED.get() { "pool/data" } else { "" }.to_owned();
+            let named = args.take_key("id").map(str::to_owned);
+            let volume_id = named.unwrap_or_else(|| on_disk().unwrap_or_else(registered));
+            stage.ask(VolumeAsk::DeleteVolume(DeleteVolume { volume_id, within }));
+        }
+        "allow" => {
+            let volume_id = word(args, "id")?;
+            stage.ask(VolumeAsk::AllowDeletion(AllowDeletion { volume_id }));
         }
         "disown" => {
             let volume_id = word(args, "id")?;
@@ -606,6 +616,7 @@ fn tell_answer(answer: &VolumeAnswer) -> String {
         }
         VolumeAnswer::DeleteVolume(Ok(deleted)) => format!("deleted, did exist: {}", deleted.did_exist),
         VolumeAnswer::DeleteVolume(Err(error)) => error.to_string(),
+        VolumeAnswer::AllowDeletion(()) => "heard".to_owned(),
         VolumeAnswer::Disown(is_gone) => format!("disowned: {is_gone}"),
         VolumeAnswer::PlaceOrder(Ok(done)) => format!("{done:?}"),
         VolumeAnswer::PlaceOrder(Err(error)) => {

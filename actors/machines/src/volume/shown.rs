@@ -81,6 +81,7 @@ impl Volume {
             plugin: self.record.spec.plugin.clone(),
             exists: self.exists(),
             created: self.record.existence.as_ref().and_then(|existence| existence.volume.clone()),
+            deletion_to_allow: self.deletion_to_allow().map(str::to_owned),
             attach: self.record.attach.as_str(),
             stage: self.record.stage.as_str(),
             claims: claims.chain(lost).collect(),
@@ -129,6 +130,11 @@ impl Volume {
         }
         if let Some(next) = wanted.first() {
             return self.why_not(next);
+        }
+        if let Some(volume_id) = self.deletion_to_allow() {
+            return format!(
+                "waits to be deleted until it is known that no other volume here has its id {volume_id:?}"
+            );
         }
         if let Some(id) = self.lost.first() {
             return format!("the record of the claim of {id} is damaged: {LOST_REMEDY}");

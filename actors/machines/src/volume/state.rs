@@ -187,6 +187,8 @@ pub(super) struct Life {
     pub(super) deletes: Vec<DeleteWaiter>,
     /// Why what was created is not what was asked for, if so.
     pub(super) unfit: Option<String>,
+    /// Whether its owner has said that no other volume here has its id, since it was to be deleted.
+    pub(super) may_be_deleted: bool,
 }
 
 /// A claim.

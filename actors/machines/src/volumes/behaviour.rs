@@ -143,10 +143,16 @@ impl Machine for Volumes {
         }
     }
 
-    /// A deletion rests on the row that says that it was asked for, and what a volume forgets without one on the row of the volume that has
-    /// it. Volumes write the rest into their own ledgers.
+    /// A deletion rests on the row that says that it was asked for, and on what is not known any more; what a volume forgets without one,
+    /// on the row of the volume that has it. Volumes write the rest into their own ledgers.
     fn awaits_disk(call: &VolumesCall) -> bool {
-        matches!(call, VolumesCall::Ask { ask: VolumeAsk::DeleteVolume(_) | VolumeAsk::Disown(_), .. })
+        matches!(
+            call,
+            VolumesCall::Ask {
+                ask: VolumeAsk::DeleteVolume(_) | VolumeAsk::AllowDeletion(_) | VolumeAsk::Disown(_),
+                ..
+            }
+        )
     }
 
     fn stops_within(&self) -> Option<Duration> {
@@ -231,8 +237,11 @@ impl Volumes {
             VolumesTimer::Unused(id) => self.unused_overdue(*id, cx),
             VolumesTimer::Leaving(plugin) => self.stays(plugin, cx),
             VolumesTimer::Delete(volume) => self.delete_again(volume, cx),
-            // What it answers decides.
-            VolumesTimer::Disown(volume) => self.check_vacancy(volume, cx),
+            VolumesTimer::Decide(volume) => {
+                self.decide_deletion(volume, cx);
+                // Of one that is not to be deleted, what it answers decides.
+                self.check_vacancy(volume, cx);
+            }
         }
     }
 

@@ -81,6 +81,7 @@ impl Volumes {
                     self.unfit.remove(key);
                 }
                 self.has_id(key, status);
+                self.decide_deletion(key, cx);
                 self.has_expanded(key, status.expanded_bytes, cx);
                 self.publish(key, cx);
                 self.check_vacancy(key, cx);
@@ -172,7 +173,7 @@ impl Volumes {
             return self.start_child(key, cx);
         }
         cx.cancel_timer(VolumesTimer::Delete(key.clone()));
-        cx.cancel_timer(VolumesTimer::Disown(key.clone()));
+        cx.cancel_timer(VolumesTimer::Decide(key.clone()));
         self.entries.remove(key);
         self.publish(key, cx);
     }
@@ -231,7 +232,7 @@ impl Volumes {
     fn left(&mut self, key: &VolumeKey, fallen: Option<String>, cx: &mut StepContext<Self>) {
         cx.cancel_timer(VolumesTimer::Stop(key.clone()));
         cx.cancel_timer(VolumesTimer::Delete(key.clone()));
-        cx.cancel_timer(VolumesTimer::Disown(key.clone()));
+        cx.cancel_timer(VolumesTimer::Decide(key.clone()));
         let Some(entry) = self.entries.remove(key) else { return };
         let status = entry.status.as_deref();
         let goes_on = match entry.changes() {
@@ -325,6 +326,7 @@ impl Entry {
             is_unread: false,
             deletion: Deletion::default(),
             delete_tries: BackoffState::default(),
+            decide_tries: BackoffState::default(),
             fallen: None,
         }
     }

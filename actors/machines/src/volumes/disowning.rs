@@ -1,10 +1,11 @@
-//! Creations that their plugin answers with the id of another volume here: they are refused, and nothing of them is remembered.
+//! Creations that their plugin answers with the id of another volume here: they are refused, and nothing of them is remembered. Nor is
+//! anything deleted by an id that came after the order to delete it, before it was compared with the other volumes.
 
 use super::purposes::{Purpose, Request};
 use super::reasons::SameVolume;
 use super::state::{Volumes, VolumesTimer};
 use crate::kernel::StepContext;
-use crate::volume::{Created, Disown, VolumeAsk, VolumeKey, VolumeSpec, VolumeStatus};
+use crate::volume::{AllowDeletion, Created, Disown, VolumeAsk, VolumeKey, VolumeSpec, VolumeStatus};
 
 impl Volumes {
     /// Whether what was created by this name is no other volume here.
@@ -29,9 +30,9 @@ impl Volumes {
     /// what is there at the plugin stays known in any case. One that is only in use may say the same of this one.
     pub(super) fn disown(&mut self, spec: &VolumeSpec, cx: &mut StepContext<Self>) {
         let VolumeSpec { key, plugin, volume_id, .. } = spec;
-        let Some(names) = self.names.get(&(plugin.clone(), volume_id.clone())) else { return };
+        let names = self.names.get(&(plugin.clone(), volume_id.clone()));
         // The plugin may have deleted the other one already, and have given its id once more.
-        let stays = names.iter().any(|name| !self.deleting.contains(name));
+        let stays = names.into_iter().flatten().any(|name| !self.deleting.contains(name));
         let is_asked = self.is_outstanding(key, Request::disowns);
         if let Some(entry) = self.entries.get_mut(key) {
             // Its actor does not end before.
@@ -39,7 +40,7 @@ impl Volumes {
         }
         match (is_asked, stays) {
             (true, _) => {}
-            (false, false) => self.disown_later(key, cx),
+            (false, false) => self.decide_later(key, cx),
             (false, true) => {
                 let ask = VolumeAsk::Disown(Disown { volume_id: volume_id.clone() });
                 self.send(key, Request { purpose: Purpose::Note, until: cx.now(), ask }, cx);
@@ -47,12 +48,36 @@ impl Volumes {
         }
     }
 
-    /// Asks the volume again what it has, after a pause that grows.
-    pub(super) fn disown_later(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
+    /// A volume that is to be deleted waits until this owner has compared its id with those of the other volumes. What has no other name
+    /// here is deleted, and what another name has is forgotten without a deletion.
+    pub(super) fn decide_deletion(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
+        let Some(entry) = self.entries.get(key) else { return };
+        let waits_for = entry.status.as_ref().and_then(|status| status.deletion_to_allow.clone());
+        let spec = entry.spec.clone();
+        let Some(volume_id) = waits_for.filter(|volume_id| *volume_id == spec.volume_id) else { return };
+        if self.is_outstanding(key, Request::decides) {
+            return;
+        }
+        let known = self.known.get(key);
+        let is_known_so = known.is_some_and(|known| known.spec.volume_id == volume_id);
+        // One that was known was compared when its deletion was asked for.
+        let is_admitted = is_known_so && self.deleting.contains(key) || self.admit_id(&spec).is_ok();
+        match (is_admitted, known.is_some()) {
+            (true, _) => {
+                let ask = VolumeAsk::AllowDeletion(AllowDeletion { volume_id });
+                self.send(key, Request { purpose: Purpose::Note, until: cx.now(), ask }, cx);
+            }
+            (false, true) => self.decide_later(key, cx),
+            (false, false) => self.disown(&spec, cx),
+        }
+    }
+
+    /// Decides once more after a pause that grows.
+    pub(super) fn decide_later(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         let backoff = self.config.options.volume.backoff;
         let Some(entry) = self.entries.get_mut(key) else { return };
-        let due = cx.now() + entry.delete_tries.failed(&backoff, cx.moment());
-        cx.start_timer(VolumesTimer::Disown(key.clone()), due);
+        let due = cx.now() + entry.decide_tries.failed(&backoff, cx.moment());
+        cx.start_timer(VolumesTimer::Decide(key.clone()), due);
     }
 }
 
@@ -60,5 +85,10 @@ impl Request {
     /// Whether the volume is to forget what another one has.
     pub(super) const fn disowns(&self) -> bool {
         matches!(self.ask, VolumeAsk::Disown(_))
+    }
+
+    /// Whether it says what becomes of an id that another volume may have.
+    pub(super) const fn decides(&self) -> bool {
+        matches!(self.ask, VolumeAsk::Disown(_) | VolumeAsk::AllowDeletion(_))
     }
 }

@@ -87,7 +87,8 @@ impl Volumes {
         if is_first {
             cx.persist(VolumesChange::Delete(key.clone()));
         }
-        let ask = VolumeAsk::DeleteVolume(volume::DeleteVolume { within });
+        let volume_id = self.id_of(&key);
+        let ask = VolumeAsk::DeleteVolume(volume::DeleteVolume { volume_id, within });
         let request = Request { purpose: Purpose::Delete(id), until: asked_at + within, ask };
         self.submit(&key, request, cx);
         if is_first {
@@ -148,7 +149,8 @@ impl Volumes {
         if is_outstanding {
             return;
         }
-        let ask = VolumeAsk::DeleteVolume(volume::DeleteVolume { within: Duration::ZERO });
+        let volume_id = self.id_of(key);
+        let ask = VolumeAsk::DeleteVolume(volume::DeleteVolume { volume_id, within: Duration::ZERO });
         self.send(key, Request { purpose: Purpose::Note, until: cx.now(), ask }, cx);
     }
 
@@ -209,6 +211,11 @@ impl Volumes {
         known.or_else(|| self.used(key).map(|entry| &entry.spec))
     }
 
+    /// The id of that volume with its plugin, as far as it is known.
+    fn id_of(&self, key: &VolumeKey) -> String {
+        self.spec_of(key).map(|spec| spec.volume_id.clone()).unwrap_or_default()
+    }
+
     // === What is known ===
 
     /// Learns from the answer of a volume whether it exists. What was answered before the last creation or deletion was sent proves
@@ -245,6 +252,7 @@ impl Volumes {
             }
             VolumeAnswer::CreateVolume(Err(_))
             | VolumeAnswer::DeleteVolume(Err(_))
+            | VolumeAnswer::AllowDeletion(())
             | VolumeAnswer::Disown(false)
             | VolumeAnswer::PlaceOrder(Err(_))
             | VolumeAnswer::DescribeVolume(_)

@@ -166,6 +166,7 @@ impl Volumes {
         }
         let answer = answer.cloned().map(|answer| self.confirmed_late(&volume, &request, answer));
         let is_proof = answer.as_ref().is_ok_and(says_vacant);
+        let is_decided = is_proof || matches!(answer, Ok(VolumeAnswer::AllowDeletion(())));
         let is_check = request.purpose == Purpose::Check;
         match refuses_creation(&answer) {
             true => self.delete_again(&volume, cx),
@@ -178,9 +179,9 @@ impl Volumes {
         {
             self.is_prepared(&volume, (request.purpose, asked.force.clone()), cx);
         }
-        if request.disowns() && !is_proof {
+        if request.decides() && !is_decided {
             // Not at once: it may go on to refuse it, as on a sick disk.
-            self.disown_later(&volume, cx);
+            self.decide_later(&volume, cx);
             return self.end_if_done(cx);
         }
         match self.entries.get_mut(&volume) {
@@ -354,6 +355,7 @@ fn says_vacant(answer: &VolumeAnswer) -> bool {
         | VolumeAnswer::ForceRelease(_)
         | VolumeAnswer::CreateVolume(_)
         | VolumeAnswer::DeleteVolume(Err(_))
+        | VolumeAnswer::AllowDeletion(())
         | VolumeAnswer::RouteChanged(()) => false,
     }
 }
@@ -369,8 +371,11 @@ fn hurried(ask: &VolumeAsk, within: Duration) -> VolumeAsk {
         VolumeAsk::PlaceOrder(placed) => {
             VolumeAsk::PlaceOrder(volume::PlaceOrder { within, ..placed.clone() })
         }
-        VolumeAsk::DeleteVolume(_) => VolumeAsk::DeleteVolume(volume::DeleteVolume { within }),
-        VolumeAsk::Disown(_)
+        VolumeAsk::DeleteVolume(delete) => {
+            VolumeAsk::DeleteVolume(volume::DeleteVolume { within, ..delete.clone() })
+        }
+        VolumeAsk::AllowDeletion(_)
+        | VolumeAsk::Disown(_)
         | VolumeAsk::ConfirmClaims(_)
         | VolumeAsk::PrepareForce(_)
         | VolumeAsk::ForceRelease(_)

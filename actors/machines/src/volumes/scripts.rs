@@ -424,6 +424,7 @@ fn read_status(volume: &VolumeKey, args: &mut ArgumentConsumer<'_>) -> Result<Vo
     let plugin = PluginName::new("zfs")?;
     Ok(VolumeStatus {
         abandoned: Vec::new(),
+        deletion_to_allow: args.take_key("allow").map(str::to_owned),
         key: volume.clone(),
         plugin,
         exists,
@@ -480,6 +481,7 @@ fn read_answer(args: &mut ArgumentConsumer<'_>) -> Result<VolumeAnswer, Fault> {
             volume: volume()?,
             doing: "CreateVolume is in flight".to_owned(),
         })),
+        "unwanted" => VolumeAnswer::CreateVolume(Err(volume::CreateError::Deleted { volume: volume()? })),
         "deleted" => VolumeAnswer::DeleteVolume(Ok(Deleted { did_exist: true })),
         "undeleted" => VolumeAnswer::DeleteVolume(Err(volume::DeleteError::Pending {
             volume: volume()?,
@@ -535,6 +537,7 @@ fn read_answer(args: &mut ArgumentConsumer<'_>) -> Result<VolumeAnswer, Fault> {
             reason: "NodeUnstageVolume: no".to_owned(),
         })),
         "gone" => VolumeAnswer::DeleteVolume(Ok(Deleted { did_exist: false })),
+        "allowed" => VolumeAnswer::AllowDeletion(()),
         "disowned" => VolumeAnswer::Disown(true),
         "not-disowned" => VolumeAnswer::Disown(false),
         "unreleased" => VolumeAnswer::Release(Err(volume::ReleaseError::Pending {
@@ -658,7 +661,7 @@ fn tell(effect: &Effect<Volumes>, now: Timestamp) -> String {
         Effect::StartTimer(VolumesTimer::Delete(volume), at) => {
             format!("{volume} is deleted again in {:?}", at.since(now))
         }
-        Effect::StartTimer(VolumesTimer::Disown(volume), at) => {
+        Effect::StartTimer(VolumesTimer::Decide(volume), at) => {
             format!("{volume} is asked again in {:?}", at.since(now))
         }
         Effect::StartTimer(VolumesTimer::Restart(volume), at) => {
@@ -721,7 +724,11 @@ fn tell_call(call: &VolumesCall) -> String {
                 VolumeAsk::PrepareForce(prepare) => format!("prepare force of {:?}", prepare.force.scope),
                 VolumeAsk::ForceRelease(force) => format!("force of {:?} by {}", force.scope, force.reason),
                 VolumeAsk::CreateVolume(create) => format!("create for {:?}", create.within),
-                VolumeAsk::DeleteVolume(delete) => format!("delete for {:?}", delete.within),
+                VolumeAsk::DeleteVolume(delete) => match &*delete.volume_id {
+                    "" => format!("delete for {:?}", delete.within),
+                    id => format!("delete {id} for {:?}", delete.within),
+                },
+                VolumeAsk::AllowDeletion(allow) => format!("allow deletion of {}", allow.volume_id),
                 VolumeAsk::Disown(disown) => format!("disown {}", disown.volume_id),
                 VolumeAsk::PlaceOrder(placed) => format!("{} for {:?}", placed.order, placed.within),
                 VolumeAsk::RouteChanged(_) => "route".to_owned(),

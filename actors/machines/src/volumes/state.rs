@@ -262,8 +262,8 @@ pub enum VolumesTimer {
     Leaving(PluginName),
     /// The deletion of this volume, which it did not take when the owner repeated it, is repeated once more.
     Delete(VolumeKey),
-    /// This volume, which has the id of another one and has not forgotten that, is asked again what it has.
-    Disown(VolumeKey),
+    /// This volume has an id that another one has, and has not forgotten that, or was not allowed to delete it: that is decided once more.
+    Decide(VolumeKey),
 }
 
 /// Whether a volume is vacant.
@@ -314,8 +314,10 @@ pub(super) struct Entry {
     /// Whether its actor was started on a ledger, in this life of the owner or after a fall, and has not reported since what that has.
     pub(super) is_unread: bool,
     pub(super) deletion: Deletion,
-    /// How often in a row the volume did not take a deletion that the owner repeated, or has not forgotten what another one has.
+    /// How often the volume did not take a deletion that the owner repeated.
     pub(super) delete_tries: BackoffState,
+    /// How often it could not be decided whether it may delete what it has, or it has not forgotten what another one has.
+    pub(super) decide_tries: BackoffState,
     /// How the actor ended last, unexpectedly.
     pub(super) fallen: Option<Arc<str>>,
 }

@@ -33,6 +33,7 @@ impl Volumes {
                 return answer;
             }
             VolumeAsk::PlaceOrder(_)
+            | VolumeAsk::AllowDeletion(_)
             | VolumeAsk::Disown(_)
             | VolumeAsk::ConfirmClaims(_)
             | VolumeAsk::PrepareForce(_)

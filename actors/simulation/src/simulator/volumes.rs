@@ -44,6 +44,8 @@ pub enum VolumeDoing {
     TakeOver,
     /// After a restart the host says whether the allocations with a claim live.
     Confirm(bool),
+    /// Its owner allows the deletion that waits for that.
+    Allow,
     /// What waits to be written settles in this way.
     Settle(Outcome),
     /// The ledger is read.
@@ -69,6 +71,7 @@ pub(super) fn write_volume(f: &mut fmt::Formatter<'_>, number: u32, doing: Volum
         VolumeDoing::TakeOver => write!(f, "take-over v{number}"),
         VolumeDoing::Confirm(true) => write!(f, "confirm v{number} living"),
         VolumeDoing::Confirm(false) => write!(f, "confirm v{number} none"),
+        VolumeDoing::Allow => write!(f, "allow-deletion v{number}"),
         VolumeDoing::Settle(Outcome::Written) => write!(f, "settle v{number}"),
         VolumeDoing::Settle(Outcome::Failed) => write!(f, "write-fails v{number}"),
         VolumeDoing::Settle(Outcome::FailedButWritten) => write!(f, "write-fails-but-is-there v{number}"),
@@ -150,6 +153,7 @@ impl HostModel {
             VolumeDoing::Confirm(are_living) if is_up && model.has_unconfirmed() => {
                 model.confirm(now, are_living);
             }
+            VolumeDoing::Allow if is_up => model.allow(now),
             VolumeDoing::Answer(how) => model.answer(now, how),
             VolumeDoing::PullAway(place) => model.node.pull_away(place.into()),
             VolumeDoing::Hang(place) => model.node.hang(place.into()),
@@ -165,6 +169,7 @@ impl HostModel {
             | VolumeDoing::Delete
             | VolumeDoing::Force
             | VolumeDoing::Confirm(_)
+            | VolumeDoing::Allow
             | VolumeDoing::Load
             | VolumeDoing::Settle(_) => {}
         }
@@ -220,6 +225,7 @@ impl HostModel {
             (model.owner.books.waiting() > 0, VolumeDoing::Settle(Outcome::Written)),
             (model.node.in_flight.is_some(), VolumeDoing::Answer(Answered::Ok)),
             (model.has_unconfirmed(), VolumeDoing::Confirm(true)),
+            (model.waits_to_be_deleted(), VolumeDoing::Allow),
         ];
         let due = model.due();
         let ready = ready.into_iter().filter(|(is_ready, _)| *is_ready);

@@ -286,6 +286,7 @@ fn say_of_volume(doing: VolumeDoing) -> Saying {
         VolumeDoing::Answer(Answered::Ok)
         | VolumeDoing::Settle(Outcome::Written)
         | VolumeDoing::Load
+        | VolumeDoing::Allow
         | VolumeDoing::Timers => Saying::OfItself,
         VolumeDoing::Claim(_)
         | VolumeDoing::Release(_)

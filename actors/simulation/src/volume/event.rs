@@ -149,6 +149,8 @@ pub enum VolumeEvent {
     Create,
     /// A caller deletes it.
     Delete,
+    /// Its owner allows the deletion that waits for that.
+    Allow,
     /// A caller expands it.
     Expand,
     /// A caller takes a group of snapshots of it.
@@ -197,6 +199,7 @@ impl fmt::Display for VolumeEvent {
             Self::GiveUp(number) => write!(f, "force a{number}"),
             Self::Create => f.write_str("create"),
             Self::Delete => f.write_str("delete"),
+            Self::Allow => f.write_str("allow-deletion"),
             Self::Expand => f.write_str("expand"),
             Self::TakeGroup => f.write_str("take group"),
             Self::DeleteGroup => f.write_str("delete group"),

@@ -98,6 +98,11 @@ pub(crate) struct VolumeModel {
     unconfirmed: BTreeSet<AllocationId>,
     /// Whether the volume was claimed in this run.
     has_claimed: bool,
+    /// The id of the volume as its owner knows it, and that by which the volume waits to be deleted.
+    known_id: String,
+    to_allow: Option<String>,
+    /// The ids that its owner has named for a deletion.
+    allowed: BTreeSet<String>,
     /// The audits that were published in this run, and the forced releases that were answered.
     audits: (u32, u32),
     /// The audits that were published in all runs.
@@ -125,6 +130,9 @@ impl VolumeModel {
             askers: 0,
             unconfirmed: BTreeSet::new(),
             has_claimed: false,
+            known_id: String::new(),
+            to_allow: None,
+            allowed: BTreeSet::new(),
             audits: (0, 0),
             published: 0,
             is_forced: false,
@@ -306,6 +314,8 @@ impl VolumeModel {
             self.next_run(usize::MAX, true, false);
         } else if self.has_unconfirmed() {
             self.confirm(now, true);
+        } else if self.waits_to_be_deleted() {
+            self.allow(now);
         } else if self.node.in_flight.is_some() {
             self.answer(now, Answered::Ok);
         } else {

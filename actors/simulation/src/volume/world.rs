@@ -113,6 +113,7 @@ impl World for VolumeWorld {
         maybe(left.forces > 0, VolumeEvent::Force);
         maybe(left.creations > 0, VolumeEvent::Create);
         maybe(left.deletions > 0, VolumeEvent::Delete);
+        maybe(self.model.waits_to_be_deleted(), VolumeEvent::Allow);
         maybe(left.expansions > 0, VolumeEvent::Expand);
         maybe(left.groups > 0, VolumeEvent::TakeGroup);
         maybe(left.groups > 0, VolumeEvent::DeleteGroup);
@@ -166,6 +167,7 @@ impl Play for VolumeWorld {
                 left.deletions -= 1;
                 model.delete(now);
             }
+            VolumeEvent::Allow => model.allow(now),
             VolumeEvent::Expand => {
                 left.expansions -= 1;
                 model.expand(now);

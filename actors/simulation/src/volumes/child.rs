@@ -10,7 +10,7 @@ use callboard_machines::volume::{
     VolumeStatus,
 };
 
-use super::status::{allocation, key, number_of, status};
+use super::status::{allocation, key, number_of, status, volume_id};
 use super::volume::{Claim, Existence, Phase, VolumeModel, not_durable, not_running};
 
 /// What a caller of a volume waits for.
@@ -32,6 +32,8 @@ pub(super) struct Child {
     /// The id of the volume, as far as it exists.
     pub(super) id: Option<u8>,
     pub(super) is_stopping: bool,
+    /// Whether its owner has named its id for its deletion.
+    pub(super) may_be_deleted: bool,
     /// Whether it falls over its next message.
     pub(super) is_fuse_lit: bool,
     pub(super) waiting: Vec<(u64, Waits)>,
@@ -40,7 +42,16 @@ pub(super) struct Child {
 
 impl Child {
     pub(super) const fn new(life: Attempt, run: u64, id: Option<u8>) -> Self {
-        Self { life, run, id, is_stopping: false, is_fuse_lit: false, waiting: Vec::new(), told: None }
+        Self {
+            life,
+            run,
+            id,
+            is_stopping: false,
+            may_be_deleted: false,
+            is_fuse_lit: false,
+            waiting: Vec::new(),
+            told: None,
+        }
     }
 }
 
@@ -74,7 +85,15 @@ impl VolumeModel {
             VolumeAsk::PrepareForce(_) => Some(VolumeAnswer::PrepareForce(self.may_force(place))),
             VolumeAsk::ForceRelease(_) => Some(VolumeAnswer::ForceRelease(self.force(place))),
             VolumeAsk::CreateVolume(_) => self.create(place, call, &child, &status),
-            VolumeAsk::DeleteVolume(_) => self.delete(place, call, &child, &status),
+            VolumeAsk::DeleteVolume(asked) => {
+                let answer = self.delete(place, call, &child, &status);
+                self.allow_deletion(&asked.volume_id);
+                answer
+            }
+            VolumeAsk::AllowDeletion(asked) => {
+                self.allow_deletion(&asked.volume_id);
+                Some(VolumeAnswer::AllowDeletion(()))
+            }
             // It is a violation: see `VolumesScene::called`.
             VolumeAsk::Disown(_) => Some(VolumeAnswer::Disown(false)),
             VolumeAsk::PlaceOrder(PlaceOrder { order: Order::TakeGroup(_), .. }) => {
@@ -104,6 +123,7 @@ impl VolumeModel {
             VolumeAsk::PlaceOrder(_) => !self.is_ordered,
             VolumeAsk::PrepareForce(_) | VolumeAsk::ForceRelease(_) | VolumeAsk::Disown(_) => true,
             VolumeAsk::Release(_)
+            | VolumeAsk::AllowDeletion(_)
             | VolumeAsk::ConfirmClaims(_)
             | VolumeAsk::RouteChanged(_)
             | VolumeAsk::DescribeVolume(_) => false,
@@ -278,6 +298,14 @@ impl VolumeModel {
 
     // === Existence ===
 
+    /// Its owner says that no other volume has this id.
+    fn allow_deletion(&mut self, id: &str) {
+        let is_so = matches!(self.existence, Some(Existence::BeingDeleted(Some(own))) if volume_id(self.place, own) == id);
+        if let Some(child) = self.child.as_mut().filter(|_| is_so) {
+            child.may_be_deleted = true;
+        }
+    }
+
     /// It does not exist any more: what its id was means nothing.
     pub(super) fn gone(&mut self) {
         (self.existence, self.is_ordered, self.has_group) = (None, false, false);
@@ -287,7 +315,7 @@ impl VolumeModel {
     /// The actor knows it by this id from now on.
     pub(super) fn know(&mut self, id: Option<u8>) {
         if let Some(child) = &mut self.child {
-            child.id = id;
+            (child.id, child.may_be_deleted) = (id, false);
         }
     }
 

@@ -18,7 +18,9 @@ use super::volume::{Existence, Phase, VolumeModel};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ChildStep {
     Create,
-    Delete(Option<u8>),
+    /// The creation in flight of what is to be deleted tells the id.
+    Find,
+    Delete(u8),
     SetUp(u8),
     Undo(u8),
     Unstage,
@@ -31,7 +33,7 @@ impl VolumeModel {
     /// (csi.proto, DeleteVolume: it replies OK).
     pub(super) const fn may_fail(&self, step: ChildStep) -> bool {
         match step {
-            ChildStep::Create | ChildStep::SetUp(_) => true,
+            ChildStep::Create | ChildStep::Find | ChildStep::SetUp(_) => true,
             ChildStep::Delete(_) => self.there.is_some(),
             ChildStep::Undo(_) | ChildStep::Unstage | ChildStep::Order | ChildStep::Group => false,
         }
@@ -48,7 +50,10 @@ impl VolumeModel {
         };
         match self.existence {
             Some(Existence::BeingCreated) if sets_up => return Some(ChildStep::Create),
-            Some(Existence::BeingDeleted(id)) if sets_up => return Some(ChildStep::Delete(id)),
+            Some(Existence::BeingDeleted(None)) if sets_up => return Some(ChildStep::Find),
+            Some(Existence::BeingDeleted(Some(id))) if sets_up && child.may_be_deleted => {
+                return Some(ChildStep::Delete(id));
+            }
             _ => {}
         }
         if let Some((number, _)) = claim(Phase::GoingUp).filter(|_| sets_up) {
@@ -105,16 +110,15 @@ impl VolumeModel {
                 let answer = move |_| VolumeAnswer::CreateVolume(Ok(Created { volume: volume.clone() }));
                 self.answer(|waits| waits == Waits::Create, answer);
             }
+            ChildStep::Find => {
+                self.ids += 1;
+                let id = self.ids;
+                (self.there, self.existence) = (Some(id), Some(Existence::BeingDeleted(Some(id))));
+                self.know(Some(id));
+            }
             ChildStep::Delete(_) => {
                 self.there = None;
-                self.gone();
-                self.answer(
-                    |waits| matches!(waits, Waits::Delete(_)),
-                    |waits| {
-                        let did_exist = waits == Waits::Delete(true);
-                        VolumeAnswer::DeleteVolume(Ok(Deleted { did_exist }))
-                    },
-                );
+                self.deleted();
             }
             ChildStep::SetUp(number) => {
                 self.is_staged = true;
@@ -137,6 +141,18 @@ impl VolumeModel {
         }
     }
 
+    /// It is gone, and its callers hear of it.
+    fn deleted(&mut self) {
+        self.gone();
+        self.answer(
+            |waits| matches!(waits, Waits::Delete(_)),
+            |waits| {
+                let did_exist = waits == Waits::Delete(true);
+                VolumeAnswer::DeleteVolume(Ok(Deleted { did_exist }))
+            },
+        );
+    }
+
     fn fails(&mut self, place: usize, step: ChildStep) {
         let (volume, reason) = (key(place), "the plugin refuses it".to_owned());
         match step {
@@ -148,8 +164,10 @@ impl VolumeModel {
                     |_| VolumeAnswer::CreateVolume(Err(error.clone())),
                 );
             }
+            ChildStep::Find => self.deleted(),
             ChildStep::Delete(id) => {
-                self.existence = id.filter(|id| *id > 0).map(Existence::Created);
+                self.existence = (id > 0).then_some(Existence::Created(id));
+                self.know(Some(id));
                 let error = DeleteError::Refused { volume, reason };
                 self.answer(
                     |waits| matches!(waits, Waits::Delete(_)),

@@ -102,6 +102,15 @@ impl VolumesScene {
                 format!("v{place} was to be deleted, and that is neither done nor refused: {volume:?}"),
             );
         }
+        let waits = matches!(volume.existence, Some(Existence::BeingDeleted(Some(_))));
+        if waits && volume.child.as_ref().is_some_and(|child| !child.may_be_deleted) {
+            return violation(
+                Law::C59,
+                format!(
+                    "v{place} waits to be deleted, and its owner does not say whether it may be: {volume:?}"
+                ),
+            );
+        }
         let created = match volume.existence {
             Some(Existence::Created(id)) => Some(id),
             Some(Existence::BeingCreated | Existence::BeingDeleted(_)) | None => None,

@@ -54,7 +54,7 @@ pub(super) fn created(place: usize, id: u8) -> Arc<csi::Volume> {
 }
 
 /// No two volumes have the same id with their plugin.
-fn volume_id(place: usize, id: u8) -> String {
+pub(super) fn volume_id(place: usize, id: u8) -> String {
     format!("v{place}-{id}")
 }
 
@@ -109,6 +109,11 @@ pub(super) fn status(place: usize, volume: &VolumeModel, id: Option<u8>) -> Volu
         path: "/t".into(),
         error: None,
     });
+    let may_be_deleted = volume.child.as_ref().is_some_and(|child| child.may_be_deleted);
+    let to_allow = match volume.existence {
+        Some(Existence::BeingDeleted(id)) => id.filter(|_| !may_be_deleted),
+        Some(Existence::BeingCreated | Existence::Created(_)) | None => None,
+    };
     let ordered = volume.is_ordered.then(open_order).into_iter();
     VolumeStatus {
         abandoned: Vec::new(),
@@ -116,6 +121,7 @@ pub(super) fn status(place: usize, volume: &VolumeModel, id: Option<u8>) -> Volu
         plugin: plugin(),
         exists,
         created,
+        deletion_to_allow: to_allow.map(|id| volume_id(place, id)),
         attach: "down",
         stage: if volume.is_staged { "up" } else { "down" },
         claims: claims.collect(),

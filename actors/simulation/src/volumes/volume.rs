@@ -222,9 +222,14 @@ impl VolumeModel {
 
     /// What the disk has not taken is lost.
     fn lose(&mut self, written: Ledger) {
-        let was_created = matches!(self.existence, Some(Existence::Created(_)));
+        let was_created = match self.existence {
+            Some(Existence::Created(_)) => true,
+            Some(Existence::BeingDeleted(id)) => id.is_some_and(|id| id > 0),
+            Some(Existence::BeingCreated) | None => false,
+        };
         let Ledger { claims, is_staged, existence, is_ordered, has_group, claimed_as } = written;
-        if was_created && existence == Some(Existence::BeingCreated) {
+        let is_unnamed = matches!(existence, Some(Existence::BeingCreated | Existence::BeingDeleted(None)));
+        if was_created && is_unnamed {
             // It is created again under the same name: the plugin answers the same id.
             (self.there, self.ids) = (None, self.ids - 1);
         }

@@ -94,6 +94,7 @@ fn begun_by(place: usize, ask: &VolumeAsk) -> Option<Wanted> {
         VolumeAsk::PlaceOrder(_) => Wanted::Order(place),
         VolumeAsk::ForceRelease(_) => Wanted::Force(place),
         VolumeAsk::PrepareForce(_)
+        | VolumeAsk::AllowDeletion(_)
         | VolumeAsk::Disown(_)
         | VolumeAsk::Release(_)
         | VolumeAsk::ConfirmClaims(_)

@@ -212,6 +212,25 @@ fn a_volume_that_takes_a_timeout_for_done_breaks_v4() {
 }
 
 #[test]
+fn a_volume_that_is_deleted_by_an_id_that_its_owner_has_not_named_breaks_c059() {
+    let bounds = VolumeBounds { creations: 1, deletions: 1, is_new: true, ..VolumeBounds::NONE };
+    spoiled(Law::C59, bounds, |input, mut effects| {
+        let Input::Returned { key, .. } = input else { return effects };
+        let made = effects.iter().find_map(|effect| match effect {
+            Effect::Persist(_, VolumeChange::KeepVolume(row)) => {
+                row.existence.as_ref().filter(|existence| existence.step.is_up()).map(|_| row.spec.clone())
+            }
+            _ => None,
+        });
+        let deadline = Duration::from_secs(1);
+        let delete =
+            |spec| Effect::Call { key: *key, deadline, call: VolumeCall::Delete(spec, key.generation) };
+        effects.extend(made.map(delete));
+        effects
+    });
+}
+
+#[test]
 fn a_volume_that_writes_no_intent_breaks_v5() {
     spoiled(Law::V5, CLAIMED, |_, effects| {
         without(effects, |effect| match effect {

@@ -211,6 +211,18 @@ fn an_owner_that_has_a_volume_forget_what_no_other_one_has_breaks_c059() {
 }
 
 #[test]
+fn an_owner_that_does_not_say_whether_what_it_named_before_its_id_was_known_may_be_deleted_breaks_c059() {
+    spoiled(Law::C59, VolumesBounds { creations: 1, deletions: 1, ..CREATED }, |_, effects| {
+        without(effects, |effect| {
+            matches!(
+                effect,
+                Effect::Call { call: VolumesCall::Ask { ask: VolumeAsk::AllowDeletion(_), .. }, .. }
+            )
+        })
+    });
+}
+
+#[test]
 fn an_owner_that_does_not_write_that_a_deletion_was_asked_for_breaks_c059() {
     spoiled(Law::C59, VolumesBounds { deletions: 1, kills: 1, ..NONE }, |_, effects| {
         without(effects, |effect| matches!(effect, Effect::Persist(_, VolumesChange::Delete(_))))

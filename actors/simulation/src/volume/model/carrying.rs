@@ -192,7 +192,7 @@ impl VolumeModel {
             return self.check_order_call(call, order);
         }
         let Some((step, is_up)) = step_of(call) else { return };
-        self.check_unclaimed(call);
+        self.check_deletion(call);
         // It may have been about to leave when its claim was given up.
         let is_leaving = matches!(&step, StepOf::Publish(path) if self.owner.books.takes_leave(path));
         let rows = self.owner.books.rows();

@@ -1,7 +1,9 @@
 //! Whether the volume exists: what callers ask and hear of that, and what the ledger must know.
 
 use callboard_actors::vocabulary::Timestamp;
-use callboard_machines::volume::{CreateVolume, Created, DeleteVolume, NewVolume, VolumeCall};
+use callboard_machines::volume::{
+    AllowDeletion, CreateVolume, Created, DeleteVolume, NewVolume, VolumeCall, VolumeStatus,
+};
 
 use super::super::super::law::Law;
 use super::{Asked, VolumeModel, WITHIN, usage};
@@ -14,7 +16,31 @@ impl VolumeModel {
     }
 
     pub(crate) fn delete(&mut self, now: Timestamp) {
-        self.ask(now, Asked::Delete, DeleteVolume { within: WITHIN });
+        let volume_id = self.known_id.clone();
+        self.allowed.insert(volume_id.clone());
+        self.ask(now, Asked::Delete, DeleteVolume { volume_id, within: WITHIN });
+    }
+
+    /// Its owner learns what it has.
+    pub(super) fn learn_id(&mut self, status: &VolumeStatus) {
+        self.known_id = match &status.created {
+            Some(created) => created.volume_id.clone(),
+            None if self.node.creates => String::new(),
+            None => "v".to_owned(),
+        };
+        self.to_allow.clone_from(&status.deletion_to_allow);
+    }
+
+    /// Whether it waits until its owner allows its deletion.
+    pub(crate) const fn waits_to_be_deleted(&self) -> bool {
+        self.to_allow.is_some()
+    }
+
+    /// Its owner allows its deletion.
+    pub(crate) fn allow(&mut self, now: Timestamp) {
+        let Some(volume_id) = self.to_allow.take() else { return };
+        self.allowed.insert(volume_id.clone());
+        self.ask(now, Asked::Other, AllowDeletion { volume_id });
     }
 
     /// There is one volume at most, and the ledger knows of it until it is deleted or forced.
@@ -34,10 +60,13 @@ impl VolumeModel {
         }
     }
 
-    /// What is claimed is not deleted.
-    pub(super) fn check_unclaimed(&mut self, call: &VolumeCall) {
-        if matches!(call, VolumeCall::Delete(..)) && !self.owner.books.rows().claims.is_empty() {
+    /// What is claimed is not deleted, and what is deleted is what its owner has named.
+    pub(super) fn check_deletion(&mut self, call: &VolumeCall) {
+        let VolumeCall::Delete(spec, _) = call else { return };
+        if !self.owner.books.rows().claims.is_empty() {
             self.violation(Law::V3, || format!("{call:?} is made, and there are claims"));
+        } else if !self.allowed.contains(&spec.volume_id) {
+            self.violation(Law::C59, || format!("{call:?} is made, and its owner has not named that id"));
         }
     }
 

@@ -31,6 +31,7 @@ impl VolumeModel {
 
     pub(super) fn told_status(&mut self, status: &VolumeStatus) {
         self.check_size(status.expanded_bytes);
+        self.learn_id(status);
     }
 
     pub(super) fn told_done(&mut self, done: &Done) {

@@ -23,6 +23,7 @@ impl VolumeModel {
         self.unanswered.clear();
         self.audits = (0, 0);
         self.has_claimed = false;
+        (self.known_id, self.to_allow) = (String::new(), None);
         for user in self.users.values_mut() {
             user.is_pending = false;
             user.is_holding &= !is_reboot;

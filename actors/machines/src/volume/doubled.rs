@@ -1,0 +1,44 @@
+//! Ids that another volume here may have: what has one is deleted only when its owner allows that, and is forgotten without a deletion
+//! when it is another volume's.
+
+use super::existence::{Existence, Origin};
+use super::lifecycle::{AllowDeletion, Disown};
+use super::record::{Step, Wish};
+use super::state::Volume;
+use crate::kernel::StepContext;
+
+impl Volume {
+    /// Its owner says that no other volume here has this id.
+    pub(super) fn allow_deletion(&mut self, asked: &AllowDeletion) {
+        self.allow_deletion_of(&asked.volume_id);
+    }
+
+    /// The same. It is kept as long as the volume has this id, and is to be deleted.
+    pub(super) fn allow_deletion_of(&mut self, volume_id: &str) {
+        if self.deletion_to_allow() == Some(volume_id) {
+            self.life.may_be_deleted = true;
+        }
+    }
+
+    /// The id that it is not deleted by before its owner allows that, if it is to be deleted.
+    pub(super) fn deletion_to_allow(&self) -> Option<&str> {
+        let existence = self.record.existence.as_ref()?;
+        let is_meant = existence.wish == Wish::Released && existence.step.is_up();
+        (is_meant && !self.life.may_be_deleted).then_some(self.record.spec.volume_id.as_str())
+    }
+
+    /// Forgets what was created here and is another volume's, without a call. Gives whether nothing of it is there any more.
+    pub(super) fn disown(&mut self, asked: &Disown, cx: &mut StepContext<Self>) -> bool {
+        let Some(Existence { origin, step, .. }) = &self.record.existence else { return true };
+        let is_there = matches!((origin, step), (Origin::Created(_), Step::Up(..)));
+        let is_meant = is_there && self.record.spec.volume_id == asked.volume_id;
+        if !is_meant || self.flight.is_some() || !self.held_by().is_empty() {
+            return false;
+        }
+        self.gone();
+        // Nothing was there that had this name.
+        self.life.deletes.iter_mut().for_each(|waiter| waiter.did_exist = false);
+        self.forget_if_over(cx);
+        true
+    }
+}
