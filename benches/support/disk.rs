@@ -100,7 +100,8 @@ impl BareRedb {
         }
     }
 
-    fn insert(&mut self) {
+    /// Commits one row.
+    pub(crate) fn insert(&mut self) {
         let transaction = self.database.begin_write().expect("it can be written");
         let mut table = transaction.open_table(TABLE).expect("it can be written");
         table.insert(self.next.to_be_bytes().as_slice(), self.row.as_slice()).expect("it can be written");
@@ -108,7 +109,8 @@ impl BareRedb {
         transaction.commit().expect("it can be written");
     }
 
-    fn remove(&mut self) {
+    /// Commits the removal of the row that was inserted last.
+    pub(crate) fn remove(&mut self) {
         let transaction = self.database.begin_write().expect("it can be written");
         let mut table = transaction.open_table(TABLE).expect("it can be written");
         table.remove(self.next.to_be_bytes().as_slice()).expect("it can be written");
