@@ -106,8 +106,7 @@ impl Drivers {
     /// A driver's actor ended without a request.
     fn fell(&mut self, driver: &DriverName, ending: &Ending, cx: &mut StepContext<Self>) {
         if self.stop.is_some() {
-            self.entries.remove(driver);
-            return self.note_end(cx.moment(), driver, &Removed::Untold);
+            return self.left(driver, &Removed::Untold, cx);
         }
         let Some(entry) = self.entries.get_mut(driver) else { return };
         entry.lendable = None;
@@ -140,7 +139,12 @@ impl Drivers {
     // === The end of all ===
 
     pub(super) fn stop(&mut self, mode: StopMode, cx: &mut StepContext<Self>) {
-        (self.stop, self.stop_began) = (Some(mode), cx.now());
+        // Drivers that were asked to leave their processes in place are asked to end them now.
+        let is_stronger = self.stop == Some(StopMode::Detach) && mode == StopMode::Stop;
+        if self.stop.is_none() {
+            self.stop_began = cx.now();
+        }
+        self.stop = Some(mode);
         let drivers: Vec<_> = self.dispensing.keys().cloned().collect();
         drivers.iter().for_each(|driver| self.refuse_waiting(driver, cx));
         for (id, _) in std::mem::take(&mut self.curious) {
@@ -151,9 +155,9 @@ impl Drivers {
             self.entries.iter().map(|(driver, entry)| (driver.clone(), entry.child.state())).collect();
         for (driver, child) in entries {
             match child {
-                ChildState::Running(_) | ChildState::Stopping(_) => {
-                    self.stop_child(&driver, mode, cx);
-                }
+                ChildState::Running(_) => self.stop_child(&driver, mode, cx),
+                ChildState::Stopping(life) if is_stronger => self.call(DriversCall::Stop(life, mode), cx),
+                ChildState::Stopping(_) => {}
                 // What is left of its process is ended by the owner of the processes.
                 ChildState::Pausing | ChildState::GivenUp => {
                     cx.cancel_timer(DriversTimer::Restart(driver.clone()));

@@ -147,10 +147,16 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     /// Asks the machine to end. It is asked again after a rebuild, once for all orders so far: in the place of the first of them,
     /// and to stop if one of them said so.
     fn stop(&mut self, id: AskId, mode: StopMode, port: &mut impl Port<M, T>) {
-        match self.unfinished.values_mut().find_map(Unfinished::stop) {
-            Some(first) => *first = first.stronger(mode),
-            None => drop(self.unfinished.insert(id, Unfinished::Stop(mode))),
-        }
+        let mode = match self.unfinished.values_mut().find_map(Unfinished::stop) {
+            Some(first) => {
+                *first = first.stronger(mode);
+                *first
+            }
+            None => {
+                self.unfinished.insert(id, Unfinished::Stop(mode));
+                mode
+            }
+        };
         self.step(Input::StopRequested(mode), None, port);
         let Phase::Running(machine) = &self.phase else { return };
         // A panic here leaves the parent with its own deadline.

@@ -265,6 +265,19 @@ fn told_again(before: &[StopMode], meanwhile: &[StopMode]) -> Vec<String> {
 }
 
 #[test]
+fn a_detach_behind_a_stop_is_heard_as_a_stop_s3() {
+    use StopMode::{Detach, Stop};
+    for (orders, heard) in [([Stop, Detach], ["Stop", "Stop"]), ([Detach, Stop], ["Detach", "Stop"])] {
+        let mut paper = Paper::default();
+        let mut kernel: Kernel<Leaver, Plain> = Kernel::new((), limits(), 0);
+        kernel.begin(&mut paper);
+        kernel.handle(Event::Loaded(Ok(())), &mut paper);
+        orders.into_iter().for_each(|mode| kernel.handle(Event::StopRequested(mode), &mut paper));
+        assert_eq!(paper.lines, heard, "{orders:?}");
+    }
+}
+
+#[test]
 fn after_a_crash_the_orders_to_end_are_one_and_a_detach_never_weakens_a_stop_s3() {
     use StopMode::{Detach, Stop};
     assert_eq!(told_again(&[Detach, Detach], &[]), ["Detach", "all are given up", "Normal"]);

@@ -71,18 +71,18 @@ impl Volumes {
                     entry.claimants.read(status);
                 }
                 entry.status = Some(status.clone());
-                entry.vacancy.is_reported();
+                entry.vacancy.note_report();
                 if is_unread {
-                    self.is_read(key, status);
+                    self.learn_ledger(key, status);
                 }
                 if status.exists == Exists::Unfit {
                     self.unfit.insert(key.clone(), status.clone());
                 } else {
                     self.unfit.remove(key);
                 }
-                self.has_id(key, status);
+                self.learn_id(key, status);
                 self.decide_deletion(key, cx);
-                self.has_expanded(key, status.expanded_bytes, cx);
+                self.learn_capacity(key, status.expanded_bytes, cx);
                 self.publish(key, cx);
                 self.check_vacancy(key, cx);
             }
@@ -205,6 +205,8 @@ impl Volumes {
 
     /// Stops all actors at once. What remains set up is in the ledger, and the next start resumes it.
     pub(super) fn stop_all(&mut self, mode: StopMode, cx: &mut StepContext<Self>) {
+        // Actors that were asked to leave everything in place are asked to undo what is released now.
+        let is_stronger = self.stop == Some(StopMode::Detach) && mode == StopMode::Stop;
         if self.stop.is_none() {
             self.stop_began = cx.now();
         }
@@ -217,6 +219,7 @@ impl Volumes {
             self.refuse_queue(&key, "the host stops", cx);
             match child {
                 ChildState::Running(_) => self.stop_child(&key, mode, cx),
+                ChildState::Stopping(life) if is_stronger => self.call(VolumesCall::Stop { life, mode }, cx),
                 ChildState::Stopping(_) => {}
                 ChildState::Pausing | ChildState::GivenUp => {
                     cx.cancel_timer(VolumesTimer::Restart(key.clone()));
@@ -288,14 +291,14 @@ fn left_as(status: Option<&VolumeStatus>, fallen: Option<String>) -> (String, bo
 
 impl Vacancy {
     /// The actor has reported. Its answer may have been given before.
-    const fn is_reported(&mut self) {
+    const fn note_report(&mut self) {
         if matches!(self, Self::Asked) {
             *self = Self::ReportedSince;
         }
     }
 
     /// The actor has answered, and has proven nothing.
-    pub(super) const fn is_answered(&mut self) {
+    pub(super) const fn note_answer(&mut self) {
         if matches!(self, Self::Asked | Self::ReportedSince) {
             *self = Self::Unproven;
         }
