@@ -189,6 +189,7 @@ impl Drivers {
             (DriversCall::RestartNow(life, number), Ok(DriversOutcome::NotTaken)) => {
                 self.restart_not_taken(*life, *number, cx);
             }
+            (DriversCall::StartEventor(life, driver), Err(_)) => self.eventor_ended(driver, *life, cx),
             // Their effect is reported by an ending or by news of the child. A timer kills a child that does not end.
             (
                 DriversCall::StartDriver(..)

@@ -102,7 +102,10 @@ impl Drivers {
         let entry = self.entries.get_mut(driver).filter(|entry| entry.serves());
         let Some(entry) = entry else { return Err(NoSuchDriver::Unknown { driver: driver.clone() }) };
         let living = match entry.child.state() {
-            // It is on its way to a new life, or to none.
+            ChildState::Stopping(_) if entry.next.is_none() => {
+                return Err(NoSuchDriver::Stopping { driver: driver.clone() });
+            }
+            // It is on its way to a new life.
             ChildState::Stopping(_) => return Ok(()),
             ChildState::Running(life) => Some(life),
             ChildState::Pausing | ChildState::GivenUp => None,

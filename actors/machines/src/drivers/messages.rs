@@ -63,7 +63,7 @@ pub enum AddDriverError {
 }
 
 impl AddDriverError {
-    /// Whether a retry may succeed, without a change by an operator.
+    /// Whether a retry may succeed in this run of the host, without a change by an operator.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
@@ -129,8 +129,8 @@ pub enum NoSuchDriver {
         /// How many wait.
         waiting: usize,
     },
-    /// The host is stopping; nothing new starts (I6).
-    #[error("driver {driver} is being ended: the host is stopping")]
+    /// It is being removed, or the host is stopping; nothing new starts (I6).
+    #[error("driver {driver} is being ended: it is being removed, or the host is stopping")]
     Stopping {
         /// Which driver.
         driver: DriverName,
@@ -277,7 +277,7 @@ pub enum NotDispensed {
 }
 
 impl NotDispensed {
-    /// Whether a retry may succeed, without a change by an operator.
+    /// Whether a retry may succeed in this run of the host, without a change by an operator.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {

@@ -63,8 +63,11 @@ fn say(stage: &mut Stage<Drivers>, verb: &str, args: &mut ArgumentConsumer<'_>) 
         }
         "not-started" => {
             let life = life(args)?;
-            let call =
-                stage.take_call(|call| matches!(call, DriversCall::StartDriver(at, _) if *at == life))?;
+            let is_start = |call: &DriversCall| match call {
+                DriversCall::StartDriver(at, _) | DriversCall::StartEventor(at, _) => *at == life,
+                _ => false,
+            };
+            let call = stage.take_call(is_start)?;
             stage.give(call, Err(CallLost::Crashed("boom".to_owned())));
         }
         // A child answers what it was asked, or does not.
