@@ -459,7 +459,7 @@ fn a_supervisor_that_gives_up_is_started_again_by_its_own_and_its_children_with_
         let Ending::Failed(reason) = programme.end_of("company").await else { panic!("it gives up") };
         assert_eq!(
             reason,
-            "player fell once more than 1 times within 60s; the last time it gave up: no audience"
+            "children fell more than 1 times within 60s; the last was player: it gave up: no audience"
         );
         programme.return_of("company").await;
         assert_eq!(part.address.ask(WhichLife).await, Ok(3), "when it counts as started, its children run");

@@ -72,7 +72,11 @@ pub(super) fn script(args: &ScriptArgs) -> ExitCode {
         })
     });
     match codes.max().unwrap_or_default() {
-        0 => ExitCode::SUCCESS,
+        0 if args.update || args.show => ExitCode::SUCCESS,
+        0 => ExitCode::from(printed(&match args.files.len() {
+            1 => "1 script went as recorded\n".to_owned(),
+            count => format!("{count} scripts went as recorded\n"),
+        })),
         code => ExitCode::from(code),
     }
 }

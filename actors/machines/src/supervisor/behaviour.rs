@@ -203,13 +203,13 @@ impl Supervisor {
         }
         self.phase = Phase::Opening;
         let missing = (0..self.children.len())
-            .filter(|child| self.is_missing(*child, &standings[*child], cx))
+            .filter(|child| self.note_standing(*child, &standings[*child], cx))
             .collect();
         self.open(missing, cx);
     }
 
     /// Records the state of a child that was found, and returns whether it must be started.
-    fn is_missing(&mut self, child: usize, standing: &Standing, cx: &mut StepContext<Self>) -> bool {
+    fn note_standing(&mut self, child: usize, standing: &Standing, cx: &mut StepContext<Self>) -> bool {
         let is_temporary = self.spec_of(child).restart == Restart::Temporary;
         let (phase, is_missing, has_run) = match standing {
             Standing::Absent => (ChildPhase::Waiting, true, false),
@@ -311,7 +311,7 @@ impl Supervisor {
         let budget = self.plan.spec.budget;
         if !self.history.charge(&budget, cx.now()) {
             let reason = format!(
-                "{name} fell once more than {} times within {:?}; the last time {how}",
+                "children fell more than {} times within {:?}; the last was {name}: {how}",
                 budget.limit, budget.window
             );
             self.escalate(reason, cx);

@@ -85,7 +85,8 @@ pub struct TreeNode {
     pub name: String,
     /// Its kind: supervisor, registry, instance and so on.
     pub kind: String,
-    /// Its state in a few words: "starting", "running", "not answering", "waiting to be restarted", "stopping", "ended".
+    /// Its state in a few words: "waiting to be started", "starting", "running", "not answering", "waiting to be restarted", "stopping",
+    /// "stuck", "ended", or "unknown".
     pub state: String,
     /// How many times it was restarted.
     pub restarts: u64,
