@@ -11,17 +11,16 @@ use super::state::{
     Settling,
 };
 use super::waiters::Waiters;
-use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, Never, StepContext, Vitals};
+use crate::FeedItem;
+use crate::kernel::{
+    AskId, CallKey, CallLost, Followed, Input, Machine, NEWS_DEADLINE, Never, REFOLLOW_PAUSE, StepContext,
+    Vitals,
+};
 use crate::lease::LeasedCalls;
 use crate::registry::{Active, Entry as Registered, RegistryNews, RegistryView, Standing};
 use crate::supervisor::ChildState;
 use crate::vocabulary::{Attempt, Generation, Moment, PluginKey, Registration, Timestamp};
-use crate::{AskError, FeedItem};
 
-/// The deadline of one call for the registry's news or for endings; then it is repeated.
-const FOLLOW_DEADLINE: Duration = Duration::from_secs(3_600);
-/// The pause before a registry that was not running is followed again.
-const REFOLLOW_PAUSE: Duration = Duration::from_millis(100);
 /// The deadline of calls that only send something to an instance.
 pub(super) const HAND_OVER_DEADLINE: Duration = Duration::from_secs(10);
 /// The limit of concurrent callers for a description; one more gets it without the vitals of the actors.
@@ -54,7 +53,6 @@ impl Machine for Instances {
             had_instances: false,
             is_stopping: false,
             life: Attempt::new(moment.random >> 16),
-            following: Attempt::default(),
             dispensing: Waiters::default(),
             checking: Waiters::default(),
             looking: BTreeMap::new(),
@@ -69,10 +67,10 @@ impl Machine for Instances {
             Input::Resumed => {
                 self.call(InstancesCall::Sweep, cx);
                 self.follow(true, cx);
-                cx.call(CallKey::default(), FOLLOW_DEADLINE, InstancesCall::AwaitEndings);
+                cx.call(CallKey::default(), NEWS_DEADLINE, InstancesCall::AwaitEndings);
             }
             Input::Asked { id, asked_at, ask } => self.asked(*id, *asked_at, ask, cx),
-            Input::Returned { key, call, outcome } => self.returned(*key, call, outcome, cx),
+            Input::Returned { call, outcome, .. } => self.returned(call, outcome, cx),
             Input::Elapsed(timer) => self.elapsed(timer, cx),
             Input::StopRequested(_) => self.stop(cx),
         }
@@ -138,29 +136,19 @@ impl Instances {
         if self.is_stopping {
             return;
         }
-        self.following = self.following.next();
-        cx.call(self.following_key(), FOLLOW_DEADLINE, InstancesCall::Follow { afresh });
-    }
-
-    fn following_key(&self) -> CallKey {
-        CallKey { generation: Generation::default(), attempt: self.following }
+        cx.call(CallKey::default(), NEWS_DEADLINE, InstancesCall::Follow { afresh });
     }
 
     fn returned(
         &mut self,
-        key: CallKey,
         call: &InstancesCall,
         outcome: &Result<InstancesOutcome, CallLost>,
         cx: &mut StepContext<Self>,
     ) {
         match (call, outcome) {
-            (InstancesCall::Follow { .. }, outcome) if key == self.following_key() => {
-                self.followed(outcome, cx);
-            }
-            // A newer attempt to follow is pending.
-            (InstancesCall::Follow { .. }, _) => {}
+            (InstancesCall::Follow { .. }, outcome) => self.followed(outcome, cx),
             (InstancesCall::AwaitEndings, outcome) => {
-                cx.call(CallKey::default(), FOLLOW_DEADLINE, InstancesCall::AwaitEndings);
+                cx.call(CallKey::default(), NEWS_DEADLINE, InstancesCall::AwaitEndings);
                 if let Ok(InstancesOutcome::Ended(endings)) = outcome {
                     endings.iter().for_each(|ended| self.ended(ended, cx));
                 }
@@ -190,31 +178,17 @@ impl Instances {
     // === The registry's feed ===
 
     fn followed(&mut self, outcome: &Result<InstancesOutcome, CallLost>, cx: &mut StepContext<Self>) {
-        match outcome {
-            Ok(InstancesOutcome::Followed(Ok(items))) => {
+        let followed = Followed::of(outcome, |outcome| match outcome {
+            InstancesOutcome::Followed(Ok(items)) => Some(&items[..]),
+            _ => None,
+        });
+        match followed {
+            Followed::Items(items) => {
                 self.heard(items, cx);
                 self.follow(false, cx);
             }
-            // There was no news before the deadline.
-            Err(CallLost::DeadlineExceeded(_)) => self.follow(false, cx),
-            Ok(InstancesOutcome::Followed(Err(
-                AskError::NotRunning { .. }
-                | AskError::Busy { .. }
-                | AskError::Crashed { .. }
-                | AskError::NotDurable { .. }
-                | AskError::NotWritten { .. },
-            )))
-            | Ok(
-                InstancesOutcome::Ended(_)
-                | InstancesOutcome::Swept(_)
-                | InstancesOutcome::Done
-                | InstancesOutcome::Sent(_)
-                | InstancesOutcome::Looked(_)
-                | InstancesOutcome::Described(_),
-            )
-            | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
-                cx.start_timer(InstancesTimer::Refollow, cx.now() + REFOLLOW_PAUSE);
-            }
+            Followed::Quiet => self.follow(false, cx),
+            Followed::Lost => cx.start_timer(InstancesTimer::Refollow, cx.now() + REFOLLOW_PAUSE),
         }
     }
 

@@ -11,7 +11,7 @@ use goldenscript::ArgumentConsumer;
 
 use super::messages::*;
 use super::state::*;
-use crate::kernel::{CallKey, CallLost, Effect, Ending, Machine, Vitals};
+use crate::kernel::{CallLost, Effect, Ending, Machine, Vitals};
 use crate::lease::LeasedCalls;
 use crate::registry::{
     Active, ActiveReason, Departure, Entry, RegistryNews, RegistryView, Renew, ReportFitness, Standing,
@@ -40,13 +40,6 @@ fn say(stage: &mut Stage<Instances>, verb: &str, args: &mut ArgumentConsumer<'_>
                 _ => Err(AskError::NotRunning { actor: "registry".to_owned() }),
             };
             stage.give(call, Ok(InstancesOutcome::Followed(followed)));
-        }
-        // The outcome of an earlier attempt to follow.
-        "late-snapshot" => {
-            let (key, call) = stage.take_call(|call| matches!(call, InstancesCall::Follow { .. }))?;
-            let followed = Ok(vec![read_snapshot(args)?]);
-            let earlier = CallKey { attempt: Attempt::default(), ..key };
-            stage.give((earlier, call), Ok(InstancesOutcome::Followed(followed)));
         }
         "reports" => {
             let report = read_report(stage, args)?;

@@ -247,7 +247,6 @@ pub struct Instances {
     pub(super) is_stopping: bool,
     /// The number of the latest life of any instance. Starts at random, to differ from those before a rebuild.
     pub(super) life: Attempt,
-    pub(super) following: Attempt,
     pub(super) dispensing: Waiters<PluginKey>,
     pub(super) checking: Waiters<PluginKey>,
     /// The instance whose look those who check a plugin wait for.

@@ -1,7 +1,6 @@
 //! What the inventory decides.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use super::messages::{FirstSummary, InventoryAnswer, InventoryAsk, InventoryNews, InventoryView, Offer};
 use super::state::{
@@ -11,13 +10,10 @@ use super::state::{
 use crate::FeedItem;
 use crate::drivers::DriverSummary;
 use crate::instances::{InstancesNews, InstancesView};
-use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, Never, StepContext};
-use crate::vocabulary::{Attempt, Family, Generation, Health, Moment, PluginKey};
-
-/// How long one call for the instances' news waits before it is made again.
-pub(super) const FOLLOW_DEADLINE: Duration = Duration::from_secs(3_600);
-/// How long to wait before instances that were not there are followed again.
-pub(super) const REFOLLOW_PAUSE: Duration = Duration::from_millis(100);
+use crate::kernel::{
+    AskId, CallKey, CallLost, Followed, Input, Machine, NEWS_DEADLINE, Never, REFOLLOW_PAUSE, StepContext,
+};
+use crate::vocabulary::{Family, Health, Moment, PluginKey};
 
 impl Machine for Inventory {
     const KIND: &'static str = "inventory";
@@ -46,7 +42,6 @@ impl Machine for Inventory {
                 is_settled: false,
                 drivers,
             },
-            following: Attempt::default(),
             waiting: Vec::new(),
             first_until: moment.now + options.first_wait,
             allocations: BTreeMap::new(),
@@ -68,9 +63,7 @@ impl Machine for Inventory {
                 cx.reply(*id, InventoryAnswer::TakeInventory(self.view()));
             }
             Input::Asked { id, ask: InventoryAsk::AwaitFirst(_), .. } => self.first_asked(*id, cx),
-            Input::Returned { key, call: InventoryCall::Follow { .. }, outcome } => {
-                self.returned(*key, outcome, cx);
-            }
+            Input::Returned { call: InventoryCall::Follow { .. }, outcome, .. } => self.returned(outcome, cx),
             Input::Returned { call: InventoryCall::FollowAllocations { .. }, outcome, .. } => {
                 self.allocations_returned(outcome, cx);
             }
@@ -113,41 +106,21 @@ impl Inventory {
     // === The instances' feed ===
 
     fn follow(&mut self, afresh: bool, cx: &mut StepContext<Self>) {
-        self.following = self.following.next();
-        cx.call(self.key(), FOLLOW_DEADLINE, InventoryCall::Follow { afresh });
+        cx.call(CallKey::default(), NEWS_DEADLINE, InventoryCall::Follow { afresh });
     }
 
-    fn key(&self) -> CallKey {
-        CallKey { generation: Generation::default(), attempt: self.following }
-    }
-
-    fn returned(
-        &mut self,
-        key: CallKey,
-        outcome: &Result<InventoryOutcome, CallLost>,
-        cx: &mut StepContext<Self>,
-    ) {
-        // Another try of following is under way.
-        if key != self.key() {
-            return;
-        }
-        match outcome {
-            Ok(InventoryOutcome::Heard(Ok(items))) => {
+    fn returned(&mut self, outcome: &Result<InventoryOutcome, CallLost>, cx: &mut StepContext<Self>) {
+        let followed = Followed::of(outcome, |outcome| match outcome {
+            InventoryOutcome::Heard(Ok(items)) => Some(&items[..]),
+            _ => None,
+        });
+        match followed {
+            Followed::Items(items) => {
                 items.iter().for_each(|item| self.heard(item, cx));
                 self.follow(false, cx);
             }
-            // Nothing happened for a long time.
-            Err(CallLost::DeadlineExceeded(_)) => self.follow(false, cx),
-            Ok(
-                InventoryOutcome::Heard(Err(_))
-                | InventoryOutcome::Drivers(_)
-                | InventoryOutcome::DriversHeard(_)
-                | InventoryOutcome::Allocations(_)
-                | InventoryOutcome::Volumes(_),
-            )
-            | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
-                cx.start_timer(InventoryTimer::Refollow, cx.now() + REFOLLOW_PAUSE);
-            }
+            Followed::Quiet => self.follow(false, cx),
+            Followed::Lost => cx.start_timer(InventoryTimer::Refollow, cx.now() + REFOLLOW_PAUSE),
         }
     }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::behaviour::{FOLLOW_DEADLINE, REFOLLOW_PAUSE};
 use super::messages::Offer;
 use super::state::{
     DriversItem, Inventory, InventoryCall, InventoryOutcome, InventoryTimer, Phase, driver_key,
@@ -11,7 +10,7 @@ use super::state::{
 use crate::FeedItem;
 use crate::driver::{DriverHealth, DriverReport};
 use crate::drivers::{DriverSummary, DriversNews};
-use crate::kernel::{CallKey, CallLost, StepContext};
+use crate::kernel::{CallKey, CallLost, Followed, NEWS_DEADLINE, REFOLLOW_PAUSE, StepContext};
 use crate::vocabulary::{Family, Health, PluginKey};
 
 /// How much longer the answer of the owner of the drivers may take than what it waits itself.
@@ -38,7 +37,7 @@ impl Inventory {
         match outcome {
             Ok(InventoryOutcome::Drivers(Ok((summary, reports)))) => {
                 *drivers = Some(summary.clone());
-                reports.iter().for_each(|report| self.driver_is(report, cx));
+                reports.iter().for_each(|report| self.note_driver(report, cx));
             }
             Ok(_) | Err(_) if cx.now() < self.first_until => {
                 cx.start_timer(InventoryTimer::AskDrivers, cx.now() + REFOLLOW_PAUSE);
@@ -57,7 +56,7 @@ impl Inventory {
     // === The drivers' feed ===
 
     pub(super) fn follow_drivers(&self, afresh: bool, cx: &mut StepContext<Self>) {
-        cx.call(CallKey::default(), FOLLOW_DEADLINE, InventoryCall::FollowDrivers { afresh });
+        cx.call(CallKey::default(), NEWS_DEADLINE, InventoryCall::FollowDrivers { afresh });
     }
 
     pub(super) fn drivers_returned(
@@ -65,16 +64,17 @@ impl Inventory {
         outcome: &Result<InventoryOutcome, CallLost>,
         cx: &mut StepContext<Self>,
     ) {
-        match outcome {
-            Ok(InventoryOutcome::DriversHeard(Ok(items))) => {
+        let followed = Followed::of(outcome, |outcome| match outcome {
+            InventoryOutcome::DriversHeard(Ok(items)) => Some(&items[..]),
+            _ => None,
+        });
+        match followed {
+            Followed::Items(items) => {
                 items.iter().for_each(|item| self.drivers_heard(item, cx));
                 self.follow_drivers(false, cx);
             }
-            // Nothing happened for a long time.
-            Err(CallLost::DeadlineExceeded(_)) => self.follow_drivers(false, cx),
-            Ok(_) | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
-                cx.start_timer(InventoryTimer::RefollowDrivers, cx.now() + REFOLLOW_PAUSE);
-            }
+            Followed::Quiet => self.follow_drivers(false, cx),
+            Followed::Lost => cx.start_timer(InventoryTimer::RefollowDrivers, cx.now() + REFOLLOW_PAUSE),
         }
     }
 
@@ -86,10 +86,10 @@ impl Inventory {
                 for plugin in self.known(Family::Driver).iter().filter(|plugin| !present.contains(plugin)) {
                     self.withdrawn(plugin, cx);
                 }
-                view.reports.iter().for_each(|report| self.driver_is(report, cx));
+                view.reports.iter().for_each(|report| self.note_driver(report, cx));
             }
             FeedItem::Change { news: DriversNews::Reported(report) | DriversNews::Left(report), .. } => {
-                self.driver_is(report, cx);
+                self.note_driver(report, cx);
             }
             // Events of tasks are no offers; after a lag comes a snapshot.
             FeedItem::Change {
@@ -100,7 +100,7 @@ impl Inventory {
         }
     }
 
-    fn driver_is(&mut self, report: &DriverReport, cx: &mut StepContext<Self>) {
+    fn note_driver(&mut self, report: &DriverReport, cx: &mut StepContext<Self>) {
         let offer = Offer::of_driver(report);
         match (report.health, &self.phase) {
             (DriverHealth::Undetected | DriverHealth::Gone, _) => self.withdrawn(&offer.plugin, cx),

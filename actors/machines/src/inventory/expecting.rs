@@ -1,7 +1,6 @@
 //! Which allocations are expected: those of the configuration, and those on their way. The first wait is for them, and an
 //! allocation that was stopped for good is not waited for any longer.
 
-use super::behaviour::{FOLLOW_DEADLINE, REFOLLOW_PAUSE};
 use super::messages::{Expected, InventoryNews};
 use super::state::{
     AllocationsItem, Inventory, InventoryCall, InventoryOutcome, InventoryTimer, Phase, Standing,
@@ -9,14 +8,14 @@ use super::state::{
 use crate::FeedItem;
 use crate::allocations::{AllocationStatus, AllocationsNews, AllocationsView};
 use crate::instances::InstanceReport;
-use crate::kernel::{CallKey, CallLost, StepContext};
+use crate::kernel::{CallKey, CallLost, Followed, NEWS_DEADLINE, REFOLLOW_PAUSE, StepContext};
 use crate::vocabulary::{AllocationId, Health, Moment, PluginKey};
 
 impl Inventory {
     pub(super) fn follow_allocations(&self, afresh: bool, cx: &mut StepContext<Self>) {
         if self.options.follows_allocations {
             let call = InventoryCall::FollowAllocations { afresh };
-            cx.call(CallKey::default(), FOLLOW_DEADLINE, call);
+            cx.call(CallKey::default(), NEWS_DEADLINE, call);
         }
     }
 
@@ -25,16 +24,17 @@ impl Inventory {
         outcome: &Result<InventoryOutcome, CallLost>,
         cx: &mut StepContext<Self>,
     ) {
-        match outcome {
-            Ok(InventoryOutcome::Allocations(Ok(items))) => {
+        let followed = Followed::of(outcome, |outcome| match outcome {
+            InventoryOutcome::Allocations(Ok(items)) => Some(&items[..]),
+            _ => None,
+        });
+        match followed {
+            Followed::Items(items) => {
                 items.iter().for_each(|item| self.allocations_heard(item, cx));
                 self.follow_allocations(false, cx);
             }
-            // Nothing happened for a long time.
-            Err(CallLost::DeadlineExceeded(_)) => self.follow_allocations(false, cx),
-            Ok(_) | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
-                cx.start_timer(InventoryTimer::RefollowAllocations, cx.now() + REFOLLOW_PAUSE);
-            }
+            Followed::Quiet => self.follow_allocations(false, cx),
+            Followed::Lost => cx.start_timer(InventoryTimer::RefollowAllocations, cx.now() + REFOLLOW_PAUSE),
         }
     }
 
@@ -42,7 +42,7 @@ impl Inventory {
         match item {
             FeedItem::Snapshot { view, .. } => self.allocations_replaced(view, cx),
             FeedItem::Change { news: AllocationsNews::Changed(status), .. } => {
-                self.allocation_is(cx.moment(), status)
+                self.note_allocation(cx.moment(), status)
             }
             FeedItem::Change {
                 news: AllocationsNews::Gone(allocation) | AllocationsNews::Refused { allocation, .. },
@@ -62,11 +62,11 @@ impl Inventory {
             |allocation: &AllocationId| view.allocations.iter().any(|one| one.allocation == *allocation);
         let gone: Vec<_> =
             self.allocations.keys().filter(|allocation| !is_there(allocation)).cloned().collect();
-        view.allocations.iter().for_each(|status| self.allocation_is(cx.moment(), status));
+        view.allocations.iter().for_each(|status| self.note_allocation(cx.moment(), status));
         gone.iter().for_each(|allocation| self.allocation_gone(allocation, cx));
     }
 
-    fn allocation_is(&mut self, moment: Moment, status: &AllocationStatus) {
+    fn note_allocation(&mut self, moment: Moment, status: &AllocationStatus) {
         let types = status.role.plugin_types().iter();
         let plugins: Vec<_> = types.map(|kind| PluginKey::new(*kind, status.plugin.clone())).collect();
         plugins.iter().for_each(|plugin| {

@@ -28,7 +28,7 @@
 //!   allocation was stopped for good (HLT-08).
 //! - How many volumes of a plugin are in use on this node is published beside its offer, whenever that number changes: it says whether there is
 //!   room for another one (C147), and is no change of what the plugin offers.
-//! - Drivers are offered in the same shape. They are heard when the first wait has ended for them. A driver that is being restarted
+//! - Drivers are offered in the same shape. Their reports are followed once the first wait for drivers is over. A driver that is being restarted
 //!   has the grace; one that is removed, or finds nothing to drive any more, has not (D105).
 
 mod messages;

@@ -13,7 +13,7 @@ use crate::allocations::{AllocationPhase, AllocationStatus, AllocationsNews, All
 use crate::driver::{DriverHealth, DriverReport};
 use crate::drivers::{DriverSummary, DriversNews, DriversView};
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
-use crate::kernel::{CallKey, Effect};
+use crate::kernel::Effect;
 use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::*;
 use crate::volume::{VolumeKey, VolumeSpec};
@@ -75,12 +75,6 @@ fn say(stage: &mut Stage<Inventory>, verb: &str, args: &mut ArgumentConsumer<'_>
             stage.give(call, Ok(InventoryOutcome::Volumes(said)));
         }
         // What an earlier try of following brings.
-        "late-snapshot" => {
-            let item = read_item("snapshot", args, stage.now)?;
-            let (key, call) = stage.take_call(is_following)?;
-            let earlier = CallKey { attempt: Attempt::default(), ..key };
-            stage.give((earlier, call), Ok(InventoryOutcome::Heard(Ok(vec![item]))));
-        }
         verb => {
             let item = read_item(verb, args, stage.now)?;
             let call = stage.take_call(is_following)?;

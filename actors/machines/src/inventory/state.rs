@@ -11,7 +11,7 @@ use crate::drivers::{DriverSummary, DriversNews, DriversView};
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
 use crate::kernel::AskId;
 use crate::vocabulary::{
-    AllocationId, Attempt, DriverName, Health, PluginKey, PluginName, PluginType, Probings, Timestamp,
+    AllocationId, DriverName, Health, PluginKey, PluginName, PluginType, Probings, Timestamp,
 };
 use crate::volumes::{VolumesNews, VolumesView};
 use crate::{AskError, FeedItem};
@@ -311,8 +311,6 @@ pub(super) fn driver_key(driver: &DriverName) -> PluginKey {
 pub struct Inventory {
     pub(super) options: InventoryOptions,
     pub(super) phase: Phase,
-    /// Which try of following the instances is current.
-    pub(super) following: Attempt,
     pub(super) waiting: Vec<AskId>,
     /// When the first wait ends.
     pub(super) first_until: Timestamp,

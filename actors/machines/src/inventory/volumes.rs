@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::behaviour::{FOLLOW_DEADLINE, REFOLLOW_PAUSE};
 use super::messages::InventoryNews;
 use super::state::{Inventory, InventoryCall, InventoryOutcome, InventoryTimer, Phase, VolumesItem};
 use crate::FeedItem;
-use crate::kernel::{CallKey, CallLost, StepContext};
+use crate::kernel::{CallKey, CallLost, Followed, NEWS_DEADLINE, REFOLLOW_PAUSE, StepContext};
 use crate::vocabulary::{PluginName, PluginType};
 use crate::volume::VolumeKey;
 use crate::volumes::{VolumeReport, VolumesNews, VolumesView};
@@ -61,7 +60,7 @@ impl VolumesInUse {
 impl Inventory {
     pub(super) fn follow_volumes(&self, afresh: bool, cx: &mut StepContext<Self>) {
         if self.options.follows_volumes {
-            cx.call(CallKey::default(), FOLLOW_DEADLINE, InventoryCall::FollowVolumes { afresh });
+            cx.call(CallKey::default(), NEWS_DEADLINE, InventoryCall::FollowVolumes { afresh });
         }
     }
 
@@ -70,17 +69,17 @@ impl Inventory {
         outcome: &Result<InventoryOutcome, CallLost>,
         cx: &mut StepContext<Self>,
     ) {
-        match outcome {
-            Ok(InventoryOutcome::Volumes(Ok(items))) => {
+        let followed = Followed::of(outcome, |outcome| match outcome {
+            InventoryOutcome::Volumes(Ok(items)) => Some(&items[..]),
+            _ => None,
+        });
+        match followed {
+            Followed::Items(items) => {
                 items.iter().for_each(|item| self.volumes_heard(item, cx));
                 self.follow_volumes(false, cx);
             }
-            // Nothing happened for a long time.
-            Err(CallLost::DeadlineExceeded(_)) => self.follow_volumes(false, cx),
-            // Meanwhile the last counts are shown.
-            Ok(_) | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
-                cx.start_timer(InventoryTimer::RefollowVolumes, cx.now() + REFOLLOW_PAUSE);
-            }
+            Followed::Quiet => self.follow_volumes(false, cx),
+            Followed::Lost => cx.start_timer(InventoryTimer::RefollowVolumes, cx.now() + REFOLLOW_PAUSE),
         }
     }
 

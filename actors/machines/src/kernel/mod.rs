@@ -17,7 +17,7 @@
 //!   Woken
 //! ```
 //!
-//! What holds (the rules are those of the design, section 4):
+//! What holds:
 //!
 //! 1. Effects leave in order, in two outboxes. What a crash must not take back are *promises*: the answers that
 //!    [`Machine::is_promise`] names, and the calls of [`Machine::awaits_disk`]. They wait behind the *gate* of every write that was
@@ -59,6 +59,7 @@
 mod calls;
 mod context;
 mod events;
+mod following;
 mod kept;
 mod machine;
 mod outbox;
@@ -77,6 +78,7 @@ mod lost_writes;
 mod tests;
 
 pub use context::{Effect, Gate, StepContext};
+pub use following::{Followed, NEWS_DEADLINE, REFOLLOW_PAUSE};
 pub use machine::{
     AskId, CallKey, CallLost, Ending, Input, Machine, Never, StopMode, StopStep, Ticket, Written,
     panic_message,

@@ -8,12 +8,10 @@ use super::news::{VolumesNews, VolumesView};
 use super::state::{
     Volumes, VolumesCall, VolumesChange, VolumesConfig, VolumesImage, VolumesOutcome, VolumesTimer,
 };
-use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, StepContext, StopStep};
+use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, NEWS_DEADLINE, StepContext, StopStep};
 use crate::vocabulary::{Attempt, Moment, Timestamp};
 use crate::volume::VolumeAsk;
 
-/// The deadline of one call for the instances' news or for endings; then it is repeated.
-const FOLLOW_DEADLINE: Duration = Duration::from_secs(3_600);
 /// The deadline of calls that only send something to a child.
 const HAND_OVER_DEADLINE: Duration = Duration::from_secs(10);
 /// The margin between the end of the last child and the end of the owner.
@@ -54,7 +52,6 @@ impl Machine for Volumes {
             leaving: BTreeMap::new(),
             confirmation: None,
             life: Attempt::new(moment.random >> 16),
-            following: Attempt::default(),
             stop: None,
             left: Vec::new(),
             stop_began: moment.now,
@@ -78,7 +75,7 @@ impl Machine for Volumes {
         VolumesView { volumes: self.reports() }
     }
 
-    /// What volumes answer has waited for their own ledgers.
+    /// Answers that come from a volume have waited for its own ledger.
     fn is_promise(ask: &VolumesAsk) -> bool {
         match ask {
             VolumesAsk::RegisterVolume(_)
@@ -169,7 +166,7 @@ impl Volumes {
     fn begin(&mut self, cx: &mut StepContext<Self>) {
         self.call(VolumesCall::Sweep, cx);
         self.follow(true, cx);
-        cx.call(CallKey::default(), FOLLOW_DEADLINE, VolumesCall::AwaitEndings);
+        cx.call(CallKey::default(), NEWS_DEADLINE, VolumesCall::AwaitEndings);
         self.drop_stale_deletions(cx);
         for spec in std::mem::take(&mut self.in_ledger) {
             self.open(&spec, cx);
@@ -252,9 +249,7 @@ impl Volumes {
     }
 
     pub(super) fn follow(&mut self, afresh: bool, cx: &mut StepContext<Self>) {
-        self.following = self.following.next();
-        let key = CallKey { attempt: self.following, ..CallKey::default() };
-        cx.call(key, FOLLOW_DEADLINE, VolumesCall::Follow { afresh });
+        cx.call(CallKey::default(), NEWS_DEADLINE, VolumesCall::Follow { afresh });
     }
 
     fn returned(
@@ -265,13 +260,9 @@ impl Volumes {
         cx: &mut StepContext<Self>,
     ) {
         match (call, outcome) {
-            (VolumesCall::Follow { .. }, outcome) if key.attempt == self.following => {
-                self.followed(outcome, cx);
-            }
-            // A newer attempt to follow is pending.
-            (VolumesCall::Follow { .. }, _) => {}
+            (VolumesCall::Follow { .. }, outcome) => self.followed(outcome, cx),
             (VolumesCall::AwaitEndings, outcome) => {
-                cx.call(CallKey::default(), FOLLOW_DEADLINE, VolumesCall::AwaitEndings);
+                cx.call(CallKey::default(), NEWS_DEADLINE, VolumesCall::AwaitEndings);
                 if let Ok(VolumesOutcome::Ended(endings)) = outcome {
                     endings.iter().for_each(|ended| self.ended(ended, cx));
                 }

@@ -1,18 +1,14 @@
 //! The routes of the plugins, as the instances report them.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use super::state::{InstancesItem, Plugin, Volumes, VolumesCall, VolumesOutcome, VolumesTimer};
 use super::unused::ServedBy;
 use crate::FeedItem;
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
-use crate::kernel::{CallLost, StepContext};
+use crate::kernel::{CallLost, Followed, REFOLLOW_PAUSE, StepContext};
 use crate::vocabulary::{Health, PluginKey, PluginName, PluginType};
 use crate::volume::{ControllerRoute, NodeRoute, Route};
-
-/// The pause before instances that were not running are followed again.
-const REFOLLOW_PAUSE: Duration = Duration::from_millis(100);
 
 impl Volumes {
     pub(super) fn followed(
@@ -20,23 +16,17 @@ impl Volumes {
         outcome: &Result<VolumesOutcome, CallLost>,
         cx: &mut StepContext<Self>,
     ) {
-        match outcome {
-            Ok(VolumesOutcome::Followed(Ok(items))) => {
+        let followed = Followed::of(outcome, |outcome| match outcome {
+            VolumesOutcome::Followed(Ok(items)) => Some(&items[..]),
+            _ => None,
+        });
+        match followed {
+            Followed::Items(items) => {
                 self.heard(items, cx);
                 self.follow(false, cx);
             }
-            // There was no news before the deadline.
-            Err(CallLost::DeadlineExceeded(_)) => self.follow(false, cx),
-            Ok(
-                VolumesOutcome::Followed(Err(_))
-                | VolumesOutcome::Ended(_)
-                | VolumesOutcome::Answered(_)
-                | VolumesOutcome::Found(_)
-                | VolumesOutcome::Done,
-            )
-            | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
-                cx.start_timer(VolumesTimer::Refollow, cx.now() + REFOLLOW_PAUSE);
-            }
+            Followed::Quiet => self.follow(false, cx),
+            Followed::Lost => cx.start_timer(VolumesTimer::Refollow, cx.now() + REFOLLOW_PAUSE),
         }
     }
 

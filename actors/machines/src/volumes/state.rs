@@ -171,7 +171,7 @@ impl VolumesImage {
 /// One item of the feed of the instances.
 pub type InstancesItem = FeedItem<InstancesNews, InstancesView>;
 
-/// The calls of the owner of the volumes. None of them waits for the disk but those by which a volume ends to exist: each has its own ledger.
+/// The calls of the owner of the volumes. None of them waits for the disk except those that delete a volume: each has its own ledger.
 #[derive(Debug, Clone, Hash)]
 pub enum VolumesCall {
     /// Wait for the next items of the instances; `afresh` begins with a snapshot.
@@ -258,7 +258,7 @@ pub enum VolumesTimer {
     Restart(VolumeKey),
     /// The timeout of a caller that waits until a plugin is unused.
     Unused(AskId),
-    /// A plugin that was told as unused has not left in time: it takes new claims again.
+    /// A plugin that was reported as unused has not left in time: it takes new claims again.
     Leaving(PluginName),
     /// The deletion of this volume, which it did not take when the owner repeated it, is repeated once more.
     Delete(VolumeKey),
@@ -369,14 +369,13 @@ pub struct Volumes {
     pub(super) waiting: BTreeMap<PluginName, usize>,
     pub(super) batches: BTreeMap<AskId, Batch>,
     pub(super) unused: BTreeMap<AskId, UnusedWaiter>,
-    /// The plugins that were told as unused, and are about to leave.
+    /// The plugins that were reported as unused, and are about to leave.
     pub(super) leaving: BTreeMap<PluginName, ServedBy>,
     /// What the host has said in this run about the claims of an earlier one (V14).
     pub(super) confirmation: Option<volume::ConfirmClaims>,
     /// The number of the latest life of any child. It starts at random, so that lives known to a former life of this machine have
     /// other numbers.
     pub(super) life: Attempt,
-    pub(super) following: Attempt,
     pub(super) stop: Option<StopMode>,
     /// The volumes that are still in use, of which the actors have ended with the host.
     pub(super) left: Vec<LeftVolume>,
