@@ -451,8 +451,8 @@ fn a_group_of_snapshots_is_taken_shown_survives_a_killed_host_and_is_deleted_c00
     );
     let left = host.json(&["volume", "snapshot", "list", "--plugin", "zfs"]);
     assert_eq!(left["snapshots"], json!([]));
-    let none = format!("the plugin of default/data lists no snapshot of a group {id}\n");
-    assert_eq!(printed(&host, &group(&["show", "data", "--id", id])), none);
+    let (exit, said) = host.refusal(&group(&["show", "data", "--id", id]));
+    assert!(exit == 1 && said.contains("lists no snapshot of a group"), "{exit} {said}");
 }
 
 #[test]

@@ -24,7 +24,6 @@ use crate::{tasks, timeline};
 
 /// The longest timeout of a replacement.
 const REPLACE_WITHIN_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
-
 /// How many may watch at once, or follow the timeline: fewer than there may be connections, so that room for others remains.
 const WATCHERS_MAX: usize = 24;
 /// How many may wait at once for the end of an allocation or task, or for a volume.
@@ -205,7 +204,7 @@ impl wire::admin_server::Admin for Service {
         let _place = self.waiter(&request)?;
         let (user, name) = (user_of(&request), request.get_ref().name.clone());
         let done = volume_ends::delete(&self.sources, request.into_inner()).await;
-        volume_calls::logged("delete", &name, user, done)
+        volume_calls::logged_if("delete", &name, user, done, |deleted| deleted.did_exist)
     }
 
     async fn forget_volume(
@@ -213,7 +212,8 @@ impl wire::admin_server::Admin for Service {
         request: Request<wire::ForgetVolumeRequest>,
     ) -> Result<Response<wire::ForgetVolumeResponse>, Status> {
         let (user, name) = (user_of(&request), request.into_inner().name);
-        volume_calls::logged("forget", &name, user, volume_ends::forget(&self.sources, &name).await)
+        let done = volume_ends::forget(&self.sources, &name).await;
+        volume_calls::logged_if("forget", &name, user, done, |forgot| forgot.was_known)
     }
 
     async fn expand_volume(
@@ -241,7 +241,7 @@ impl wire::admin_server::Admin for Service {
         let _place = self.waiter(&request)?;
         let (user, name) = (user_of(&request), request.get_ref().name.clone());
         let done = volume_orders::take_snapshot(&self.sources, request.into_inner()).await;
-        volume_calls::logged("take a snapshot of", &name, user, done)
+        volume_calls::logged("snapshot-create", &name, user, done)
     }
 
     async fn delete_snapshot(
@@ -251,7 +251,7 @@ impl wire::admin_server::Admin for Service {
         let _place = self.waiter(&request)?;
         let (user, name) = (user_of(&request), request.get_ref().name.clone());
         let done = volume_orders::delete_snapshot(&self.sources, request.into_inner()).await;
-        volume_calls::logged("delete a snapshot of", &name, user, done)
+        volume_calls::logged("snapshot-delete", &name, user, done)
     }
 
     async fn create_group_snapshot(
@@ -261,7 +261,7 @@ impl wire::admin_server::Admin for Service {
         let _place = self.waiter(&request)?;
         let (user, names) = (user_of(&request), request.get_ref().names.join(", "));
         let done = volume_orders::take_group(&self.sources, request.into_inner()).await;
-        volume_calls::logged("take a group of snapshots of", &names, user, done)
+        volume_calls::logged("snapshot-group-create", &names, user, done)
     }
 
     async fn delete_group_snapshot(
@@ -271,7 +271,7 @@ impl wire::admin_server::Admin for Service {
         let _place = self.waiter(&request)?;
         let (user, name) = (user_of(&request), request.get_ref().name.clone());
         let done = volume_orders::delete_group(&self.sources, request.into_inner()).await;
-        volume_calls::logged("delete a group of snapshots of", &name, user, done)
+        volume_calls::logged("snapshot-group-delete", &name, user, done)
     }
 
     async fn get_group_snapshot(
@@ -341,7 +341,7 @@ impl wire::admin_server::Admin for Service {
         let _place = self.waiter(&request)?;
         let (user, name) = (user_of(&request), request.get_ref().name.clone());
         let done = volume_calls::release(&self.sources, request.into_inner()).await;
-        volume_calls::logged("release", &name, user, done)
+        volume_calls::logged_if("release", &name, user, done, |released| released.was_held)
     }
 
     async fn force_release_volume(

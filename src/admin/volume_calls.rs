@@ -175,19 +175,29 @@ pub(super) async fn force(
     Ok(wire::ForceReleaseVolumeResponse { name, reason: forced.reason, left: forced.left })
 }
 
-/// Logs what an operator did with a volume, or tried, and answers it.
+/// Logs what became of an operator's command, and answers it.
 pub(super) fn logged<T>(
     action: &str,
     volume: &str,
     user: Option<u32>,
     done: Result<T, Status>,
 ) -> Result<Response<T>, Status> {
+    logged_if(action, volume, user, done, |_| true)
+}
+
+/// The same of a command whose answer may be that there was nothing to do it with.
+pub(super) fn logged_if<T>(
+    action: &str,
+    volume: &str,
+    user: Option<u32>,
+    done: Result<T, Status>,
+    was_there: impl Fn(&T) -> bool,
+) -> Result<Response<T>, Status> {
     let (user, volume) = (user_text(user), volume.escape_debug());
-    match done.as_ref().map_err(Status::message) {
-        Ok(_) => tracing::info!(action, %volume, user, "an operator did this with a volume"),
-        Err(error) => {
-            tracing::info!(action, %volume, user, error, "an operator wanted this of a volume, and it is not done");
-        }
+    match done.as_ref().map(was_there).map_err(Status::message) {
+        Ok(true) => tracing::info!(action, %volume, user, "volume command succeeded"),
+        Ok(false) => tracing::info!(action, %volume, user, "volume command failed: there is no such thing"),
+        Err(error) => tracing::info!(action, %volume, user, error, "volume command failed"),
     }
     done.map(Response::new)
 }

@@ -23,8 +23,8 @@ pub(super) async fn delete(
     let name = volume.to_string();
     if let Some(user) = sources.volume_users.get(&volume) {
         let text = format!(
-            "volume {name} is not deleted: {user} of the configuration uses it; remove it from its `volumes`, and start the host again \
-             before"
+            "volume {name} is not deleted: {user} of the configuration uses it; first remove it from its `volumes`, and restart the \
+             host"
         );
         return Err(Status::failed_precondition(text));
     }
@@ -46,7 +46,7 @@ pub(super) async fn forget(sources: &Sources, name: &str) -> Result<wire::Forget
     let name = volume.to_string();
     if sources.volumes.entry(&volume).is_some() {
         let text = format!(
-            "volume {name} is not forgotten: it is in the configuration; remove it there, and start the host again before"
+            "volume {name} is not forgotten: it is in the configuration; first remove it there, and restart the host"
         );
         return Err(Status::failed_precondition(text));
     }

@@ -134,8 +134,8 @@ pub(super) enum AskError {
     )]
     NoClaim { allocation: String, name: String },
     #[error(
-        "the plugin of volume {name} lists no snapshot of a group with the id {id:?}: it is deleted, or was never there, and nothing was asked \
-         to be deleted; if the plugin has that group all the same, give the id of each of its snapshots with --snapshot"
+        "the plugin of volume {name} lists no snapshot of a group with the id {id:?}: it is deleted, or was never there; if the plugin has that \
+         group all the same, give the id of each of its snapshots with --snapshot"
     )]
     NoGroup { name: String, id: String },
     #[error("the plugin of volume {0} does not confirm that it can be used so")]

@@ -115,6 +115,34 @@ struct WaitArgs {
     within: Duration,
 }
 
+/// For a question about no single volume, which holds up none.
+#[derive(Debug, Args)]
+struct ListWaitArgs {
+    /// How long to wait for the plugin, at most 1m
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
+    within: Duration,
+}
+
+impl ListWaitArgs {
+    fn milliseconds(&self) -> u64 {
+        milliseconds(self.within)
+    }
+}
+
+/// For a question about one volume: no call of that volume waits longer for it.
+#[derive(Debug, Args)]
+struct ReadWaitArgs {
+    /// How long to wait for the plugin, at most 10s
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    within: Duration,
+}
+
+impl ReadWaitArgs {
+    fn milliseconds(&self) -> u64 {
+        milliseconds(self.within)
+    }
+}
+
 impl WaitArgs {
     fn milliseconds(&self) -> u64 {
         milliseconds(self.within)

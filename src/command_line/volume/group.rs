@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::super::ask::{AskError, PlainArgs, ask, pretty};
 use super::snapshot::{created, json as snapshot_json, table};
-use super::{ParameterArgs, WaitArgs, confirm, volume_name};
+use super::{ListWaitArgs, ParameterArgs, WaitArgs, confirm, volume_name};
 use crate::admin::AdminClient;
 use crate::output::{Palette, harmless, print};
 
@@ -88,7 +88,7 @@ struct ShowArgs {
     of: GroupOfArgs,
 
     #[command(flatten)]
-    wait: WaitArgs,
+    wait: ListWaitArgs,
 
     #[command(flatten)]
     plain: PlainArgs,
@@ -138,7 +138,7 @@ async fn delete(mut client: AdminClient, args: &DeleteArgs) -> Result<(), AskErr
     }
     let snapshot_ids: Vec<_> = match &of.snapshots[..] {
         [] => {
-            let found = find(&mut client, of, wait).await?;
+            let found = find(&mut client, of, wait.milliseconds()).await?;
             found.snapshots.into_iter().map(|snapshot| snapshot.snapshot_id).collect()
         }
         given => given.to_vec(),
@@ -169,16 +169,12 @@ fn print_deleted(of: &GroupOfArgs, plain: &PlainArgs) -> Result<(), AskError> {
 }
 
 async fn show(mut client: AdminClient, args: &ShowArgs) -> Result<(), AskError> {
-    let group = find(&mut client, &args.of, &args.wait).await?;
+    let group = find(&mut client, &args.of, args.wait.milliseconds()).await?;
+    if group.snapshots.is_empty() {
+        return Err(AskError::NoGroup { name: args.of.volume.clone(), id: args.of.id.clone() });
+    }
     let text = match args.plain.json {
         true => pretty(&json!({ "group": json(&group) })),
-        false if group.snapshots.is_empty() => {
-            format!(
-                "the plugin of {} lists no snapshot of a group {}\n",
-                args.of.volume,
-                harmless(&args.of.id)
-            )
-        }
         false => {
             let (id, age) = (harmless(&group.group_snapshot_id), created(group.created_unix_ms));
             let age = if age.is_empty() { String::new() } else { format!(", taken {age} ago") };
@@ -194,13 +190,13 @@ async fn show(mut client: AdminClient, args: &ShowArgs) -> Result<(), AskError> 
 async fn find(
     client: &mut AdminClient,
     of: &GroupOfArgs,
-    wait: &WaitArgs,
+    within_ms: u64,
 ) -> Result<wire::VolumeGroupSnapshot, AskError> {
     let request = wire::GetGroupSnapshotRequest {
         name: of.volume.clone(),
         group_snapshot_id: of.id.clone(),
         snapshot_ids: of.snapshots.clone(),
-        within_ms: wait.milliseconds(),
+        within_ms,
     };
     let found = client.get_group_snapshot(request).await?.group;
     let none = || wire::VolumeGroupSnapshot { group_snapshot_id: of.id.clone(), ..Default::default() };

@@ -9,7 +9,7 @@ use super::super::ask::{AskError, PlainArgs, pretty};
 use super::super::table::{Cell, Table};
 use super::super::usage;
 use super::page::{Page, PageArgs, condition, standing};
-use super::{ParameterArgs, UsageArgs, WaitArgs, volume_name};
+use super::{ListWaitArgs, ParameterArgs, ReadWaitArgs, UsageArgs, WaitArgs, volume_name};
 use crate::admin::AdminClient;
 use crate::output::{harmless, print};
 
@@ -22,7 +22,7 @@ pub(super) struct OfPluginArgs {
     page: PageArgs,
 
     #[command(flatten)]
-    wait: WaitArgs,
+    wait: ListWaitArgs,
 
     #[command(flatten)]
     pub(super) plain: PlainArgs,
@@ -37,7 +37,7 @@ pub(super) struct CapacityArgs {
     parameters: ParameterArgs,
 
     #[command(flatten)]
-    wait: WaitArgs,
+    wait: ListWaitArgs,
 
     #[command(flatten)]
     pub(super) plain: PlainArgs,
@@ -56,7 +56,7 @@ pub(super) struct ValidateArgs {
     usage: UsageArgs,
 
     #[command(flatten)]
-    wait: WaitArgs,
+    wait: ReadWaitArgs,
 
     #[command(flatten)]
     pub(super) plain: PlainArgs,

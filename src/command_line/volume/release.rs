@@ -20,7 +20,7 @@ pub(super) struct ReleaseArgs {
     name: String,
 
     /// The allocation that owns the claim; with --force it may be left out, for all that is left of the volume on this node
-    #[arg(long, value_name = "ID", required_unless_present = "force", conflicts_with = "orders")]
+    #[arg(long, value_name = "ID", required_unless_present_any = ["force", "orders"], conflicts_with = "orders")]
     allocation: Option<AllocationId>,
 
     /// Do not wait for the confirmation of what is released, and forget it; asks before that

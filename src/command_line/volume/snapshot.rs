@@ -15,7 +15,7 @@ use super::super::times::ago;
 use super::super::usage;
 use super::group::GroupArgs;
 use super::page::{Page, PageArgs};
-use super::{ParameterArgs, WaitArgs, confirm, group, volume_name};
+use super::{ListWaitArgs, ParameterArgs, WaitArgs, confirm, group, volume_name};
 use crate::admin::AdminClient;
 use crate::output::{harmless, print};
 
@@ -93,7 +93,7 @@ struct ListArgs {
     page: PageArgs,
 
     #[command(flatten)]
-    wait: WaitArgs,
+    wait: ListWaitArgs,
 
     #[command(flatten)]
     plain: PlainArgs,

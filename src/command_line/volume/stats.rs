@@ -1,7 +1,5 @@
 //! `callboard volume stats`
 
-use std::time::Duration;
-
 use callboard_proto::admin::v1 as wire;
 use clap::Args;
 use serde_json::{Value, json};
@@ -9,9 +7,8 @@ use serde_json::{Value, json};
 use super::super::ask::{AskError, PlainArgs, pretty};
 use super::super::usage;
 use super::page::{condition, standing};
-use super::volume_name;
+use super::{ReadWaitArgs, volume_name};
 use crate::admin::AdminClient;
-use crate::duration::parse_duration;
 use crate::output::{harmless, print};
 
 #[derive(Debug, Args)]
@@ -20,17 +17,16 @@ pub(super) struct StatsArgs {
     #[arg(value_parser = volume_name)]
     name: String,
 
-    /// How long to wait for the plugin; 10s at most
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
-    within: Duration,
+    #[command(flatten)]
+    wait: ReadWaitArgs,
 
     #[command(flatten)]
     pub(super) plain: PlainArgs,
 }
 
 pub(super) async fn stats(mut client: AdminClient, args: &StatsArgs) -> Result<(), AskError> {
-    let within_ms = super::milliseconds(args.within);
-    let request = wire::GetVolumeStatsRequest { name: args.name.clone(), within_ms };
+    let request =
+        wire::GetVolumeStatsRequest { name: args.name.clone(), within_ms: args.wait.milliseconds() };
     let stats = client.volume_stats(request).await?;
     print(&if args.plain.json { pretty(&json(&stats)) } else { text(&stats) })?;
     Ok(())
