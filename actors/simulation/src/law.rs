@@ -105,7 +105,7 @@ laws! {
     V8 = "V8": "nothing is unpublished under a process, unless nothing of it is left",
     V9 = "V9": "undoing goes on until it is confirmed, or forced with an audit",
     V12 = "V12": "no two allocations hold a volume in ways that exclude each other, and no volume is claimed that is unknown, out of reach or beyond the limit of its plugin",
-    V13 = "V13": "a plugin is told as unused only when no volume of it is claimed or set up, and counts as used no longer; what may be needed is not stopped before",
+    V13 = "V13": "a plugin is reported as unused only when no volume of it is claimed or set up, and counts as used no longer; what may be needed is not stopped before",
     V14 = "V14": "claims of an earlier run are neither set up nor undone before they are confirmed",
     V15 = "V15": "a caller that gives up waiting gets an error, and what it asked for goes on",
     V16 = "V16": "each step goes to the present generation, and by what that can do",

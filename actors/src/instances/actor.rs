@@ -101,7 +101,7 @@ impl EffectHandler<Instances> for Handler {
                 let plugins: Vec<String> = plugins.iter().map(ToString::to_string).collect();
                 tracing::info!(plugins = plugins.join(", "), "plugins registered before are awaited");
             }
-            InstancesNews::Settled => tracing::info!("every plugin registered before is known by now"),
+            InstancesNews::Settled => tracing::info!("all plugins of earlier runs have been looked for"),
             // Each instance logs its own reports.
             InstancesNews::Reported(_) | InstancesNews::Standby(_) | InstancesNews::Left(_) => {}
         }

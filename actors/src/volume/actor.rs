@@ -56,7 +56,7 @@ impl EffectHandler<Volume> for Handler {
             }
             VolumeNews::MountLost { path, reason } => {
                 let path = path.display();
-                tracing::warn!(volume = %self.volume, %path, reason, "a mount is lost; it is set up again, one of a staging once no other claim holds it");
+                tracing::warn!(volume = %self.volume, %path, reason, "a mount is lost and will be set up again; a staging mount waits until no other claim uses it");
             }
             // The owner of the volumes logs them.
             VolumeNews::ClaimFailed { .. } | VolumeNews::OrderFailed { .. } | VolumeNews::Forced(_) => {}

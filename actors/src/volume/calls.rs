@@ -34,7 +34,7 @@ use crate::csi::{
 use crate::pauses;
 use crate::vocabulary::{Generation, PluginKey, PluginType};
 
-/// How long a call waits for the turns of others than its volume. Its backoff is the rest of that.
+/// How long a call waits for the turns of others than its volume. After that it fails, and is retried with backoff.
 const OTHERS_WITHIN: Duration = Duration::from_millis(200);
 
 /// The time of one call.

@@ -12,7 +12,7 @@ pub(super) struct Planned<M: Machine> {
     pub(super) key: CallKey,
     pub(super) deadline: Duration,
     pub(super) call: M::Call,
-    /// The last write that was handed over before it.
+    /// The last write that it waits for.
     pub(super) behind: u64,
     /// The step that wants it.
     pub(super) step: StepNumber,

@@ -79,7 +79,8 @@ impl<M: Machine> StepContext<M> {
         self.moment.random
     }
 
-    /// Writes a change; everything after it waits until it is on disk, and never happens if the write fails.
+    /// Writes a change; everything after it waits until it is on disk. If the store refuses it at once, nothing after it happens. If it is
+    /// lost, it is written again, and callers that wait for a promise get `NotDurable`.
     pub fn persist(&mut self, change: M::Change) {
         self.write(Gate::Everything, change);
     }

@@ -222,7 +222,7 @@ impl fmt::Display for Ending {
     }
 }
 
-/// Whose turn a write is: the writes of an actor are numbered by `sequence`. When one of them is lost, so are the later ones of the
+/// The number of a write: the writes of an actor are numbered by `sequence`. When one of them is lost, so are the later ones of the
 /// same `epoch`, since they were decided on top of it; all of them are handed over again, in their order and in the next epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ticket {

@@ -169,7 +169,7 @@ pub enum JournalEntry<'a, M: Machine> {
         /// What is called.
         call: &'a M::Call,
     },
-    /// It handed a write over, and what follows waits behind it.
+    /// It wrote a change. What follows waits as its [`Gate`](super::Gate) says.
     Writing {
         /// The step that wrote.
         step: u64,
@@ -265,7 +265,7 @@ pub trait Port<M: Machine, T: Terms<M>> {
     /// Has the store left alone for so long; [`Event::Woken`] follows.
     fn pause(&mut self, pause: Duration);
 
-    /// Lets something leave. Every write up to `behind` was handed over before it, so these are on disk.
+    /// Lets something leave. Every write up to `behind` is on disk.
     fn send(&mut self, outgoing: Outgoing<M, T>, behind: u64);
 
     /// Tells an asker that there is no answer.

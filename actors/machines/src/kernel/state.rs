@@ -79,7 +79,7 @@ impl Hash for StepNumber {
 /// What waits to leave.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Waiting<I> {
-    /// The last write that was handed over before it.
+    /// The last write that it waits for.
     pub(super) behind: u64,
     /// The step that it follows from.
     pub(super) step: StepNumber,

@@ -45,7 +45,7 @@ impl Processes {
     }
 
     /// Its record says that it is ready, and is on disk.
-    pub(super) fn is_ready(&mut self, name: &ProcessName, cx: &mut StepContext<Self>) {
+    pub(super) fn note_ready(&mut self, name: &ProcessName, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(name) else { return };
         entry.turn(ProcessPhase::Ready, cx);
         self.ready(name, cx);

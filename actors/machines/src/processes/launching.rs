@@ -99,7 +99,7 @@ impl Processes {
         } else if entry.has_said_ready
             && matches!(entry.phase, ProcessPhase::Spawned | ProcessPhase::Recalled)
         {
-            self.is_ready(name, cx);
+            self.note_ready(name, cx);
         }
     }
 

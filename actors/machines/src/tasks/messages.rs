@@ -91,7 +91,7 @@ pub enum TaskError {
 }
 
 impl TaskError {
-    /// Whether a retry may succeed without any change by hand.
+    /// Whether a retry may succeed in this run of the host, without a change by an operator.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {

@@ -14,7 +14,7 @@ use super::news::{VolumeNews, VolumeStatus};
 use super::ordered::Ordered;
 use super::outcome::{VolumeCall, VolumeOutcome};
 use super::record::{ClaimRecord, Step, Towards, VolumeChange, VolumeImage, VolumeRecord, Wish};
-use super::state::{Claim, Life, ReleaseWaiter, Tries, Volume, VolumeConfig, VolumeTimer};
+use super::state::{Claim, Lifecycle, ReleaseWaiter, Tries, Volume, VolumeConfig, VolumeTimer};
 use crate::kernel::{AskId, CallKey, Input, Machine, StepContext, StopMode};
 use crate::vocabulary::{Attempt, Moment, Timestamp};
 
@@ -63,7 +63,7 @@ impl Machine for Volume {
             is_behind: false,
             announced: None,
             route: None,
-            life: Life { unfit, ..Life::default() },
+            life: Lifecycle { unfit, ..Lifecycle::default() },
             attach_tries: Tries::default(),
             stage_tries: Tries::default(),
             is_stage_proven: false,

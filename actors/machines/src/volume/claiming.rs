@@ -3,7 +3,7 @@
 use super::existence::Existence;
 use super::messages::{Claim as ClaimVolume, ClaimError, Claimed, VolumeAnswer};
 use super::record::{ClaimRecord, Step, Usage, VolumeChange, Wish};
-use super::state::{Claim, Life, Volume, VolumeTimer};
+use super::state::{Claim, Lifecycle, Volume, VolumeTimer};
 use crate::csi::{AccessMode, AccessType, VolumeCapability};
 use crate::kernel::{AskId, StepContext};
 use crate::vocabulary::{AllocationId, Timestamp};
@@ -136,7 +136,7 @@ impl Volume {
 
     /// The callers that wait.
     pub(super) fn waiting(&self) -> usize {
-        let Life { creates, deletes, .. } = &self.life;
+        let Lifecycle { creates, deletes, .. } = &self.life;
         let of_orders: usize = self.orders.iter().map(|ordered| ordered.waiters.len()).sum();
         let alone = self.releases.len() + creates.len() + deletes.len() + of_orders;
         alone + self.claims.values().map(|claim| claim.waiters.len()).sum::<usize>()

@@ -90,7 +90,7 @@ impl Volume {
         let failure = match created(outcome) {
             Ok(volume) => {
                 existence.step = Step::Up(intent, ());
-                self.is_created_now(volume, cx);
+                self.note_created(volume, cx);
                 return;
             }
             Err(failure) => failure,
@@ -110,7 +110,7 @@ impl Volume {
     }
 
     /// It exists: its id, its context and everything else that its plugin says of it are kept (C059, C060).
-    fn is_created_now(&mut self, volume: csi::Volume, cx: &mut StepContext<Self>) {
+    fn note_created(&mut self, volume: csi::Volume, cx: &mut StepContext<Self>) {
         self.record.spec = Arc::new(VolumeSpec {
             volume_id: volume.volume_id.clone(),
             volume_context: volume.volume_context.clone(),

@@ -7,7 +7,7 @@ use super::lifecycle::{CreateError, Created, DeleteError, Deleted, Exists};
 use super::messages::VolumeAnswer;
 use super::moves::Move;
 use super::record::{Step, Towards, VolumeSpec, Wish};
-use super::state::{DeleteWaiter, Life, Volume};
+use super::state::{DeleteWaiter, Lifecycle, Volume};
 use crate::kernel::{AskId, StepContext};
 
 impl Volume {
@@ -119,7 +119,7 @@ impl Volume {
     /// The time of a caller is over, if it waits for a creation or a deletion.
     pub(super) fn gave_up_on_existence(&mut self, id: AskId) -> Option<VolumeAnswer> {
         let (volume, doing) = (self.record.spec.key.clone(), self.doing());
-        let Life { creates, deletes, .. } = &mut self.life;
+        let Lifecycle { creates, deletes, .. } = &mut self.life;
         if let Some(place) = creates.iter().position(|waiter| *waiter == id) {
             creates.remove(place);
             return Some(VolumeAnswer::CreateVolume(Err(CreateError::Pending { volume, doing })));

@@ -131,14 +131,14 @@ impl Volume {
     // === What has come ===
 
     /// The controller has answered. From here on the volume is known to be this large, and not before.
-    pub(super) fn is_expanded(
+    pub(super) fn note_expanded(
         &mut self,
         number: u64,
         capacity_bytes: u64,
         is_node_next: bool,
         cx: &mut StepContext<Self>,
     ) {
-        self.is_now_of(capacity_bytes);
+        self.note_size(capacity_bytes);
         let Some(ordered) = self.ordered_mut(number) else {
             return;
         };
@@ -168,13 +168,13 @@ impl Volume {
         }
     }
 
-    pub(super) fn has_grown(&mut self, number: u64, capacity_bytes: u64, cx: &mut StepContext<Self>) {
-        self.is_now_of(capacity_bytes);
+    pub(super) fn note_grown(&mut self, number: u64, capacity_bytes: u64, cx: &mut StepContext<Self>) {
+        self.note_size(capacity_bytes);
         let done = self.expanded(number, false);
         self.finish_order(number, &Ok(done), cx);
     }
 
-    fn is_now_of(&mut self, capacity_bytes: u64) {
+    fn note_size(&mut self, capacity_bytes: u64) {
         if capacity_bytes > 0 {
             self.expanded_bytes = self.expanded_bytes.max(Some(capacity_bytes));
         }

@@ -1,4 +1,4 @@
-//! The messages by which a volume begins and ends to exist.
+//! The messages that create and delete a volume.
 
 use std::fmt;
 use std::sync::Arc;

@@ -205,10 +205,10 @@ impl Volume {
         }
         match (brought(outcome), done_by(call)) {
             (Ok(Brought::Expanded { capacity_bytes, is_node_next }), _) if !is_on_node => {
-                self.is_expanded(number, capacity_bytes, is_node_next, cx);
+                self.note_expanded(number, capacity_bytes, is_node_next, cx);
             }
             (Ok(Brought::Grown { capacity_bytes }), _) if is_on_node => {
-                self.has_grown(number, capacity_bytes, cx);
+                self.note_grown(number, capacity_bytes, cx);
             }
             (Ok(Brought::Snapshot(snapshot)), _) if call == Call::CreateSnapshot => {
                 self.snapshot_taken(number, snapshot, cx);

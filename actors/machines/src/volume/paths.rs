@@ -16,8 +16,8 @@ pub struct VolumeLayout {
 }
 
 impl VolumeLayout {
-    /// So many names below the data directory stay when a path is removed: `csi/node/PLUGIN/staging` and `csi/node/PLUGIN/per-alloc`. All
-    /// volumes of the plugin share them, so they are not made anew for each one that is used alone.
+    /// How many names of a path below the data directory are never removed: those of `csi/node/PLUGIN/staging` and `csi/node/PLUGIN/per-alloc`.
+    /// All volumes of the plugin share them, so they are not made anew for each one that is used alone.
     pub const KEPT_NAMES: usize = 4;
 
     /// Below the data directory of the host: `csi/node/PLUGIN`.

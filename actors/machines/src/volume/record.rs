@@ -160,7 +160,7 @@ pub struct PublishArgs {
     pub usage: Usage,
 }
 
-/// By what is recognised what the kernel has at a path (V7).
+/// Identifies what the kernel has at a path (V7).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Mark {
     /// A mount.

@@ -64,7 +64,7 @@ impl Volume {
 
     fn went_up(&mut self, flight: &Flight, came: Came, cx: &mut StepContext<Self>) {
         let failure = match came.result {
-            Ok(context) => match self.is_up_now((cx.moment(), flight), context, came.seen, cx) {
+            Ok(context) => match self.note_up((cx.moment(), flight), context, came.seen, cx) {
                 Ok(()) => {
                     if let Some(tries) = self.tries(&flight.what) {
                         *tries = Default::default();
@@ -87,7 +87,7 @@ impl Volume {
     }
 
     /// The plugin has confirmed a step, and the kernel was looked at.
-    fn is_up_now(
+    fn note_up(
         &mut self,
         (moment, flight): (Moment, &Flight),
         context: Context,
@@ -203,7 +203,7 @@ impl Volume {
 
     fn went_down(&mut self, flight: &Flight, came: Came, cx: &mut StepContext<Self>) {
         match came.not_down(&flight.what, self.undone_at(&flight.what)) {
-            None => self.is_down_now(&flight.what, cx),
+            None => self.note_down(&flight.what, cx),
             Some(failure) => {
                 self.leave_step(&flight.what, false, cx);
                 self.try_failed(cx.moment(), &flight.what, &failure);
@@ -237,7 +237,7 @@ impl Volume {
         }
     }
 
-    fn is_down_now(&mut self, what: &Move, cx: &mut StepContext<Self>) {
+    fn note_down(&mut self, what: &Move, cx: &mut StepContext<Self>) {
         match what {
             Move::Unpublish(id) => {
                 let id = id.clone();

@@ -21,7 +21,7 @@ use crate::vocabulary::{AllocationId, Attempt, Backoff, BackoffState, Moment, Ru
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VolumeOptions {
     /// The timeout of each call to the plugin, with the look after it. 2 min by default. [`look_deadline`](Self::look_deadline) of it is
-    /// kept for that look and at most half of it passes before the call, so more than twice `look_deadline` always leaves the plugin some
+    /// reserved for the look, and waiting before the call may take half of it: a value above twice `look_deadline` always leaves the plugin
     /// time. A host does not start if it is not longer than `look_deadline`.
     pub call_deadline: Duration,
     /// The timeout of a look of its own. 10 s by default. It must be shorter than [`call_deadline`](Self::call_deadline), which also
@@ -180,7 +180,7 @@ pub(super) struct DeleteWaiter {
 
 /// What belongs to creation and deletion.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub(super) struct Life {
+pub(super) struct Lifecycle {
     pub(super) tries: Tries,
     /// The callers that wait for the creation.
     pub(super) creates: Vec<AskId>,
@@ -268,7 +268,7 @@ pub struct Volume {
     /// How large the volume is since it was expanded, if that was seen.
     pub(super) expanded_bytes: Option<u64>,
     pub(super) route: Option<Route>,
-    pub(super) life: Life,
+    pub(super) life: Lifecycle,
     pub(super) attach_tries: Tries,
     pub(super) stage_tries: Tries,
     /// Whether the kernel agrees about the staging, since a claim came last.

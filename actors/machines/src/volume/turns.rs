@@ -1,4 +1,4 @@
-//! Of what one call at a time is in flight (C001, C002): the turns that a call of a volume takes.
+//! The turns that a call of a volume takes (C001, C002): one call at a time is in flight for each volume, snapshot and group.
 
 use std::collections::BTreeSet;
 

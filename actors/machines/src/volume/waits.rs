@@ -23,7 +23,7 @@ pub(super) enum Wait {
 impl Wait {
     const fn as_str(self) -> &'static str {
         match self {
-            Self::Route => "it is asked for the instances of the plugin",
+            Self::Route => "the route to the plugin is being read",
             Self::Node => "the plugin has no healthy node instance here",
             Self::Controller => "the plugin has no healthy controller instance here",
             Self::NodeId => "the plugin has not told the id of this node",

@@ -3,6 +3,7 @@
 use super::errors::{ConfirmError, ReleaseError};
 use super::messages::{AllocationEnded, ConfirmClaims, VolumeConfirmed, VolumeReleased, VolumesAnswer};
 use super::purposes::{Purpose, Request};
+use super::reasons::NoAnswer;
 use super::state::Volumes;
 use crate::kernel::{AskId, StepContext};
 use crate::vocabulary::{AllocationId, Timestamp};
@@ -76,11 +77,22 @@ impl Volumes {
                 self.part_confirmed(id, &volume, Err(error), cx);
                 continue;
             }
+            self.replace_confirmation(&volume, cx);
             let ask = VolumeAsk::ConfirmClaims(confirmation.clone());
             let request = Request { purpose: Purpose::Confirmed(id), until: cx.now(), ask };
             self.submit(&volume, request, cx);
         }
         self.answer_batch(id, cx);
+    }
+
+    /// Answers the confirmation that waits for the next life of the actor of a volume: only the latest one counts.
+    fn replace_confirmation(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let is_one = |request: &Request| matches!(request.purpose, Purpose::Confirmed(_));
+        let Some(place) = entry.queue.iter().position(is_one) else { return };
+        let Some(former) = entry.queue.remove(place) else { return };
+        let reason = "a later confirmation has replaced this one";
+        self.deliver(key, former.purpose, Err(NoAnswer::silent(key, reason)), cx);
     }
 
     /// A volume has answered the end of an allocation. One that it did not use is not named.

@@ -15,7 +15,7 @@ impl Volumes {
     }
 
     /// Learns the id of what a volume says to be there, so that a deletion of it is compared with the other volumes from now on.
-    pub(super) fn has_id(&mut self, key: &VolumeKey, status: &VolumeStatus) {
+    pub(super) fn learn_id(&mut self, key: &VolumeKey, status: &VolumeStatus) {
         let (Some(created), Some(entry)) = (&status.created, self.entries.get(key)) else { return };
         if entry.spec.volume_id == created.volume_id {
             return;

@@ -237,18 +237,18 @@ impl Volumes {
         match answer {
             VolumeAnswer::CreateVolume(Ok(created)) => {
                 entry.is_settled = true;
-                self.is_not_deleted(key, cx);
-                self.is_created(key, &created.volume, cx);
+                self.keep_unless_deleting(key, cx);
+                self.note_created(key, &created.volume, cx);
             }
             VolumeAnswer::DeleteVolume(Ok(_)) | VolumeAnswer::Disown(true) => {
                 entry.is_settled = true;
-                self.is_deleted(key, cx);
+                self.note_deleted(key, cx);
             }
-            VolumeAnswer::DeleteVolume(Err(error)) if !error.goes_on() => self.is_not_deleted(key, cx),
+            VolumeAnswer::DeleteVolume(Err(error)) if !error.goes_on() => self.keep_unless_deleting(key, cx),
             VolumeAnswer::PlaceOrder(Ok(done)) => self.learn_size(key, done, cx),
             // Whether it has forgotten what another volume has, and that is on disk, its answer to that says.
             VolumeAnswer::DescribeVolume(status) if entry.in_flight == 0 && !is_disowned => {
-                self.is_described(key, status, cx);
+                self.learn_status(key, status, cx);
             }
             VolumeAnswer::CreateVolume(Err(_))
             | VolumeAnswer::DeleteVolume(Err(_))
@@ -266,7 +266,7 @@ impl Volumes {
     }
 
     /// A volume says what there is of it, while no other answer of it is waited for.
-    fn is_described(&mut self, key: &VolumeKey, status: &VolumeStatus, cx: &mut StepContext<Self>) {
+    fn learn_status(&mut self, key: &VolumeKey, status: &VolumeStatus, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let is_there = status.exists.is_there();
         // As long as it has not taken a deletion that goes on, it is there, and is deleted nevertheless.
@@ -274,11 +274,11 @@ impl Volumes {
         entry.is_settled = !status.exists.is_changing() && !is_due;
         // Each life of the actor that may not know of a deletion was asked for it before this.
         if is_there && !is_due {
-            self.is_not_deleted(key, cx);
+            self.keep_unless_deleting(key, cx);
         }
         match (&status.created, status.exists) {
-            (Some(created), _) if self.is_lasting(status) => self.is_created(key, created, cx),
-            (None, Exists::Absent) => self.is_deleted(key, cx),
+            (Some(created), _) if self.is_lasting(status) => self.note_created(key, created, cx),
+            (None, Exists::Absent) => self.note_deleted(key, cx),
             (Some(_), _)
             | (
                 None,
@@ -304,7 +304,7 @@ impl Volumes {
 
     /// An actor has read its ledger, and reports that the volume was created as it is known. That is as good as an answer of it while nothing
     /// was sent in this life of the owner, and nothing is to be sent, that could change its existence.
-    pub(super) fn is_read(&mut self, key: &VolumeKey, status: &VolumeStatus) {
+    pub(super) fn learn_ledger(&mut self, key: &VolumeKey, status: &VolumeStatus) {
         let (Some(created), Exists::Created) = (&status.created, status.exists) else { return };
         let Some(entry) = self.entries.get(key) else { return };
         let is_unchanged = entry.last_change == Attempt::default() && !self.deleting.contains(key);
@@ -318,7 +318,7 @@ impl Volumes {
     }
 
     /// It exists, as its plugin answered (C059, C060), unless that is another volume here.
-    fn is_created(&mut self, key: &VolumeKey, volume: &csi::Volume, cx: &mut StepContext<Self>) {
+    fn note_created(&mut self, key: &VolumeKey, volume: &csi::Volume, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get(key) else { return };
         let known = Arc::new(self.known_by(&entry.spec, volume));
         if let Some(entry) = self.entries.get_mut(key) {
@@ -353,7 +353,7 @@ impl Volumes {
     }
 
     /// It was not deleted so far. A deletion that is yet to be answered, or to be sent, decides itself, and has to be on disk until then.
-    fn is_not_deleted(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
+    fn keep_unless_deleting(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         if !self.is_deletion_outstanding(key) {
             self.still_exists(key, cx);
         }
@@ -367,7 +367,7 @@ impl Volumes {
     }
 
     /// It does not exist. What its id was means nothing any more.
-    fn is_deleted(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
+    fn note_deleted(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         self.created.remove(key);
         self.unfit.remove(key);
         self.deleting.remove(key);

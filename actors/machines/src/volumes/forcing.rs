@@ -31,7 +31,7 @@ impl Volumes {
     }
 
     /// The ledger of a volume takes writes: what was prepared is forced.
-    pub(super) fn is_prepared(
+    pub(super) fn force_prepared(
         &mut self,
         volume: &VolumeKey,
         (purpose, force): (Purpose, volume::ForceRelease),

@@ -37,7 +37,7 @@ impl Volumes {
     ) {
         let kind = OrderKind::TakeGroup;
         match self.admit_group(asked) {
-            Err(error) => cx.reply(id, kind.answer(Err(error))),
+            Err(error) => cx.reply(id, kind.refusal(error)),
             Ok((keeper, order)) => {
                 let placed = PlaceOrder { order: Order::TakeGroup(Arc::new(order)), within: asked.within };
                 self.place_order((id, asked_at), (&keeper, kind), placed, cx);
@@ -54,7 +54,7 @@ impl Volumes {
         let kind = OrderKind::DeleteGroup;
         let DeleteGroupSnapshot { volume, group_snapshot_id, snapshot_ids, within } = asked.clone();
         if let Err(error) = self.admit_group_deletion(asked) {
-            cx.reply(id, kind.answer(Err(error)));
+            cx.reply(id, kind.refusal(error));
             return;
         }
         let placed = PlaceOrder { order: Order::DeleteGroup { group_snapshot_id, snapshot_ids }, within };

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! A volume that is *known* can be claimed; its row is in the owner's store. One that is *in use* has claims, steps that are not down, or an order
-//! that is not done;
-//! these are in the ledger of its own actor, which outlives neither a restart of the host nor its own fall without a successor.
+//! that is not done; these are in the ledger of its own actor. The ledger survives a restart of the host and a crash of that actor; a new
+//! actor goes on from it.
 //!
 //! Invariants:
 //!

@@ -29,7 +29,7 @@ impl Volumes {
             false => Ok(()),
         });
         if let Err(error) = admitted {
-            cx.reply(id, OrderKind::Expand.answer(Err(error)));
+            cx.reply(id, OrderKind::Expand.refusal(error));
             return;
         }
         let ask = VolumeAsk::PlaceOrder(PlaceOrder { order: Order::Expand { range }, within });
@@ -53,7 +53,7 @@ impl Volumes {
             _ => return,
         };
         if let Some(Err(error)) = order.snapshot_name().map(|name| self.admit_snapshot(&volume, name)) {
-            cx.reply(who.0, kind.answer(Err(error)));
+            cx.reply(who.0, kind.refusal(error));
             return;
         }
         self.place_order(who, (&volume, kind), PlaceOrder { order, within }, cx);
@@ -68,7 +68,7 @@ impl Volumes {
         cx: &mut StepContext<Self>,
     ) {
         if let Err(error) = self.admit_order(volume) {
-            cx.reply(id, kind.answer(Err(error)));
+            cx.reply(id, kind.refusal(error));
             return;
         }
         let until = asked_at + placed.within;
@@ -91,17 +91,17 @@ impl Volumes {
     /// A volume has answered an order.
     pub(super) fn ordered(
         &self,
-        (id, kind): (AskId, OrderKind),
+        (volume, id, kind): (&VolumeKey, AskId, OrderKind),
         answer: Result<Result<Done, volume::OrderError>, NoAnswer>,
         cx: &mut StepContext<Self>,
     ) {
         let result = answer.map_err(OrderError::from).and_then(|done| done.map_err(OrderError::from));
-        cx.reply(id, kind.answer(result));
+        cx.reply(id, kind.answer(volume, result));
     }
 
     /// A volume is known to be this large, as its plugin has answered. It never becomes smaller.
     /// True if that is news.
-    pub(super) fn has_expanded(
+    pub(super) fn learn_capacity(
         &mut self,
         key: &VolumeKey,
         bytes: Option<u64>,
@@ -119,15 +119,15 @@ impl Volumes {
     /// The same, from the answer to its order.
     pub(super) fn learn_size(&mut self, key: &VolumeKey, done: &Done, cx: &mut StepContext<Self>) {
         let Done::Expanded(Expanded { capacity_bytes, .. }) = done else { return };
-        if self.has_expanded(key, *capacity_bytes, cx) {
+        if self.learn_capacity(key, *capacity_bytes, cx) {
             self.publish(key, cx);
         }
     }
 }
 
 impl OrderKind {
-    /// The answer to whom it came from.
-    pub(super) fn answer(self, result: Result<Done, OrderError>) -> VolumesAnswer {
+    /// The answer of this volume to whom it came from.
+    fn answer(self, volume: &VolumeKey, result: Result<Done, OrderError>) -> VolumesAnswer {
         match (self, result) {
             (Self::Expand, Ok(Done::Expanded(expanded))) => VolumesAnswer::ExpandVolume(Ok(expanded)),
             (Self::TakeSnapshot, Ok(Done::SnapshotTaken(snapshot))) => {
@@ -137,17 +137,22 @@ impl OrderKind {
             (Self::Modify, Ok(_)) => VolumesAnswer::ModifyVolume(Ok(())),
             (Self::TakeGroup, Ok(Done::GroupTaken(group))) => VolumesAnswer::CreateGroupSnapshot(Ok(group)),
             (Self::DeleteGroup, Ok(_)) => VolumesAnswer::DeleteGroupSnapshot(Ok(())),
-            (Self::Expand, result) => VolumesAnswer::ExpandVolume(Err(other(result))),
-            (Self::TakeSnapshot, result) => VolumesAnswer::CreateSnapshot(Err(other(result))),
-            (Self::TakeGroup, result) => VolumesAnswer::CreateGroupSnapshot(Err(other(result))),
-            (Self::DeleteGroup, Err(error)) => VolumesAnswer::DeleteGroupSnapshot(Err(error)),
-            (Self::DeleteSnapshot, Err(error)) => VolumesAnswer::DeleteSnapshot(Err(error)),
-            (Self::Modify, Err(error)) => VolumesAnswer::ModifyVolume(Err(error)),
+            (kind @ (Self::Expand | Self::TakeSnapshot | Self::TakeGroup), Ok(_)) => {
+                kind.refusal(NoAnswer::silent(volume, "it answered another order").into())
+            }
+            (kind, Err(error)) => kind.refusal(error),
         }
     }
-}
 
-/// The error of an order; a volume answers each with what it is for.
-fn other(result: Result<Done, OrderError>) -> OrderError {
-    result.expect_err("a volume answers an order with what was ordered")
+    /// The error, to whom it came from.
+    pub(super) const fn refusal(self, error: OrderError) -> VolumesAnswer {
+        match self {
+            Self::Expand => VolumesAnswer::ExpandVolume(Err(error)),
+            Self::TakeSnapshot => VolumesAnswer::CreateSnapshot(Err(error)),
+            Self::TakeGroup => VolumesAnswer::CreateGroupSnapshot(Err(error)),
+            Self::DeleteGroup => VolumesAnswer::DeleteGroupSnapshot(Err(error)),
+            Self::DeleteSnapshot => VolumesAnswer::DeleteSnapshot(Err(error)),
+            Self::Modify => VolumesAnswer::ModifyVolume(Err(error)),
+        }
+    }
 }

@@ -287,7 +287,7 @@ pub enum ReadError {
         reason: String,
     },
     /// The plugin refused it, or could not be asked.
-    #[error("plugin {plugin} was asked in vain: {reason}")]
+    #[error("plugin {plugin} did not answer the question: {reason}")]
     Failed {
         /// The plugin.
         plugin: PluginName,

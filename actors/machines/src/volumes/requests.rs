@@ -177,7 +177,7 @@ impl Volumes {
         if let (VolumeAsk::PrepareForce(asked), Ok(VolumeAnswer::PrepareForce(Ok(())))) =
             (&request.ask, answer)
         {
-            self.is_prepared(&volume, (request.purpose, asked.force.clone()), cx);
+            self.force_prepared(&volume, (request.purpose, asked.force.clone()), cx);
         }
         if request.decides() && !is_decided {
             // Not at once: it may go on to refuse it, as on a sick disk.
@@ -190,11 +190,11 @@ impl Volumes {
             }
             // What the actor reports next decides.
             Some(entry) if is_check && outcome.is_ok() && entry.vacancy != Vacancy::ReportedSince => {
-                entry.vacancy.is_answered();
+                entry.vacancy.note_answer();
             }
             Some(entry) => {
                 if is_check {
-                    entry.vacancy.is_answered();
+                    entry.vacancy.note_answer();
                 }
                 self.check_vacancy(&volume, cx);
             }
@@ -229,7 +229,7 @@ impl Volumes {
                 cx.reply(id, VolumesAnswer::DeleteVolume(result));
             }
             Purpose::Order(id, kind) => {
-                self.ordered((id, kind), reply::<volume::PlaceOrder>(volume, answer), cx);
+                self.ordered((volume, id, kind), reply::<volume::PlaceOrder>(volume, answer), cx);
             }
             Purpose::Claim(id) => {
                 let result = reply::<volume::Claim>(volume, answer).map_err(ClaimError::NoAnswer);

@@ -45,7 +45,7 @@ impl Volumes {
             VolumeAnswer::DeleteVolume(Ok(Deleted { did_exist: true }))
                 if request.purpose == Purpose::Note =>
             {
-                self.is_unconfirmed(of);
+                self.remember_unconfirmed(of);
                 answer
             }
             VolumeAnswer::DeleteVolume(Ok(_)) if request.purpose == Purpose::Note => answer,
@@ -58,13 +58,13 @@ impl Volumes {
                 VolumeAnswer::Release(Ok(Released { was_held, ..released }))
             }
             VolumeAnswer::DeleteVolume(Err(volume::DeleteError::Pending { .. })) => {
-                self.is_unconfirmed(of);
+                self.remember_unconfirmed(of);
                 answer
             }
             VolumeAnswer::Release(Err(
                 volume::ReleaseError::Pending { .. } | volume::ReleaseError::Refused { .. },
             )) => {
-                self.is_unconfirmed(of);
+                self.remember_unconfirmed(of);
                 answer
             }
             other => other,
@@ -84,7 +84,7 @@ impl Volumes {
     }
 
     /// Remembers one that goes on. An allocation that had no claim has none afterwards.
-    fn is_unconfirmed(&mut self, of: (VolumeKey, Option<AllocationId>)) {
+    fn remember_unconfirmed(&mut self, of: (VolumeKey, Option<AllocationId>)) {
         let entry = self.entries.get(&of.0);
         let is_held = |id: &AllocationId| {
             entry.is_some_and(|entry| entry.claimants.contains(id) || entry.shows_claim_of(id))

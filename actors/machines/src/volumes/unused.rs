@@ -12,7 +12,7 @@ use crate::volume::VolumeKey;
 
 /// The limit of callers that wait until plugins are unused.
 const UNUSED_WAITING_MAX: usize = 1_024;
-/// How long a plugin that was told as unused takes no new claims if it does not leave.
+/// How long a plugin that was reported as unused takes no new claims if it does not leave.
 const LEAVING_WITHIN: Duration = Duration::from_secs(5);
 
 /// The generations of the node and the controller half of a plugin.
