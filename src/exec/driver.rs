@@ -98,13 +98,14 @@ impl Driver for ExecDriver {
 
     async fn fingerprint(&self) -> Result<Answers<FingerprintResponse>, Refusal> {
         self.0.faults.before("Fingerprint").await?;
-        let reports = unfold((self.0.clone(), false), |(board, is_later)| async move {
+        let mounts = self.1;
+        let reports = unfold((self.0.clone(), false), move |(board, is_later)| async move {
             if is_later {
                 let usual = board.args.fingerprint_interval;
                 let change = board.faults.unhealthy_for().map_or(usual, |left| left.min(usual));
                 sleep(change.max(FINGERPRINT_PAUSE_MIN)).await;
             }
-            Some((Ok(report(&board)), (board, true)))
+            Some((Ok(report(&board, mounts)), (board, true)))
         });
         let Some((count, end)) = self.0.faults.fingerprints_end() else { return Ok(Box::pin(reports)) };
         let broken =
@@ -278,7 +279,7 @@ impl ExecDriver {
 }
 
 /// The fingerprint: what the node offers through the driver, and its health.
-fn report(board: &Board) -> FingerprintResponse {
+fn report(board: &Board, mounts: MountConfigs) -> FingerprintResponse {
     if !board.settings().is_enabled {
         return FingerprintResponse {
             health: HealthState::Undetected.into(),
@@ -297,6 +298,10 @@ fn report(board: &Board) -> FingerprintResponse {
             (
                 format!("driver.{name}.version"),
                 attribute(Value::StringVal(board.args.plugin_version.clone())),
+            ),
+            (
+                format!("driver.{name}.mounts"),
+                attribute(Value::BoolVal(mounts == MountConfigs::UnknownMounts)),
             ),
         ]
         .into(),

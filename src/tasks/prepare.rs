@@ -96,7 +96,7 @@ impl Preparer {
             allocation_dir: layout.allocation_dir,
             stdout_path: stdout,
             stderr_path: stderr,
-            mounts: task.mounts.into_iter().chain(volumes).collect(),
+            mounts: outer_first(task.mounts.into_iter().chain(volumes)),
             ..task
         };
         TaskConfigBuilder::new(task, &self.node, capabilities)
@@ -181,4 +181,30 @@ fn encode(schema: &callboard_proto::hclspec::Spec, config: &TaskConfig) -> Resul
     let value = value
         .map_err(|errors| format!("its `config` does not fit: {}", config.config_places.told(&errors)))?;
     Ok(value.to_msgpack())
+}
+
+/// Mounts in the order in which a driver makes them: what is mounted at `/v` before what is mounted at `/v/w`, which it would cover.
+fn outer_first(mounts: impl Iterator<Item = TaskMount>) -> Vec<TaskMount> {
+    let mut mounts: Vec<_> = mounts.collect();
+    mounts.sort_by_key(|mount| mount.task_path.components().count());
+    mounts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_mounted_within_another_mount_comes_after_it() {
+        let mount = |path: &str| TaskMount {
+            task_path: path.into(),
+            host_path: "/h".into(),
+            read_only: false,
+            propagation_mode: String::new(),
+            selinux_label: String::new(),
+        };
+        let sorted = outer_first(["/v/w/x", "/v/w", "/srv", "/v"].map(mount).into_iter());
+        let paths: Vec<_> = sorted.iter().map(|mount| mount.task_path.display().to_string()).collect();
+        assert_eq!(paths, ["/srv", "/v", "/v/w", "/v/w/x"]);
+    }
 }

@@ -9,7 +9,7 @@ use super::state::{
     Driver, DriverCall, DriverConfig, DriverMode, DriverTimer, Ending, Fingerprint, Link, Phase, Reached,
     Reading, StartStep, Then, Trouble, TroubleKind,
 };
-use super::{DriverHealth, DriverReport, DriverStage, Recent};
+use super::{DriverHealth, DriverReport, DriverStage, MountSupport, Recent};
 use crate::kernel::{CallKey, CallLost, Input, Machine, Never, StepContext};
 use crate::process::Launched;
 use crate::processes::Recalled;
@@ -47,6 +47,7 @@ impl Machine for Driver {
             link: Link::Down,
             report,
             told: None,
+            told_mounts: MountSupport::Any,
             attempt: Attempt::default(),
             backoff: BackoffState::default(),
             silent_failures: 0,
@@ -256,7 +257,9 @@ impl Driver {
             (StartStep::Configure, Reached::Done) => self.read(cx, |reading| reading.is_configured = true),
             (StartStep::Initialise, Reached::Done) => self.read(cx, |reading| reading.is_initialised = true),
             (StartStep::Capabilities, Reached::Capable(capabilities)) => {
+                self.told_mounts = capabilities.mounts;
                 self.report.capabilities = Some(Arc::new(capabilities.clone()));
+                self.report.resolve_mounts(self.told_mounts);
                 self.read(cx, |reading| reading.is_capable = true);
             }
             (StartStep::Watch, Reached::Fingerprinted(fingerprint)) => {
@@ -320,6 +323,7 @@ impl Driver {
         if *self.report.attributes != *attributes {
             self.report.attributes = Arc::new(attributes.clone());
         }
+        self.report.resolve_mounts(self.told_mounts);
         self.phase = Phase::Resting;
         cx.start_timer(DriverTimer::ReadOn, cx.now() + self.config.limits.fingerprint_pause);
     }

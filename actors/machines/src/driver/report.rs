@@ -169,7 +169,9 @@ pub enum NetworkMode {
 /// Whether a driver mounts what the host asks it to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MountSupport {
-    /// Anything; also what a driver says that does not know the question.
+    /// Anything; on the wire also what a driver says that does not know the question. Nomad's SDK for drivers never says more (T077), so one
+    /// whose tasks share the file system of the host is reported as [`None`](Self::None) there, unless its attribute `driver.NAME.mounts` is
+    /// true.
     Any,
     /// Nothing.
     None,
@@ -188,7 +190,7 @@ pub struct DriverCapabilities {
     pub network_modes: Vec<NetworkMode>,
     /// Networks must be made by the driver and not by the host.
     pub must_create_network: bool,
-    /// Whether it mounts.
+    /// Whether it mounts for its tasks.
     pub mounts: MountSupport,
     /// The host need not collect logs of its tasks.
     pub disable_log_collection: bool,
@@ -261,6 +263,23 @@ pub struct DriverReport {
 }
 
 impl DriverReport {
+    /// Resolves what a driver has said of mounts. In the file system of the host there is no place of the task's own to mount anything, so
+    /// that what is to be mounted there would be a directory of the host: a task would write to the wrong disk.
+    pub(super) fn resolve_mounts(&mut self, told: MountSupport) {
+        let Some(capabilities) = &mut self.capabilities else { return };
+        let key = format!("driver.{}.mounts", self.name);
+        let says_so = self.attributes.get(&key).is_some_and(|told| told.value == AttributeValue::Bool(true));
+        let mounts = match told {
+            MountSupport::Any if capabilities.fs_isolation == FsIsolation::None && !says_so => {
+                MountSupport::None
+            }
+            told => told,
+        };
+        if capabilities.mounts != mounts {
+            Arc::make_mut(capabilities).mounts = mounts;
+        }
+    }
+
     /// What is known of a driver before its first step.
     #[must_use]
     pub fn of_nothing_yet(name: DriverName, now: Timestamp) -> Self {
@@ -346,6 +365,37 @@ mod tests {
             (other.pid, other.is_adopted, other.launches) = (None, true, 2);
             other.generation = Generation::new(2);
         }));
+    }
+
+    #[test]
+    fn a_driver_that_shares_the_file_system_of_the_host_mounts_only_if_it_says_so_t077() {
+        let mut report = DriverReport::of_nothing_yet(DriverName::new("exec").unwrap(), Timestamp::default());
+        let mut resolved = |fs_isolation, told, says: Option<bool>| {
+            let value = |says| Attribute { value: AttributeValue::Bool(says), unit: String::new() };
+            let said = says.map(|says| ("driver.exec.mounts".to_owned(), value(says)));
+            report.attributes = Arc::new(said.into_iter().collect());
+            report.capabilities = Some(Arc::new(DriverCapabilities {
+                send_signals: true,
+                exec: true,
+                fs_isolation,
+                network_modes: Vec::new(),
+                must_create_network: false,
+                mounts: told,
+                disable_log_collection: false,
+                dynamic_workload_users: false,
+            }));
+            report.resolve_mounts(told);
+            report.capabilities.as_ref().map(|capabilities| capabilities.mounts)
+        };
+        use {FsIsolation as Fs, MountSupport as Mounts};
+        assert_eq!(resolved(Fs::None, Mounts::Any, None), Some(Mounts::None), "Nomad's raw_exec");
+        assert_eq!(resolved(Fs::None, Mounts::Any, Some(false)), Some(Mounts::None));
+        assert_eq!(resolved(Fs::None, Mounts::Any, Some(true)), Some(Mounts::Any));
+        assert_eq!(resolved(Fs::None, Mounts::None, Some(true)), Some(Mounts::None), "it says both");
+        for fs_isolation in [Fs::Chroot, Fs::Image, Fs::Unveil] {
+            assert_eq!(resolved(fs_isolation, Mounts::Any, None), Some(Mounts::Any), "{fs_isolation:?}");
+            assert_eq!(resolved(fs_isolation, Mounts::None, None), Some(Mounts::None), "{fs_isolation:?}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::spec::{DriverLimits, DriverSpec};
-use super::{Attributes, DriverCapabilities, DriverHealth, DriverReport, Recent};
+use super::{Attributes, DriverCapabilities, DriverHealth, DriverReport, MountSupport, Recent};
 use crate::kernel::StopMode;
 use crate::process::{Launched, ProcessName, ProcessTag};
 use crate::processes::Recalled;
@@ -277,6 +277,8 @@ pub struct Driver {
     pub(super) link: Link,
     pub(super) report: DriverReport,
     pub(super) told: Option<DriverReport>,
+    /// Whether it mounts, as it has said over its present connection.
+    pub(super) told_mounts: MountSupport,
     pub(super) attempt: Attempt,
     pub(super) backoff: BackoffState,
     /// How many failures in a row there were without an answer.
