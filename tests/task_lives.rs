@@ -10,9 +10,8 @@ use actix::Recipient;
 use callboard::config::{DriverProgram, RestartPolicy, TaskConfig};
 use callboard::tasks::{
     self, Asking, Found, Heard, KeptDriver, KeptHandle, ListTasks, RunEvidence, RunKey, Runners, Started,
-    Swept, TaskIdentities, Tasks, TasksChange, TasksImage, TasksMemory, TasksOptions, Trouble,
+    Swept, TaskIdentities, Tasks, TasksChange, TasksImage, TasksMemory, TasksOptions, Trouble, Waited,
 };
-use callboard_actors::driver::client::TaskExit;
 use callboard_actors::driver::{EventPosition, TaskEvent, TaskEventItem, TaskKey};
 use callboard_actors::eventor::{JournalId, TaskEvents, TaskJournals};
 use callboard_actors::leftovers::Traces;
@@ -92,7 +91,7 @@ impl Runners for Teller {
         unanswered()
     }
 
-    fn wait(&self, _: RunKey) -> Asking<Result<TaskExit, Trouble>> {
+    fn wait(&self, _: RunKey) -> Asking<Result<Waited, Trouble>> {
         unanswered()
     }
 

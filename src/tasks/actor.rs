@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_actors::driver::client::TaskExit;
 use callboard_actors::driver::{EventPosition, TaskKey};
 use callboard_actors::eventor::TaskEvents;
 use callboard_actors::leftovers::Traces;
@@ -19,7 +18,7 @@ use super::memory::TasksMemory;
 use super::readers::{Reader, Readers, position};
 use super::{
     Found, Heard, KeptDriver, KeptHandle, RunEvidence, RunKey, Started, Swept, TaskIdentities, Tasks,
-    TasksCall, TasksNews, TasksOptions, TasksOutcome, Trouble,
+    TasksCall, TasksNews, TasksOptions, TasksOutcome, Trouble, Waited,
 };
 use crate::config::TaskConfig;
 
@@ -59,7 +58,7 @@ pub trait Runners: 'static {
     /// Has the process of the driver of a run replaced, unless it has been since a start of the run was asked for.
     fn replace_driver(&self, run: RunKey) -> Asking<Result<(), Trouble>>;
     /// Waits for the end of a run.
-    fn wait(&self, run: RunKey) -> Asking<Result<TaskExit, Trouble>>;
+    fn wait(&self, run: RunKey) -> Asking<Result<Waited, Trouble>>;
     /// Has a run stopped within its grace, by this signal; an empty one leaves that to the driver.
     fn stop(&self, run: RunKey, grace: Duration, signal: String) -> Asking<Result<(), Trouble>>;
     /// Has a run ended if it is not over, and forgotten. That its driver knows of none is success.

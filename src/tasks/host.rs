@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::allocdir::TaskNames;
-use callboard_actors::driver::client::{DriverClient, DriverError, TaskExit, TaskState};
+use callboard_actors::driver::client::{DriverClient, DriverError, TaskState};
 use callboard_actors::driver::{DriverCapabilities, DriverSpec, EventPosition, TaskKey};
 use callboard_actors::drivers::{
     AddDriver, Drivers, ForgetTaskHandler, GiveUpDriver, ListDrivers, RegisterTaskHandler, RemoveDriver,
@@ -25,7 +25,7 @@ use super::remains::Remains;
 use super::starts::{Starts, not_leased};
 use super::{
     ADVICE, Found, Heard, KeptDriver, KeptHandle, RunEvidence, RunKey, Started, Swept, TaskIdentities,
-    Trouble, failed_start, handle, is_unknown, not_sent, passing, refused_for_good,
+    Trouble, Waited, failed_start, handle, is_unknown, not_sent, passing, refused_for_good,
 };
 use crate::config::TaskConfig;
 use crate::exec::KILL_TIMEOUT;
@@ -269,7 +269,8 @@ impl Runners for HostRunners {
             };
             match client.inspect_task(&run.id, QUICK).await {
                 Ok(status) => match (status.state, status.exit) {
-                    (TaskState::Exited, Some(exit)) => Ok(Found::Exited(exit)),
+                    // That it was a success, the wait has to say: a record does not tell errors (EVT-05).
+                    (TaskState::Exited, Some(exit)) if !exit.is_success() => Ok(Found::Exited(exit)),
                     (TaskState::Unknown | TaskState::Running | TaskState::Exited, _) => Ok(Found::Running),
                 },
                 Err(error) if is_unknown(&error) => {
@@ -300,7 +301,7 @@ impl Runners for HostRunners {
         })
     }
 
-    fn wait(&self, run: RunKey) -> Asking<Result<TaskExit, Trouble>> {
+    fn wait(&self, run: RunKey) -> Asking<Result<Waited, Trouble>> {
         let client = self.reach(&run);
         Box::pin(async move { exit_of(&client.await?, &run.id).await.map_err(|error| passing(&error)) })
     }

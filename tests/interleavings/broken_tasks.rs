@@ -8,7 +8,7 @@ use callboard::actors::vocabulary::{Attempt, Timestamp};
 use callboard::simulation::{Law, Mishears, Misreads, Spoil, Spoils, Tamper};
 use callboard::tasks::{
     Found, Heard, RunKey, RunState, Started, Swept, TaskPhase, TaskReport, Tasks, TasksAnswer, TasksAsk,
-    TasksCall, TasksChange, TasksImage, TasksNews, TasksOutcome, TasksTimer,
+    TasksCall, TasksChange, TasksImage, TasksNews, TasksOutcome, TasksTimer, Waited,
 };
 use callboard_simulation::tasks::{Manner, TasksBounds, TasksWorld};
 
@@ -180,8 +180,9 @@ fn a_machine_of_tasks_that_gives_up_where_it_should_try_again_breaks_t2() {
 fn a_machine_of_tasks_that_takes_every_end_for_a_success_breaks_t2() {
     mishears(Law::T2, TasksBounds { exits: 1, ..NONE }, |input| {
         misheard(input, |outcome| match outcome {
-            TasksOutcome::Waited(Ok(exit)) => {
-                TasksOutcome::Waited(Ok(TaskExit { end: TaskEnd::Exited(0), ..exit }))
+            TasksOutcome::Waited(Ok(waited)) => {
+                let exit = TaskExit { end: TaskEnd::Exited(0), ..waited.exit };
+                TasksOutcome::Waited(Ok(Waited { exit, ..waited }))
             }
             other => other,
         })

@@ -62,6 +62,46 @@ fn a_driver_that_divides_by_cores_and_speeds_and_wants_both_halves_runs_its_task
     rig.stop(program);
 }
 
+/// Drivers with Nomad's SDK cannot say that they mount nothing.
+#[test]
+fn what_is_to_be_mounted_for_a_raw_exec_is_refused_and_not_left_out_t077() {
+    for programs in [&DRIVERS, &NEWER_DRIVERS] {
+        let Some(plugins) = programs.or_say("mounts of tasks of raw_exec") else { return };
+        let rig = Rig::new(plugins);
+        let more = format!("mounts = [{{ host_path = {:?}, task_path = \"/srv/data\" }}]", rig.path(""));
+        rig.configure(RAW_EXEC, &rig.shell(RAW_EXEC, "web", "sleep 100", &more));
+        let program = rig.stage().run();
+        let status = program
+            .until_within(LONG, "a refusal", |status| find(status, "tasks", "web")["state"] == "failed");
+        let told = find(&status, "tasks", "web").to_string();
+        assert!(told.contains("its driver mounts nothing"), "{status:#}");
+        assert_eq!(find(&status, "drivers", "raw_exec")["capabilities"]["mounts"], false, "{status:#}");
+        rig.stop(program);
+    }
+}
+
+/// Drivers with Nomad's SDK record an error as code 0.
+#[test]
+fn an_error_of_the_wait_is_no_success_although_the_driver_has_recorded_code_0_evt_05() {
+    for programs in [&DRIVERS, &NEWER_DRIVERS] {
+        let Some(plugins) = programs.or_say("errors of a wait of mock_driver") else { return };
+        let rig = Rig::new(plugins);
+        let config = "{ run_for = \"1s\", exit_err_msg = \"executor died\" }";
+        rig.configure(
+            MOCK,
+            &format!(
+                "[[task]]\nname = \"web\"\ndriver = \"mock_driver\"\nconfig = {config}\nrestart = \"none\"\n"
+            ),
+        );
+        let program = rig.stage().run();
+        let status =
+            program.until_within(LONG, "its end", |status| find(status, "tasks", "web")["exit"].is_object());
+        let exit = &find(&status, "tasks", "web")["exit"];
+        assert_eq!((&exit["how"], &exit["success"]), (&"unknown".into(), &false.into()), "{status:#}");
+        rig.stop(program);
+    }
+}
+
 /// The whole output of the task `web`, as `callboard logs` prints it.
 fn output(program: &Program<'_>, name: &str) -> String {
     let printed = program.ask(&["logs", name]);

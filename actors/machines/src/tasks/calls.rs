@@ -296,7 +296,7 @@ pub enum TasksOutcome {
     /// Whether the driver's process is being replaced, or was replaced before.
     DriverReplaced(Result<(), Trouble>),
     /// How it ended.
-    Waited(Result<TaskExit, Trouble>),
+    Waited(Result<Waited, Trouble>),
     /// Whether the driver has stopped it.
     StopTaken(Result<(), Trouble>),
     /// Whether the driver has forgotten it.
@@ -305,6 +305,27 @@ pub enum TasksOutcome {
     Located(Result<Traces, Trouble>),
     /// Whether nothing is left of it.
     Swept(Result<Swept, Trouble>),
+}
+
+/// What the wait for the end of a run has brought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waited {
+    /// How it ended, as the wait says. An error of the wait is [`TaskEnd::Unknown`](crate::driver::TaskEnd).
+    pub exit: TaskExit,
+    /// What the driver has recorded, where the wait does not know how it ended.
+    pub recorded: Option<TaskExit>,
+}
+
+impl Waited {
+    /// How the run ended. Where the wait has failed, a record of success proves nothing: Go drivers record an error as code 0 (EVT-05). But
+    /// in a stop, Nomad's `raw_exec` ends the process through which it waits as soon as it has recorded the exit, and the wait may break
+    /// off first.
+    #[must_use]
+    pub fn end(&self, is_stopped: bool) -> &TaskExit {
+        let is_believed = |exit: &&TaskExit| exit.is_certain() && (is_stopped || !exit.is_success());
+        let recorded = self.recorded.as_ref().filter(is_believed);
+        recorded.filter(|_| !self.exit.is_certain()).unwrap_or(&self.exit)
+    }
 }
 
 /// The timers of the tasks.

@@ -70,7 +70,7 @@ pub use answers::{
 };
 pub use calls::{
     Found, Heard, RunKey, Started, Swept, TasksCall, TasksChange, TasksImage, TasksOutcome, TasksTimer,
-    Trouble,
+    Trouble, Waited,
 };
 pub use config::{
     DriverProgram, NAME_BYTES_MAX, TaskConfig, TaskLogs, TaskResources, TaskRestart, TaskVolume,

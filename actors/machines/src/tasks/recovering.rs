@@ -147,7 +147,7 @@ impl Task {
     pub(super) fn waited(
         &mut self,
         scene: &Scene<'_>,
-        answer: &Result<TaskExit, Trouble>,
+        answer: &Result<Waited, Trouble>,
         cx: &mut StepContext<Tasks>,
     ) {
         if self.phase == Phase::OutOfReach && answer.is_ok() && scene.life == Life::Serving {
@@ -158,7 +158,10 @@ impl Task {
             return;
         }
         match answer {
-            Ok(exit) => self.over(Some(exit.clone()), exit.to_string(), cx),
+            Ok(waited) => {
+                let exit = waited.end(self.phase != Phase::Running);
+                self.over(Some(exit.clone()), exit.to_string(), cx);
+            }
             // Its driver is gone, or no longer knows it: it is recovered as soon as possible.
             Err(trouble) => {
                 let note = format!("lost sight of it: {trouble}; to be recovered");

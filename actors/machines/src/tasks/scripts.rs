@@ -512,8 +512,10 @@ impl Stage {
             "replaced" => self.answer(name, TasksOutcome::DriverReplaced(answered(rest)), told),
             "recovered" => self.answer(name, TasksOutcome::Recovered(answered(rest)), told),
             "exited" => {
-                let waited = exit(rest).ok_or_else(|| trouble(rest));
-                self.answer(name, TasksOutcome::Waited(waited), told);
+                // `unknown but 0`: the wait has failed, and the driver has recorded that.
+                let (waited, recorded) = rest.split_once(" but ").unwrap_or((rest, ""));
+                let waited = exit(waited).map(|of| Waited { exit: of, recorded: exit(recorded) });
+                self.answer(name, TasksOutcome::Waited(waited.ok_or_else(|| trouble(rest))), told);
             }
             "stop-taken" => self.answer(name, TasksOutcome::StopTaken(answered(rest)), told),
             "destroyed" => self.answer(name, TasksOutcome::Destroyed(answered(rest)), told),

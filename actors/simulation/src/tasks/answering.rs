@@ -2,7 +2,8 @@
 
 use callboard_actors::driver::{TaskEnd, TaskExit, TaskId};
 use callboard_actors::tasks::{
-    Asked, Found, Heard, KeptHandle, RunKey, Started, Swept, TasksCall, TasksOutcome, Trouble, is_proof,
+    Asked, Found, Heard, KeptHandle, RunKey, Started, Swept, TasksCall, TasksOutcome, Trouble, Waited,
+    is_proof,
 };
 use callboard_actors::vocabulary::{AllocationId, Timestamp};
 
@@ -63,7 +64,10 @@ impl Host {
             TasksCall::Recover(run, ..) => TasksOutcome::Recovered(self.recover(run)),
             TasksCall::Inspect(run) => TasksOutcome::Inspected(self.inspect(run)),
             TasksCall::ReplaceDriver(run) => TasksOutcome::DriverReplaced(self.replace(run)),
-            TasksCall::Wait(run) => TasksOutcome::Waited(self.wait(run)),
+            TasksCall::Wait(run) => {
+                let known = |exit| Waited { exit, recorded: None };
+                TasksOutcome::Waited(self.wait(run).map(known))
+            }
             TasksCall::Stop { run, .. } => TasksOutcome::StopTaken(self.stop(run)),
             TasksCall::Destroy(run) => TasksOutcome::Destroyed(self.destroy(run)),
             TasksCall::Sweep { run, driver, .. } => TasksOutcome::Swept(self.sweep(run, *driver)),
