@@ -13,7 +13,8 @@ use callboard_actors::drivers::{
 };
 use callboard_actors::eventor::{JOURNAL_ITEMS_MAX, TaskJournals};
 use callboard_actors::leftovers::Traces;
-use callboard_actors::shell::Address;
+use callboard_actors::processes::{ListProcesses, Processes};
+use callboard_actors::shell::{Address, AskError};
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
 use super::actor::{Asking, Runners, Watching};
@@ -21,7 +22,7 @@ use super::endings::ending_of;
 use super::exits::exit_of;
 use super::plugins::Plugins;
 use super::prepare::Preparer;
-use super::remains::Remains;
+use super::remains::{Living, Remains};
 use super::starts::{Starts, not_leased};
 use super::{
     ADVICE, Found, Heard, KeptDriver, KeptHandle, RunEvidence, RunKey, Started, Swept, TaskIdentities,
@@ -49,6 +50,7 @@ const CALLED_OFF: &str = "its start was called off";
 #[derive(Debug, Clone)]
 pub struct HostRunners {
     drivers: Address<Drivers>,
+    processes: Address<Processes>,
     leases: Leases,
     journals: TaskJournals,
     plugins: Rc<Plugins>,
@@ -58,10 +60,10 @@ pub struct HostRunners {
 }
 
 impl HostRunners {
-    /// Will speak to the drivers at this address, whose plugins are these, and to read events of tasks from these journals; tasks are prepared by this.
+    /// Will speak to the drivers at this address, whose processes and plugins are these, and to read events of tasks from these journals; tasks are prepared by this.
     #[must_use]
     pub fn new(
-        drivers: Address<Drivers>,
+        (drivers, processes): (Address<Drivers>, Address<Processes>),
         leases: Leases,
         journals: TaskJournals,
         plugins: Plugins,
@@ -70,6 +72,7 @@ impl HostRunners {
     ) -> Self {
         Self {
             drivers,
+            processes,
             leases,
             journals,
             plugins: Rc::new(plugins),
@@ -92,6 +95,18 @@ impl HostRunners {
     fn reach(&self, run: &RunKey) -> impl Future<Output = Result<DriverClient, Trouble>> + use<> {
         let client = self.client(&run.driver, Wanted::Reachable);
         async move { client.await.map_err(|trouble| Trouble { is_transient: true, ..trouble }) }
+    }
+}
+
+impl HostRunners {
+    /// The drivers, and the processes that the host has a record of. A driver of an earlier run that was not brought yet is among these alone.
+    fn living(&self) -> impl Future<Output = Result<Living, Trouble>> + use<> {
+        let (drivers, processes) = (self.drivers.ask(ListDrivers), self.processes.ask(ListProcesses));
+        async move {
+            let silent = |error: AskError| Trouble::passing(error.to_string());
+            let (drivers, processes) = (drivers.await.map_err(silent)?, processes.await.map_err(silent)?);
+            Ok(Living { drivers, recorded: processes.iter().filter_map(|report| report.pid).collect() })
+        }
     }
 }
 
@@ -338,7 +353,7 @@ impl Runners for HostRunners {
         handle: Option<Box<KeptHandle>>,
         evidence: Box<RunEvidence>,
     ) -> Asking<Result<Traces, Trouble>> {
-        let (client, reports) = (self.reach(&run), self.drivers.ask(ListDrivers));
+        let (client, living) = (self.reach(&run), self.living());
         let (remains, locating) = (self.remains.clone(), self.remains.begin_locating(&run));
         Box::pin(async move {
             // Most drivers name the process of a task; one that does not is no trouble.
@@ -346,8 +361,7 @@ impl Runners for HostRunners {
                 Ok(client) => client.inspect_task(&run.id, QUICK).await.ok(),
                 Err(_) => None,
             };
-            let reports = reports.await.map_err(|error| Trouble::passing(error.to_string()))?;
-            remains.locate(locating, handle, *evidence, named.as_ref(), &reports).await
+            remains.locate(locating, handle, *evidence, named.as_ref(), &living.await?).await
         })
     }
 
@@ -358,15 +372,14 @@ impl Runners for HostRunners {
         evidence: Box<RunEvidence>,
         heard: Heard,
     ) -> Asking<Result<Swept, Trouble>> {
-        let reports = self.drivers.ask(ListDrivers);
+        let living = self.living();
         let (remains, preparer) = (self.remains.clone(), Rc::clone(&self.preparer));
         let starts = self.starts.clone();
         Box::pin(async move {
             if heard == Heard::NothingOfStart && starts.is_waiting(&run.id) {
                 return Err(Trouble::passing("its start waits for its driver and may still begin"));
             }
-            let reports = reports.await.map_err(|error| Trouble::passing(error.to_string()))?;
-            let swept = remains.end(&run, handle, *evidence, heard, &reports).await?;
+            let swept = remains.end(&run, handle, *evidence, heard, &living.await?).await?;
             let unreleased = preparer.release(&run).await?;
             starts.forget(&run.id);
             Ok(Swept { unreleased, ..swept })

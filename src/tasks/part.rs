@@ -74,7 +74,7 @@ impl TasksLives {
         Self {
             address: address.clone(),
             runners: HostRunners::new(
-                host.drivers().clone(),
+                (host.drivers().clone(), host.processes().clone()),
                 host.leases(),
                 host.task_journals().clone(),
                 plugins,

@@ -1,12 +1,13 @@
 //! Ends the remains of a run in production, by data that the processes of this machine show.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use callboard_actors::driver::client::{TaskId, TaskStatus};
 use callboard_actors::driver::{DriverReport, DriverStage};
 use callboard_actors::leftovers::{Named, ProcessTable, Search, TaskMark, Traces};
+use callboard_actors::vocabulary::DriverName;
 
 use super::looks::Looks;
 use super::{Heard, KeptHandle, RunEvidence, RunKey, Swept, Trouble};
@@ -26,6 +27,15 @@ pub(super) struct Remains {
     located: Arc<Mutex<Located>>,
 }
 
+/// What runs for the host itself: none of it is ever taken for a task's.
+#[derive(Debug, Default)]
+pub(super) struct Living {
+    /// The drivers.
+    pub(super) drivers: Vec<DriverReport>,
+    /// The processes of drivers and allocations that the host has a record of.
+    pub(super) recorded: BTreeSet<u32>,
+}
+
 /// The traces of the runs.
 #[derive(Debug, Default)]
 struct Located {
@@ -34,6 +44,19 @@ struct Located {
     /// The searches in progress, by number. A run that was ended meanwhile is no longer in it.
     under_way: BTreeMap<u64, TaskId>,
     searches: u64,
+}
+
+impl Living {
+    /// The report of this driver.
+    fn of(&self, driver: &DriverName) -> Option<&DriverReport> {
+        self.drivers.iter().find(|report| report.name == *driver)
+    }
+
+    /// All of it.
+    fn pids(&self) -> BTreeSet<u32> {
+        let drivers = self.drivers.iter().filter_map(|report| report.pid);
+        drivers.chain(self.recorded.iter().copied()).collect()
+    }
 }
 
 /// A search for a run's processes, from before its driver is asked.
@@ -72,24 +95,24 @@ impl Remains {
         Self { table: Arc::default(), looks: Looks::default(), owner, located: Arc::default() }
     }
 
-    /// Ends what is left of a run. `reports` lists the drivers.
+    /// Ends what is left of a run.
     pub(super) async fn end(
         &self,
         run: &RunKey,
         handle: Option<Box<KeptHandle>>,
         evidence: RunEvidence,
         heard: Heard,
-        reports: &[DriverReport],
+        living: &Living,
     ) -> Result<Swept, Trouble> {
         let Some(mark) = TaskMark::of_task_id(run.id.as_str()) else {
             return unmarked(run, heard);
         };
         if heard == Heard::NothingOfStart
-            && let Some(reason) = may_still_begin(reports.iter().find(|report| report.name == run.driver))
+            && let Some(reason) = may_still_begin(living.of(&run.driver))
         {
             return Err(Trouble::passing(reason));
         }
-        let search = self.search(mark, handle, evidence, reports);
+        let search = self.search(mark, handle, evidence, living);
         // If a driver saw the run's end, the run is over; remains that cannot be inspected do not matter.
         let search = Search { is_in_doubt: heard != Heard::End, ..search };
         let table = Arc::clone(&self.table);
@@ -125,16 +148,16 @@ impl Remains {
         handle: Option<Box<KeptHandle>>,
         evidence: RunEvidence,
         status: Option<&TaskStatus>,
-        reports: &[DriverReport],
+        living: &Living,
     ) -> Result<Traces, Trouble> {
         let run = &locating.run;
         let nameless =
             || Trouble::lasting(format!("{} was begun by an older version and names no task", run.id));
         let mark = TaskMark::of_task_id(run.id.as_str()).ok_or_else(nameless)?;
         let pid = status.and_then(|status| status.attributes.get(PROCESS_ATTRIBUTE)?.parse().ok());
-        let driver = reports.iter().find(|report| report.name == run.driver).and_then(|report| report.pid);
+        let driver = living.of(&run.driver).and_then(|report| report.pid);
         let named = pid.zip(driver).map(|(pid, driver)| Named { pid, driver });
-        let search = Search { named, ..self.search(mark, handle, evidence, reports) };
+        let search = Search { named, ..self.search(mark, handle, evidence, living) };
         let table = Arc::clone(&self.table);
         let found = self.looks.take(&run.name, move || search.locate(&table)).await;
         match found.and_then(|found| found.map_err(|error| error.to_string())) {
@@ -156,7 +179,7 @@ impl Remains {
         mark: TaskMark,
         handle: Option<Box<KeptHandle>>,
         evidence: RunEvidence,
-        reports: &[DriverReport],
+        living: &Living,
     ) -> Search {
         // Processes of an earlier run of the same task belong to this task.
         let is_of_another = |id: &TaskId| TaskMark::of_task_id(id.as_str()).as_ref() != Some(&mark);
@@ -168,7 +191,7 @@ impl Remains {
         Search {
             state: handle.map(|handle| handle.bytes().to_vec()).unwrap_or_default(),
             owner: self.owner.to_string(),
-            drivers: reports.iter().filter_map(|report| report.pid).collect(),
+            drivers: living.pids(),
             known: evidence.traces,
             others,
             begun: evidence.begun,
@@ -215,7 +238,8 @@ mod tests {
     use std::time::Instant;
 
     use callboard_actors::leftovers::{ALLOCATION_VARIABLE, TASK_VARIABLE};
-    use callboard_actors::vocabulary::{AllocationId, DriverName, Timestamp};
+    use callboard_actors::process::OWNER_VARIABLE;
+    use callboard_actors::vocabulary::{AllocationId, Timestamp};
 
     use super::*;
 
@@ -259,7 +283,7 @@ mod tests {
     }
 
     async fn locate(remains: &Remains, locating: Locating) -> Result<Traces, Trouble> {
-        remains.locate(locating, None, RunEvidence::default(), None, &[]).await
+        remains.locate(locating, None, RunEvidence::default(), None, &Living::default()).await
     }
 
     /// Locates the second run of a task, which its driver then leaves, while the first one is located late.
@@ -274,7 +298,10 @@ mod tests {
         process.kill().expect("it can be ended");
         process.wait().expect("it has ended");
         let evidence = RunEvidence { begun: None, traces };
-        let swept = remains.end(&second, None, evidence, Heard::End, &[]).await.expect("nothing is left");
+        let swept = remains
+            .end(&second, None, evidence, Heard::End, &Living::default())
+            .await
+            .expect("nothing is left");
         assert!(swept.words.contains(&format!("{child} (")), "{}", swept.words);
     }
 
@@ -289,7 +316,10 @@ mod tests {
         let (remains, allocation) = (Remains::new("us".into()), allocation());
         let first = run_of(&allocation, 1);
         let late = remains.begin_locating(&first);
-        remains.end(&first, None, RunEvidence::default(), Heard::End, &[]).await.expect("nothing is there");
+        remains
+            .end(&first, None, RunEvidence::default(), Heard::End, &Living::default())
+            .await
+            .expect("nothing is there");
         what_is_left_of_the_second_run_is_found(&remains, &allocation, late).await;
         assert!(lock(&remains.located).under_way.is_empty());
     }
@@ -304,7 +334,29 @@ mod tests {
         process.kill().expect("it can be ended");
         process.wait().expect("it has ended");
         let evidence = RunEvidence { begun: None, traces };
-        let swept = remains.end(&second, None, evidence, Heard::End, &[]).await.expect("nothing is left");
+        let swept = remains
+            .end(&second, None, evidence, Heard::End, &Living::default())
+            .await
+            .expect("nothing is left");
         assert!(swept.words.contains(&format!("{child} (")), "{}", swept.words);
+    }
+
+    /// An executor whose driver died in the middle of a start has no child, no handle names it, and it does not name the task itself. What the
+    /// host has a record of is a driver, whatever it looks like.
+    #[tokio::test]
+    async fn what_a_driver_that_died_had_begun_for_a_task_is_ended_and_no_driver_is_th041() {
+        let (remains, allocation) = (Remains::new("us".into()), allocation());
+        let run = run_of(&allocation, 1);
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "read line", "executor", &format!("/d/alloc/{allocation}/web/executor.out")]);
+        command.env_clear().env(OWNER_VARIABLE, "us").stdin(Stdio::piped());
+        let mut process = command.spawn().expect("it starts");
+        let recorded = Living { recorded: [process.id()].into(), ..Living::default() };
+        for (living, is_ended) in [(recorded, false), (Living::default(), true)] {
+            let swept = remains.end(&run, None, RunEvidence::default(), Heard::Word, &living).await;
+            let swept = swept.expect("nothing is left");
+            assert_eq!(swept.has_killed, is_ended, "{}", swept.words);
+            assert_eq!(process.try_wait().expect("it is a child").is_some(), is_ended);
+        }
     }
 }

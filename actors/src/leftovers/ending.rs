@@ -249,7 +249,7 @@ impl Search {
         Ok(case.suspects(&suspicion, proven))
     }
 
-    /// The parents of proven processes; and all processes, if the handle names an existing socket.
+    /// The parents of proven processes, and what drivers of this host began; and all processes, if the handle names an existing socket.
     fn may_be_executors(
         &self,
         table: &ProcessTable,
@@ -262,7 +262,11 @@ impl Search {
         if !self.state.is_empty() && table.socket_paths()?.iter().any(|path| names_path(&self.state, path)) {
             return Ok(processes.keys().copied().collect());
         }
-        Ok(proven.keys().filter_map(|pid| Some(processes.get(pid)?.parent)).collect())
+        let begun = processes.values().filter_map(|process| match &process.environment {
+            Environment::Read { owner: Some(owner), .. } if *owner == self.owner => Some(process.pid),
+            _ => None,
+        });
+        Ok(proven.keys().filter_map(|pid| Some(processes.get(pid)?.parent)).chain(begun).collect())
     }
 
     /// This host, its ancestors, the first process, and the drivers.

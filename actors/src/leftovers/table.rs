@@ -117,7 +117,7 @@ impl ProcessTable {
         }
     }
 
-    /// Which of these processes hold which sockets with a path.
+    /// Which sockets with a path these processes hold, and their command lines.
     pub(super) fn holders(&self, pids: &BTreeSet<u32>) -> io::Result<Vec<Holder>> {
         let sockets: BTreeMap<u64, String> =
             text::sockets(&fs::read_to_string(self.root.join("net/unix"))?).into_iter().collect();
@@ -127,7 +127,8 @@ impl ProcessTable {
             let links = descriptors.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
             let numbers = links.filter_map(|link| text::socket_number(link.to_str()?));
             let sockets: Vec<_> = numbers.filter_map(|number| sockets.get(&number).cloned()).collect();
-            (!sockets.is_empty()).then_some(Holder { pid: *pid, sockets })
+            let command = fs::read(process.join("cmdline")).unwrap_or_default();
+            Some(Holder { pid: *pid, sockets, command })
         };
         Ok(pids.iter().filter_map(holder).collect())
     }

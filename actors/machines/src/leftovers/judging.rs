@@ -46,7 +46,7 @@ pub struct Named {
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Helpers<'c> {
-    /// The sockets held by processes that may be helpers.
+    /// The processes that may be helpers.
     pub holders: &'c [Holder],
     /// The driver's state of the task; empty if unknown.
     pub state: &'c [u8],
@@ -65,6 +65,7 @@ const BY_DRIVER: &str = "its driver began it and says that it is the task's";
 const BY_SESSION: &str = "it is in a session or process group of the task's";
 const BY_PARENT: &str = "its parent is the task's";
 const BY_SOCKET: &str = "it is the executor that the task's handle names";
+const BY_COMMAND: &str = "it is a helper of a driver, and its command line names the task's directory";
 pub(super) const BY_CHILDREN: &str = "it is the executor of the task's processes";
 
 impl Case<'_> {
@@ -110,6 +111,8 @@ impl Case<'_> {
                 proven.insert(holder.pid, BY_SOCKET);
             } else if !own.is_empty() && self.has_only_proven_children(holder.pid, proven) {
                 proven.insert(holder.pid, BY_CHILDREN);
+            } else if self.is_begun_for_it(process, holder, helpers.owner) {
+                proven.insert(holder.pid, BY_COMMAND);
             }
         }
         self.with_descendants(proven);
@@ -185,6 +188,15 @@ impl Case<'_> {
         self.processes.values().any(|process| process.parent == pid && self.is_of_another_task(process))
     }
 
+    /// Whether a driver of this host began it for the task. An executor whose driver died before the start was answered has no child, and no
+    /// handle names it: its command line alone tells for which task it was.
+    fn is_begun_for_it(&self, process: &Process, holder: &Holder, host: &str) -> bool {
+        let is_ours =
+            matches!(&process.environment, Environment::Read { owner: Some(owner), .. } if owner == host);
+        let is_free = !self.is_of_another_task(process) && !self.serves_another_task(process.pid);
+        is_ours && is_free && self.mark.names_directory(&holder.command)
+    }
+
     fn has_only_proven_children(&self, pid: u32, proven: &Proven) -> bool {
         let mut children = self.processes.values().filter(|process| process.parent == pid).peekable();
         children.peek().is_some() && children.all(|child| proven.contains_key(&child.pid))
@@ -211,7 +223,7 @@ mod tests {
     use super::*;
 
     fn holds(pid: u32, socket: &str) -> Holder {
-        Holder { pid, sockets: vec![socket.to_owned()] }
+        Holder { pid, sockets: vec![socket.to_owned()], command: Vec::new() }
     }
 
     #[test]
@@ -268,6 +280,23 @@ mod tests {
             machine.proven(&holders, b"").is_empty(),
             "without children and without a handle nothing is proven"
         );
+    }
+
+    #[test]
+    fn an_executor_whose_driver_died_in_the_start_is_found_by_its_command_line_th041() {
+        let begun = |pid, command: &str| Holder { pid, sockets: Vec::new(), command: command.into() };
+        let executor = "drivers\0executor\0{\"LogFile\":\"/d/alloc/a/web/executor.out\"}\0";
+        let machine = |process: Process| Machine::of([process]);
+        let proven = |process: Process, command| machine(process).proven(&[begun(20, command)], b"");
+        assert_eq!(proven(process(20, 1, None), executor), [20]);
+        assert!(proven(process(20, 1, Some("job")), executor).is_empty(), "it is of another task");
+        assert!(proven(process(20, 1, None), "drivers\0executor\0/d/alloc/a/webs/executor.out\0").is_empty());
+        let foreign = Process {
+            environment: Environment::Read { task: None, sockets: None, owner: None },
+            ..process(20, 1, None)
+        };
+        assert!(proven(foreign, executor).is_empty(), "no driver of ours began it");
+        assert!(proven(process(2, 1, None), executor).is_empty(), "a driver");
     }
 
     #[test]

@@ -40,6 +40,12 @@ impl TaskMark {
         })
     }
 
+    /// Whether a text has the path of something in the task's directory, `ALLOCATION/NAME`.
+    pub(super) fn names_directory(&self, text: &[u8]) -> bool {
+        let part = format!("/{}/{}/", self.allocation, self.task);
+        text.windows(part.len()).any(|window| window == part.as_bytes())
+    }
+
     /// Whether a cgroup path may be named after the task: it contains the id of the allocation, or the name of the task as a
     /// whole word. Components that the init system creates on every machine, such as `system.slice`, do not count.
     pub(super) fn is_mentioned_in(&self, path: &str) -> bool {

@@ -61,12 +61,14 @@ impl Process {
 #[doc(hidden)]
 pub type Processes = BTreeMap<u32, Process>;
 
-/// The open sockets of a process.
+/// What tells a helper of a driver from other processes.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     /// Its PID.
     pub pid: u32,
-    /// Their paths.
+    /// The paths of its open sockets.
     pub sockets: Vec<String>,
+    /// Its command line.
+    pub command: Vec<u8>,
 }

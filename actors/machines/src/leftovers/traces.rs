@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_helper_that_tasks_may_share_is_neither_remembered_by_its_children_nor_ended_with_one_of_them() {
         let machine = Machine::of([process(20, 1, None), process(21, 20, Some("web"))]);
-        let helper = Holder { pid: 20, sockets: vec!["/run/p/plugin20".to_owned()] };
+        let helper = Holder { pid: 20, sockets: vec!["/run/p/plugin20".to_owned()], command: Vec::new() };
         let traces = machine.with(|case| {
             let mut proven = case.proven();
             let helpers = Helpers { holders: &[helper], state: b"", owner: "us" };
