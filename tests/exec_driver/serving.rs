@@ -73,7 +73,7 @@ async fn a_driver_prints_its_line_serves_and_leaves_no_socket_d8_d20_d31_d50_d51
     );
     let says_so = report.attributes["driver.callboard_exec.mounts"].value.clone();
     let is_permitted = mounts == driver_capabilities::MountConfigs::UnknownMounts;
-    assert_eq!(says_so, Some(attribute::Value::BoolVal(is_permitted)));
+    assert_eq!(says_so, Some(callboard_proto::structs::attribute::Value::BoolVal(is_permitted)));
     // The answer may be lost with the connection.
     let _ = GrpcControllerClient::new(plugin.channel.clone()).shutdown(Empty {}).await;
     assert_eq!(reports.message().await.expect("the stream ends in order"), None);

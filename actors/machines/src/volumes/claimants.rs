@@ -1,36 +1,47 @@
 //! Which allocations may have a claim to a volume, as its owner knows it from what it has asked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::vocabulary::{AllocationId, Attempt};
-use crate::volume::{self, VolumeAnswer, VolumeAsk, VolumeStatus, Wish};
+use crate::volume::{self, ClaimStatus, VolumeAnswer, VolumeAsk, VolumeStatus, Wish};
 
-/// The allocations that may have a claim, with the number of the last claim that was sent for each.
+/// The allocations that may have a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub(super) struct Claimants(BTreeMap<AllocationId, Attempt>);
+pub(super) struct Claimants {
+    /// Each with the number of the last claim that was sent for it.
+    by_id: BTreeMap<AllocationId, Attempt>,
+    /// Those whose claims are over, as the actor has answered before it has reported what its ledger has: that report may be older.
+    over: BTreeSet<AllocationId>,
+}
 
 impl Claimants {
     /// A claim is sent under this number. Returns whether the allocation had none so far.
     pub(super) fn asked(&mut self, allocation: &AllocationId, number: Attempt) -> bool {
-        self.0.insert(allocation.clone(), number).is_none()
+        self.by_id.insert(allocation.clone(), number).is_none()
     }
 
     /// The actor has read its ledger. What it reports later says nothing new: this owner has sent every claim since, and the report of a
     /// claim may come after the answer that it is released.
     pub(super) fn read(&mut self, status: &VolumeStatus) {
-        for claim in status.claims.iter().filter(|claim| claim.wish == Wish::Held) {
-            self.0.entry(claim.allocation.clone()).or_default();
+        let over = std::mem::take(&mut self.over);
+        let is_held = |claim: &&ClaimStatus| claim.wish == Wish::Held && !over.contains(&claim.allocation);
+        for claim in status.claims.iter().filter(is_held) {
+            self.by_id.entry(claim.allocation.clone()).or_default();
         }
     }
 
-    /// Learns from the answer to what was sent under a number. It says nothing of claims that were sent later.
+    /// Learns from the answer to what was sent under a number. It says nothing of claims that were sent later. `is_unread`: the actor has not
+    /// reported yet what its ledger has.
     pub(super) fn answered(
         &mut self,
         number: Attempt,
-        ask: &VolumeAsk,
-        answer: &VolumeAnswer,
+        (ask, answer): (&VolumeAsk, &VolumeAnswer),
         is_first_claim: bool,
+        is_unread: bool,
     ) {
+        if is_unread {
+            self.over.extend(ended_by(ask, answer));
+        }
         match (ask, answer) {
             (VolumeAsk::Claim(claim), VolumeAnswer::Claim(Err(error)))
                 if is_first_claim && is_refusal(error) =>
@@ -51,19 +62,28 @@ impl Claimants {
     }
 
     fn forget(&mut self, number: Attempt, is_meant: impl Fn(&AllocationId) -> bool) {
-        self.0.retain(|id, claimed| *claimed > number || !is_meant(id));
+        self.by_id.retain(|id, claimed| *claimed > number || !is_meant(id));
     }
 
     pub(super) fn contains(&self, allocation: &AllocationId) -> bool {
-        self.0.contains_key(allocation)
+        self.by_id.contains_key(allocation)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.by_id.is_empty()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &AllocationId> {
-        self.0.keys()
+        self.by_id.keys()
+    }
+}
+
+/// Whose claims are over by this answer.
+fn ended_by(ask: &VolumeAsk, answer: &VolumeAnswer) -> Vec<AllocationId> {
+    match (ask, answer) {
+        (VolumeAsk::Release(release), VolumeAnswer::Release(Ok(_))) => vec![release.allocation.clone()],
+        (_, VolumeAnswer::ConfirmClaims(settled)) => settled.released.clone(),
+        _ => Vec::new(),
     }
 }
 

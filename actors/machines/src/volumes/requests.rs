@@ -158,7 +158,8 @@ impl Volumes {
         if let Some(entry) = self.entries.get_mut(&volume) {
             entry.in_flight = entry.in_flight.saturating_sub(usize::from(request.purpose.is_awaited()));
             if let Ok(answer) = &answer {
-                entry.claimants.answered(number, &request.ask, answer, is_first_claim);
+                let is_unread = entry.is_unread;
+                entry.claimants.answered(number, (&request.ask, answer), is_first_claim, is_unread);
             }
         }
         if let Ok(answer) = &answer {

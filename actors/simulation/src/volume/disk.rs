@@ -19,6 +19,8 @@ pub(crate) struct VolumeDisk {
     had_claims: bool,
     /// How many forced releases have reached it.
     forced: u32,
+    /// Whether all of the volume was forgotten by force, until that is taken note of.
+    is_forgotten: bool,
     /// Whose claims were forgotten by force, until that is taken note of.
     given_up: BTreeSet<AllocationId>,
     /// The targets of claims that were forgotten by force while a call for them was about to leave.
@@ -88,6 +90,11 @@ impl VolumeDisk {
         std::mem::take(&mut self.given_up)
     }
 
+    /// Whether all of the volume was forgotten by force since this was asked last.
+    pub(super) fn takes_forced(&mut self) -> bool {
+        std::mem::take(&mut self.is_forgotten)
+    }
+
     /// One more of the next writes is refused at once.
     pub(crate) const fn refuse_next(&mut self) {
         self.writes.refuse_next();
@@ -116,8 +123,9 @@ impl VolumeDisk {
                 self.had_claims = true;
                 self.damaged.remove(&row.allocation);
             }
-            VolumeChange::Force { claims, .. } => {
+            VolumeChange::Force { claims, volume, .. } => {
                 self.forced += 1;
+                self.is_forgotten |= volume.is_some();
                 self.given_up.extend(claims.iter().cloned());
                 let forgotten = self.rows.claims.iter().filter(|claim| claims.contains(&claim.allocation));
                 let is_leaving =

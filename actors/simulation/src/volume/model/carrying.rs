@@ -98,6 +98,7 @@ impl VolumeModel {
             }
             (Asked::Force, VolumeAnswer::ForceRelease(Ok(_))) => {
                 self.audits.1 += 1;
+                self.owner.books.takes_forced();
                 self.node.forget();
             }
             (Asked::GiveUp, VolumeAnswer::ForceRelease(Ok(_))) => self.audits.1 += 1,

@@ -14,6 +14,10 @@ impl VolumeModel {
         let mut disk = std::mem::take(&mut self.owner.books);
         disk.begin_run(reached);
         disk.take_given_up().iter().for_each(|allocation| self.node.abandon(allocation));
+        if disk.takes_forced() {
+            // Its answer is lost with the host, and its audit comes with the next one.
+            self.node.forget();
+        }
         self.run += 1;
         self.boot += u64::from(is_reboot);
         let held = disk.rows().claims.iter().filter(|claim| claim.wish == Wish::Held);
