@@ -122,7 +122,8 @@ pub trait Driver: Send + Sync + 'static {
     /// Returns the schema of a task's configuration.
     fn task_config_schema(&self) -> Spec;
 
-    /// Returns the optional capabilities of the driver.
+    /// Returns the optional capabilities of the driver. One without isolation of file systems counts as one that mounts nothing, unless its
+    /// fingerprint has the attribute `driver.NAME.mounts` as true: on the wire it could not say more.
     fn capabilities(&self) -> DriverCapabilities {
         DriverCapabilities::default()
     }
