@@ -74,8 +74,10 @@ pub(crate) struct Node {
     mounts: BTreeMap<PathBuf, u32>,
     /// Those of them that lead to a staging directory at which nothing was mounted.
     bare: BTreeSet<PathBuf>,
-    /// Targets of claims that were given up by force.
+    /// Targets of claims that were given up by force, each alone.
     abandoned: BTreeSet<PathBuf>,
+    /// Targets of a volume that was given up as a whole. Nothing waits for them, and nothing is set up over them.
+    left: BTreeSet<PathBuf>,
     /// Those of them at which the plugin was not asked to undo the publication when or since they were given up.
     owed: BTreeSet<PathBuf>,
     /// Paths at which every look hangs.
@@ -171,6 +173,7 @@ impl Node {
     pub(super) fn forget(&mut self) {
         self.known.clear();
         self.owed.clear();
+        self.left.append(&mut self.abandoned);
         if let Some(in_flight) = &mut self.in_flight {
             in_flight.is_forgotten = true;
         }

@@ -31,7 +31,8 @@ impl Node {
     pub(crate) fn heal(&mut self) {
         self.hung.clear();
         let is_used = |path: &&PathBuf| self.known.contains_key(&StepOf::Publish((*path).clone()));
-        let unused: Vec<_> = self.abandoned.iter().filter(|path| !is_used(path)).cloned().collect();
+        let given_up = self.abandoned.iter().chain(&self.left);
+        let unused: Vec<_> = given_up.filter(|path| !is_used(path)).cloned().collect();
         unused.iter().for_each(|path| {
             self.mounts.remove(path);
         });
@@ -84,8 +85,9 @@ impl Node {
     /// Whether what was given up is mounted where this step is for certain not set up.
     pub(in crate::volume) fn is_left_over(&self, step: &StepOf) -> bool {
         let is_down = self.sure(step) == Sure::Down;
+        let is_given_up = |path: &PathBuf| self.abandoned.contains(path) || self.left.contains(path);
         is_down
-            && matches!(step, StepOf::Publish(path) if self.abandoned.contains(path) && self.mounts.contains_key(path))
+            && matches!(step, StepOf::Publish(path) if is_given_up(path) && self.mounts.contains_key(path))
     }
 
     fn is_unpublishing(&self, path: &Path) -> bool {
