@@ -13,13 +13,13 @@ use callboard_actors::drivers::{
 };
 use callboard_actors::eventor::{JOURNAL_ITEMS_MAX, TaskJournals};
 use callboard_actors::leftovers::Traces;
-use callboard_actors::processes::{ListProcesses, Processes};
-use callboard_actors::shell::{Address, AskError};
+use callboard_actors::processes::Processes;
+use callboard_actors::shell::Address;
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
 use super::actor::{Asking, Runners, Watching};
 use super::endings::ending_of;
-use super::exits::exit_of;
+use super::exits::{confirmed, exit_of};
 use super::plugins::Plugins;
 use super::prepare::Preparer;
 use super::remains::{Living, Remains};
@@ -60,7 +60,8 @@ pub struct HostRunners {
 }
 
 impl HostRunners {
-    /// Will speak to the drivers at this address, whose processes and plugins are these, and to read events of tasks from these journals; tasks are prepared by this.
+    /// Will speak to these drivers, whose processes have this owner, and read events of tasks from these journals. `plugins` resolves the
+    /// programs of drivers, and `preparer` prepares tasks.
     #[must_use]
     pub fn new(
         (drivers, processes): (Address<Drivers>, Address<Processes>),
@@ -95,18 +96,6 @@ impl HostRunners {
     fn reach(&self, run: &RunKey) -> impl Future<Output = Result<DriverClient, Trouble>> + use<> {
         let client = self.client(&run.driver, Wanted::Reachable);
         async move { client.await.map_err(|trouble| Trouble { is_transient: true, ..trouble }) }
-    }
-}
-
-impl HostRunners {
-    /// The drivers, and the processes that the host has a record of. A driver of an earlier run that was not brought yet is among these alone.
-    fn living(&self) -> impl Future<Output = Result<Living, Trouble>> + use<> {
-        let (drivers, processes) = (self.drivers.ask(ListDrivers), self.processes.ask(ListProcesses));
-        async move {
-            let silent = |error: AskError| Trouble::passing(error.to_string());
-            let (drivers, processes) = (drivers.await.map_err(silent)?, processes.await.map_err(silent)?);
-            Ok(Living { drivers, recorded: processes.iter().filter_map(|report| report.pid).collect() })
-        }
     }
 }
 
@@ -284,8 +273,9 @@ impl Runners for HostRunners {
             };
             match client.inspect_task(&run.id, QUICK).await {
                 Ok(status) => match (status.state, status.exit) {
-                    // That it was a success, the wait has to say: a record does not tell errors (EVT-05).
-                    (TaskState::Exited, Some(exit)) if !exit.is_success() => Ok(Found::Exited(exit)),
+                    (TaskState::Exited, Some(exit)) => {
+                        confirmed(&client, &run.id, exit).await.map(Found::Exited)
+                    }
                     (TaskState::Unknown | TaskState::Running | TaskState::Exited, _) => Ok(Found::Running),
                 },
                 Err(error) if is_unknown(&error) => {
@@ -353,7 +343,7 @@ impl Runners for HostRunners {
         handle: Option<Box<KeptHandle>>,
         evidence: Box<RunEvidence>,
     ) -> Asking<Result<Traces, Trouble>> {
-        let (client, living) = (self.reach(&run), self.living());
+        let (client, living) = (self.reach(&run), Living::ask(&self.drivers, &self.processes));
         let (remains, locating) = (self.remains.clone(), self.remains.begin_locating(&run));
         Box::pin(async move {
             // Most drivers name the process of a task; one that does not is no trouble.
@@ -372,7 +362,7 @@ impl Runners for HostRunners {
         evidence: Box<RunEvidence>,
         heard: Heard,
     ) -> Asking<Result<Swept, Trouble>> {
-        let living = self.living();
+        let living = Living::ask(&self.drivers, &self.processes);
         let (remains, preparer) = (self.remains.clone(), Rc::clone(&self.preparer));
         let starts = self.starts.clone();
         Box::pin(async move {
