@@ -156,7 +156,12 @@ impl Drivers {
         for (driver, child) in entries {
             match child {
                 ChildState::Running(_) => self.stop_child(&driver, mode, cx),
-                ChildState::Stopping(life) if is_stronger => self.call(DriversCall::Stop(life, mode), cx),
+                ChildState::Stopping(life) if is_stronger => {
+                    self.call(DriversCall::Stop(life, mode), cx);
+                    let due =
+                        self.entries.get(&driver).map(|entry| cx.now() + ending_deadline(&entry.config));
+                    due.into_iter().for_each(|at| cx.start_timer(DriversTimer::Stop(driver.clone()), at));
+                }
                 ChildState::Stopping(_) => {}
                 // What is left of its process is ended by the owner of the processes.
                 ChildState::Pausing | ChildState::GivenUp => {

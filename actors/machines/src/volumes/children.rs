@@ -219,7 +219,13 @@ impl Volumes {
             self.refuse_queue(&key, "the host stops", cx);
             match child {
                 ChildState::Running(_) => self.stop_child(&key, mode, cx),
-                ChildState::Stopping(life) if is_stronger => self.call(VolumesCall::Stop { life, mode }, cx),
+                ChildState::Stopping(life) if is_stronger => {
+                    self.call(VolumesCall::Stop { life, mode }, cx);
+                    cx.start_timer(
+                        VolumesTimer::Stop(key.clone()),
+                        cx.now() + self.config.options.child_bound(),
+                    );
+                }
                 ChildState::Stopping(_) => {}
                 ChildState::Pausing | ChildState::GivenUp => {
                     cx.cancel_timer(VolumesTimer::Restart(key.clone()));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::vocabulary::{AllocationId, Attempt};
-use crate::volume::{self, ClaimStatus, VolumeAnswer, VolumeAsk, VolumeStatus, Wish};
+use crate::volume::{self, ClaimStatus, ForceScope, VolumeAnswer, VolumeAsk, VolumeStatus, Wish};
 
 /// The allocations that may have a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -12,6 +12,8 @@ pub(super) struct Claimants {
     by_id: BTreeMap<AllocationId, Attempt>,
     /// Those whose claims are over, as the actor has answered before it has reported what its ledger has: that report may be older.
     over: BTreeSet<AllocationId>,
+    /// Whether all of them are, in the same way.
+    are_all_over: bool,
 }
 
 impl Claimants {
@@ -24,6 +26,9 @@ impl Claimants {
     /// claim may come after the answer that it is released.
     pub(super) fn read(&mut self, status: &VolumeStatus) {
         let over = std::mem::take(&mut self.over);
+        if std::mem::take(&mut self.are_all_over) {
+            return;
+        }
         let is_held = |claim: &&ClaimStatus| claim.wish == Wish::Held && !over.contains(&claim.allocation);
         for claim in status.claims.iter().filter(is_held) {
             self.by_id.entry(claim.allocation.clone()).or_default();
@@ -41,6 +46,10 @@ impl Claimants {
     ) {
         if is_unread {
             self.over.extend(ended_by(ask, answer));
+            self.are_all_over |= matches!(
+                (ask, answer),
+                (VolumeAsk::ForceRelease(force), VolumeAnswer::ForceRelease(Ok(_))) if force.scope == ForceScope::Everything
+            );
         }
         match (ask, answer) {
             (VolumeAsk::Claim(claim), VolumeAnswer::Claim(Err(error)))
@@ -83,6 +92,10 @@ fn ended_by(ask: &VolumeAsk, answer: &VolumeAnswer) -> Vec<AllocationId> {
     match (ask, answer) {
         (VolumeAsk::Release(release), VolumeAnswer::Release(Ok(_))) => vec![release.allocation.clone()],
         (_, VolumeAnswer::ConfirmClaims(settled)) => settled.released.clone(),
+        (VolumeAsk::ForceRelease(force), VolumeAnswer::ForceRelease(Ok(_))) => match &force.scope {
+            ForceScope::Claim(allocation) => vec![allocation.clone()],
+            ForceScope::Everything | ForceScope::Orders => Vec::new(),
+        },
         _ => Vec::new(),
     }
 }

@@ -58,6 +58,10 @@ impl Volumes {
         if self.is_outstanding(key, Request::decides) {
             return;
         }
+        // What its ledger has may be this id.
+        if self.unread_beside(Some(key), &spec.plugin).is_some() {
+            return self.decide_later(key, cx);
+        }
         let known = self.known.get(key);
         let is_known_so = known.is_some_and(|known| known.spec.volume_id == volume_id);
         // One that was known was compared when its deletion was asked for.
