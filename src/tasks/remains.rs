@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use callboard_actors::driver::client::{TaskId, TaskStatus};
 use callboard_actors::driver::{DriverReport, DriverStage};
+use callboard_actors::drivers::{Drivers, ListDrivers};
 use callboard_actors::leftovers::{Named, ProcessTable, Search, TaskMark, Traces};
+use callboard_actors::processes::{ListProcesses, Processes};
+use callboard_actors::shell::{Address, AskError};
 use callboard_actors::vocabulary::DriverName;
 
 use super::looks::Looks;
@@ -47,6 +50,19 @@ struct Located {
 }
 
 impl Living {
+    /// Asks their owners. A driver of an earlier run that was not brought yet is among the recorded processes alone.
+    pub(super) fn ask(
+        drivers: &Address<Drivers>,
+        processes: &Address<Processes>,
+    ) -> impl Future<Output = Result<Self, Trouble>> + use<> {
+        let (drivers, processes) = (drivers.ask(ListDrivers), processes.ask(ListProcesses));
+        async move {
+            let silent = |error: AskError| Trouble::passing(error.to_string());
+            let (drivers, processes) = (drivers.await.map_err(silent)?, processes.await.map_err(silent)?);
+            Ok(Self { drivers, recorded: processes.iter().filter_map(|report| report.pid).collect() })
+        }
+    }
+
     /// The report of this driver.
     fn of(&self, driver: &DriverName) -> Option<&DriverReport> {
         self.drivers.iter().find(|report| report.name == *driver)
@@ -237,6 +253,7 @@ mod tests {
     use std::process::{Child, Command, Stdio};
     use std::time::Instant;
 
+    use callboard_actors::goplugin::SOCKET_DIR_VARIABLE;
     use callboard_actors::leftovers::{ALLOCATION_VARIABLE, TASK_VARIABLE};
     use callboard_actors::process::OWNER_VARIABLE;
     use callboard_actors::vocabulary::{AllocationId, Timestamp};
@@ -349,7 +366,7 @@ mod tests {
         let run = run_of(&allocation, 1);
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "read line", "executor", &format!("/d/alloc/{allocation}/web/executor.out")]);
-        command.env_clear().env(OWNER_VARIABLE, "us").stdin(Stdio::piped());
+        command.env_clear().env(OWNER_VARIABLE, "us").env(SOCKET_DIR_VARIABLE, "/s").stdin(Stdio::piped());
         let mut process = command.spawn().expect("it starts");
         let recorded = Living { recorded: [process.id()].into(), ..Living::default() };
         for (living, is_ended) in [(recorded, false), (Living::default(), true)] {

@@ -12,7 +12,8 @@
 //!  session        it belongs to a session that a proven process has begun
 //!  parent         its parent is proven
 //!  executor       the driver's helper: it has the owner id of this host's driver, holds a socket in its assigned
-//!                 socket directory, and the handle of the task names that socket, or all its children are proven
+//!                 socket directory, and the handle of the task names that socket, or all its children are proven; or a driver of
+//!                 this host has begun it, and its command line names the task's directory
 //! ```
 //!
 //! Proven processes are killed, behind an open file descriptor and with their start time compared, so that PID reuse harms

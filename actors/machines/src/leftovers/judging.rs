@@ -189,10 +189,12 @@ impl Case<'_> {
     }
 
     /// Whether a driver of this host began it for the task. An executor whose driver died before the start was answered has no child, and no
-    /// handle names it: its command line alone tells for which task it was.
+    /// handle names it: its command line alone tells for which task it was. Only drivers, and what they begin, have a directory for sockets.
     fn is_begun_for_it(&self, process: &Process, holder: &Holder, host: &str) -> bool {
-        let is_ours =
-            matches!(&process.environment, Environment::Read { owner: Some(owner), .. } if owner == host);
+        let is_ours = matches!(
+            &process.environment,
+            Environment::Read { owner: Some(owner), sockets: Some(_), .. } if owner == host
+        );
         let is_free = !self.is_of_another_task(process) && !self.serves_another_task(process.pid);
         is_ours && is_free && self.mark.names_directory(&holder.command)
     }

@@ -2,7 +2,7 @@
 //! from the driver (TH040, TH041).
 //!
 //! - A process is proven by its environment, its control group, where it was located before, its session or its parent; a helper
-//!   of a driver by its socket or its children ([`Case`]).
+//!   of a driver by its socket, its children or its command line ([`Case`]).
 //! - One that this host may not look into is no evidence, and may be the task's unless something excludes it ([`Suspicion`]).
 //! - What was found is remembered for a later search, when environments and parents are gone ([`Traces`]).
 
