@@ -202,14 +202,8 @@ impl Scene {
             .map_err(|source| LaunchError::Executable { name: name.clone(), source })?;
         self.held.borrow_mut().diagnosis = opened.diagnosis();
         self.held.borrow_mut().program = spec.executable.place();
-        let files = output::begin(&self.directory());
+        let files = output::begin(&self.directory(), spec.handshake.is_some());
         let files = files.map_err(|error| failed("open the output files", error.to_string()))?;
-        // Its handshake would be lost, and the time for it waited in vain.
-        if spec.handshake.is_some()
-            && let Some(reason) = output::without_room(&self.directory())
-        {
-            return Err(failed("take the handshake", reason));
-        }
         let sockets = self.begin_sockets(&spec);
         let sockets =
             sockets.map_err(|error| failed("make the directory of its sockets", error.to_string()))?;

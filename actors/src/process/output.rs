@@ -46,9 +46,13 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 const RETRY_FIRST: Duration = Duration::from_millis(20);
 const RETRY_LONGEST: Duration = Duration::from_secs(5);
 
-/// Creates the output directory of a process, renames the files of the previous launch, and opens new ones for appending.
-pub(super) fn begin(directory: &Path) -> io::Result<(File, File)> {
+/// Creates the output directory of a process, renames the files of the previous launch, and opens new ones for appending. One that is to
+/// say a handshake is not begun where that could not be written: it would be waited for in vain.
+pub(super) fn begin(directory: &Path, has_handshake: bool) -> io::Result<(File, File)> {
     datadir::enter_or_make(directory, 0o700)?;
+    if let Some(reason) = without_room(directory).filter(|_| has_handshake) {
+        return Err(io::Error::other(reason));
+    }
     for (name, before) in [(STDOUT, STDOUT_BEFORE), (STDERR, STDERR_BEFORE)] {
         match datadir::rename(&directory.join(name), &directory.join(before)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -79,7 +83,8 @@ pub(super) fn without_room(directory: &Path) -> Option<String> {
     let found = rustix::fs::statvfs(directory).ok()?;
     // What is kept back for root is room for root alone.
     let free = if rustix::process::geteuid().is_root() { found.f_bfree } else { found.f_bavail };
-    (free == 0).then(|| {
+    // One that counts no blocks says nothing.
+    (free == 0 && found.f_blocks > 0).then(|| {
         format!(
             "no space is left on the file system of {}, so its output, and what it answers with, may be missing; make room there",
             directory.display()

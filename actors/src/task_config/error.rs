@@ -77,7 +77,9 @@ pub enum TaskConfigError {
         expected: &'static str,
     },
     /// Its driver does not support mounts.
-    #[error("it has {0} mounts, and its driver mounts nothing; remove them, or take another driver")]
+    #[error(
+        "it has {0} mounts, and its driver mounts nothing (one that shares the file system of the host has to say that it mounts); remove them, or take another driver"
+    )]
     Mounts(usize),
     /// A mount or a device is invalid.
     #[error("its {what} of {} cannot be: {problem}", path.display())]

@@ -74,7 +74,6 @@ fn say(stage: &mut Stage<Inventory>, verb: &str, args: &mut ArgumentConsumer<'_>
             let call = stage.take_call(|call| matches!(call, InventoryCall::FollowVolumes { .. }))?;
             stage.give(call, Ok(InventoryOutcome::Volumes(said)));
         }
-        // What an earlier try of following brings.
         verb => {
             let item = read_item(verb, args, stage.now)?;
             let call = stage.take_call(is_following)?;
