@@ -3,6 +3,9 @@
 //! The machine only decides. The shell adds a bounded mailbox, replies, a feed for subscribers, and a restart after a crash.
 //! Run it with `cargo run --example own_actor`.
 
+use std::collections::VecDeque;
+use std::fmt;
+
 use callboard::actors::conversation;
 use callboard::actors::shell::{
     Address, AskId, Ending, FeedItem, Input, Machine, Never, NoEffectHandler, NoStore, Settings, StepContext,
@@ -14,6 +17,21 @@ use callboard::actors::vocabulary::Moment;
 #[derive(Debug)]
 struct Take;
 
+/// So many wait for a slot already that no more are taken.
+#[derive(Debug)]
+struct TooMany;
+
+impl fmt::Display for TooMany {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{WAITING_MAX} callers wait for a slot already; try again later")
+    }
+}
+
+impl std::error::Error for TooMany {}
+
+/// The limit of callers that wait: the mailbox counts only those that were not taken up yet.
+const WAITING_MAX: usize = 1_000;
+
 /// Returns a slot.
 #[derive(Debug)]
 struct GiveBack;
@@ -21,7 +39,7 @@ struct GiveBack;
 conversation! {
     /// The requests to the slots.
     enum SlotsAsk -> SlotsAnswer {
-        Take => usize,
+        Take => Result<usize, TooMany>,
         GiveBack => (),
     }
 }
@@ -29,7 +47,7 @@ conversation! {
 #[derive(Debug)]
 struct Slots {
     free: usize,
-    waiting: Vec<AskId>,
+    waiting: VecDeque<AskId>,
 }
 
 impl Machine for Slots {
@@ -46,14 +64,17 @@ impl Machine for Slots {
     type View = usize;
 
     fn restore(slots: &usize, (): (), _moment: Moment) -> Self {
-        Self { free: *slots, waiting: Vec::new() }
+        Self { free: *slots, waiting: VecDeque::new() }
     }
 
     fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
             Input::Resumed => {}
+            Input::Asked { id, ask: SlotsAsk::Take(Take), .. } if self.waiting.len() >= WAITING_MAX => {
+                cx.reply(*id, SlotsAnswer::Take(Err(TooMany)));
+            }
             Input::Asked { id, ask: SlotsAsk::Take(Take), .. } => {
-                self.waiting.push(*id);
+                self.waiting.push_back(*id);
                 self.serve(cx);
             }
             Input::Asked { id, ask: SlotsAsk::GiveBack(GiveBack), .. } => {
@@ -75,9 +96,11 @@ impl Machine for Slots {
 impl Slots {
     /// Serves the waiting requests, first come, first served, and publishes how many slots are free.
     fn serve(&mut self, cx: &mut StepContext<Self>) {
-        while self.free > 0 && !self.waiting.is_empty() {
+        while self.free > 0
+            && let Some(id) = self.waiting.pop_front()
+        {
             self.free -= 1;
-            cx.reply(self.waiting.remove(0), SlotsAnswer::Take(self.free));
+            cx.reply(id, SlotsAnswer::Take(Ok(self.free)));
         }
         cx.publish(self.free);
     }
@@ -89,10 +112,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let running = start(&slots, 2, NoEffectHandler, NoStore, Settings::default());
 
     let mut feed = slots.subscribe("example", 16)?;
-    println!("left: {}, {}", slots.ask(Take).await?, slots.ask(Take).await?);
+    println!("left: {}, {}", slots.ask(Take).await??, slots.ask(Take).await??);
     let third = slots.ask(Take);
     slots.ask(GiveBack).await?;
-    println!("the third one waited, and got its slot: {} left", third.await?);
+    println!("the third one waited, and got its slot: {} left", third.await??);
     while let Some(item) = feed.try_next() {
         match item {
             FeedItem::Snapshot { view, .. } => println!("at first {view} were free"),

@@ -80,22 +80,26 @@
 //! - V14: claims of an earlier run are neither set up nor undone before they are confirmed.
 //! - V16: which steps there are is read from the present generation when a step begins; its arguments are repeated until it is resolved.
 
+// The interface: messages, their errors, and news.
 mod messages;
 mod news;
 
 mod force;
 mod lifecycle;
 
+// What is ordered of a volume.
 mod group;
 mod order;
 mod order_messages;
 mod ordered;
 
+// What the ledger has.
 mod record;
 
 mod existence;
 mod snapshots;
 
+// The calls: what each is on, and what comes back.
 mod before;
 mod outcome;
 mod turns;
@@ -106,10 +110,12 @@ mod moves;
 
 mod ledger;
 
+// What it has, and what it does with each input.
 mod state;
 
 mod behaviour;
 
+// One file for each kind of message.
 mod creating;
 mod deleting;
 mod doubled;
@@ -123,6 +129,7 @@ mod controller_orders;
 mod expanding;
 mod orders;
 
+// Which call is next, how it begins, and what its outcome means.
 mod planning;
 mod steps;
 mod waits;

@@ -2,10 +2,13 @@
 //! anything deleted by an id that came after the order to delete it, before it was compared with the other volumes.
 
 use super::purposes::{Purpose, Request};
-use super::reasons::SameVolume;
+use super::reasons::{NoAnswer, SameVolume};
 use super::state::{Volumes, VolumesTimer};
 use crate::kernel::StepContext;
-use crate::volume::{AllowDeletion, Created, Disown, VolumeAsk, VolumeKey, VolumeSpec, VolumeStatus};
+use crate::vocabulary::Attempt;
+use crate::volume::{
+    AllowDeletion, Created, Disown, VolumeAnswer, VolumeAsk, VolumeKey, VolumeSpec, VolumeStatus,
+};
 
 impl Volumes {
     /// Whether what was created by this name is no other volume here.
@@ -74,6 +77,17 @@ impl Volumes {
             (false, true) => self.decide_later(key, cx),
             (false, false) => self.disown(&spec, cx),
         }
+    }
+
+    /// Whether a volume was allowed to delete what it has. The present life of its actor may not know of what an earlier one was allowed.
+    pub(super) fn is_allowed(
+        &self,
+        key: &VolumeKey,
+        number: Attempt,
+        answer: &Result<VolumeAnswer, NoAnswer>,
+    ) -> bool {
+        let is_of_this_life = self.entries.get(key).is_some_and(|entry| number > entry.before_life);
+        is_of_this_life && matches!(answer, Ok(VolumeAnswer::AllowDeletion(())))
     }
 
     /// Decides once more after a pause that grows.

@@ -57,6 +57,7 @@
 //! - Late reports of an earlier life of an actor are ignored (REG-08), but no audit is. When this actor's own machine is rebuilt, its
 //!   children are killed and started from the ledger.
 
+// The interface: messages, their errors, and news.
 mod errors;
 mod group_errors;
 mod messages;
@@ -65,11 +66,13 @@ mod order_errors;
 mod reads;
 mod reasons;
 
+// What it has, what it does with each input, and which volumes it knows.
 mod state;
 
 mod behaviour;
 mod known;
 
+// One file for each kind of message, and for each rule that several of them need.
 mod admission;
 mod batches;
 mod claimants;
@@ -86,6 +89,7 @@ mod snapshots;
 mod unconfirmed;
 mod unused;
 
+// The actors of the volumes, and where their calls go.
 mod children;
 mod routes;
 

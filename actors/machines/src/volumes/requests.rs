@@ -167,9 +167,7 @@ impl Volumes {
         }
         let answer = answer.cloned().map(|answer| self.confirmed_late(&volume, &request, answer));
         let is_proof = answer.as_ref().is_ok_and(says_vacant);
-        // The present life may not know of what an earlier one was allowed.
-        let is_of_this_life = self.entries.get(&volume).is_some_and(|entry| number > entry.before_life);
-        let is_decided = is_proof || is_of_this_life && matches!(answer, Ok(VolumeAnswer::AllowDeletion(())));
+        let is_decided = is_proof || self.is_allowed(&volume, number, &answer);
         let is_check = request.purpose == Purpose::Check;
         match refuses_creation(&answer) {
             true => self.delete_again(&volume, cx),
