@@ -195,7 +195,10 @@ fn a_release_that_the_plugin_does_not_confirm_goes_on_and_is_forced_with_an_audi
     host.json(&CLAIM);
 
     let (exit, said) = host.refusal(&[&RELEASE[..], &["--within", "200ms"]].concat());
-    assert!(exit == 1 && said.contains("is not released yet") && said.contains("it goes on"), "{said}");
+    assert!(
+        exit == 1 && said.contains("is not released yet") && said.contains("the release goes on"),
+        "{said}"
+    );
     let failing = host.json(&["volume", "status", "data"]);
     assert_eq!(failing["claims"][0]["wish"], "released");
     let checked = host.ask(&["status", "--check"]);

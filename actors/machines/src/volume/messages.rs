@@ -209,7 +209,7 @@ pub struct Released {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ReleaseError {
     /// It takes longer.
-    #[error("volume {volume} is not released yet: {doing}; that goes on: ask again, or force it")]
+    #[error("volume {volume} is not released yet: {doing}; the release goes on: ask again, or force it")]
     Pending {
         /// The volume.
         volume: VolumeKey,
