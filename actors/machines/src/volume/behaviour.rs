@@ -149,7 +149,7 @@ impl Volume {
             }
             VolumeAsk::DeleteVolume(asked) => self.delete((id, asked_at), asked, cx),
             VolumeAsk::AllowDeletion(asked) => {
-                self.allow_deletion(asked);
+                self.allow_deletion(&asked.volume_id);
                 cx.reply(id, VolumeAnswer::AllowDeletion(()));
             }
             VolumeAsk::Disown(asked) => {

@@ -32,7 +32,7 @@ impl Volume {
                 false => self.gone(),
             }
         }
-        self.allow_deletion_of(&asked.volume_id);
+        self.allow_deletion(&asked.volume_id);
         self.forget_if_over(cx);
         let volume = self.record.spec.key.clone();
         self.answer_creates(&Err(CreateError::Deleted { volume }), cx);

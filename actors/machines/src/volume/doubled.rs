@@ -2,19 +2,14 @@
 //! when it is another volume's.
 
 use super::existence::{Existence, Origin};
-use super::lifecycle::{AllowDeletion, Disown};
+use super::lifecycle::Disown;
 use super::record::{Step, Wish};
 use super::state::Volume;
 use crate::kernel::StepContext;
 
 impl Volume {
-    /// Its owner says that no other volume here has this id.
-    pub(super) fn allow_deletion(&mut self, asked: &AllowDeletion) {
-        self.allow_deletion_of(&asked.volume_id);
-    }
-
-    /// The same. It is kept as long as the volume has this id, and is to be deleted.
-    pub(super) fn allow_deletion_of(&mut self, volume_id: &str) {
+    /// Its owner says that no other volume here has this id. It is kept as long as the volume has this id, and is to be deleted.
+    pub(super) fn allow_deletion(&mut self, volume_id: &str) {
         if self.deletion_to_allow() == Some(volume_id) {
             self.life.may_be_deleted = true;
         }
