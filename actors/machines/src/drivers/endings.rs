@@ -156,12 +156,7 @@ impl Drivers {
         for (driver, child) in entries {
             match child {
                 ChildState::Running(_) => self.stop_child(&driver, mode, cx),
-                ChildState::Stopping(life) if is_stronger => {
-                    self.call(DriversCall::Stop(life, mode), cx);
-                    let due =
-                        self.entries.get(&driver).map(|entry| cx.now() + ending_deadline(&entry.config));
-                    due.into_iter().for_each(|at| cx.start_timer(DriversTimer::Stop(driver.clone()), at));
-                }
+                ChildState::Stopping(life) if is_stronger => self.stop_again(&driver, life, mode, cx),
                 ChildState::Stopping(_) => {}
                 // What is left of its process is ended by the owner of the processes.
                 ChildState::Pausing | ChildState::GivenUp => {
@@ -173,6 +168,14 @@ impl Drivers {
         let eventors: Vec<_> = self.eventors.keys().cloned().collect();
         eventors.iter().for_each(|driver| self.close_eventor(driver, cx));
         self.end_if_empty(cx);
+    }
+
+    /// Asks a driver that is stopping for more than before. It has its whole time for that.
+    fn stop_again(&mut self, driver: &DriverName, life: Attempt, mode: StopMode, cx: &mut StepContext<Self>) {
+        let Some(entry) = self.entries.get(driver) else { return };
+        let due = cx.now() + ending_deadline(&entry.config);
+        self.call(DriversCall::Stop(life, mode), cx);
+        cx.start_timer(DriversTimer::Stop(driver.clone()), due);
     }
 
     pub(super) fn stop_child(&mut self, driver: &DriverName, mode: StopMode, cx: &mut StepContext<Self>) {
