@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use callboard_actors::allocdir::TaskNames;
 use callboard_actors::driver::client::{DriverClient, DriverError, TaskState};
-use callboard_actors::driver::{DriverCapabilities, DriverSpec, EventPosition, TaskKey};
+use callboard_actors::driver::{DriverCapabilities, EventPosition, TaskKey};
 use callboard_actors::drivers::{
-    AddDriver, Drivers, ForgetTaskHandler, GiveUpDriver, ListDrivers, RegisterTaskHandler, RemoveDriver,
-    RestartDriver, Wanted,
+    Drivers, ForgetTaskHandler, ListDrivers, RegisterTaskHandler, RemoveDriver, RestartDriver, Wanted,
 };
 use callboard_actors::eventor::{JOURNAL_ITEMS_MAX, TaskJournals};
 use callboard_actors::leftovers::Traces;
@@ -18,6 +17,7 @@ use callboard_actors::shell::Address;
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
 use super::actor::{Asking, Runners, Watching};
+use super::bringing::Bringer;
 use super::endings::ending_of;
 use super::exits::{confirmed, exit_of};
 use super::plugins::Plugins;
@@ -25,8 +25,8 @@ use super::prepare::Preparer;
 use super::remains::{Living, Remains};
 use super::starts::{Starts, not_leased};
 use super::{
-    ADVICE, Found, Heard, KeptDriver, KeptHandle, RunEvidence, RunKey, Started, Swept, TaskIdentities,
-    Trouble, Waited, failed_start, handle, is_unknown, not_sent, passing, refused_for_good,
+    ADVICE, Brought, Found, Heard, KeptDriver, KeptHandle, RunEvidence, RunKey, Started, Swept,
+    TaskIdentities, Trouble, Waited, failed_start, handle, is_unknown, not_sent, passing, refused_for_good,
 };
 use crate::config::TaskConfig;
 use crate::exec::KILL_TIMEOUT;
@@ -53,7 +53,7 @@ pub struct HostRunners {
     processes: Address<Processes>,
     leases: Leases,
     journals: TaskJournals,
-    plugins: Rc<Plugins>,
+    bringer: Bringer,
     preparer: Rc<Preparer>,
     starts: Starts,
     remains: Remains,
@@ -71,12 +71,14 @@ impl HostRunners {
         preparer: Preparer,
         identities: &TaskIdentities,
     ) -> Self {
+        let bringer =
+            Bringer { drivers: drivers.clone(), processes: processes.clone(), plugins: Rc::new(plugins) };
         Self {
             drivers,
             processes,
             leases,
             journals,
-            plugins: Rc::new(plugins),
+            bringer,
             preparer: Rc::new(preparer),
             starts: Starts::default(),
             remains: Remains::new(identities.owner().into()),
@@ -100,37 +102,17 @@ impl HostRunners {
 }
 
 impl Runners for HostRunners {
-    fn bring(&self, driver: DriverName) -> Asking<Result<(), Trouble>> {
-        let (plugins, drivers) = (Rc::clone(&self.plugins), self.drivers.clone());
-        Box::pin(async move {
-            let brought = async { add(&drivers, plugins.resolve(&driver).await?).await }.await;
-            if let Err(trouble) = &brought
-                && !trouble.is_transient
-            {
-                // No caller has to wait for it. An owner that cannot be reached does not wait either.
-                let reason = trouble.reason.clone();
-                let _ = drivers.ask(GiveUpDriver { name: driver, reason }).await;
-            }
-            brought
-        })
+    fn bring(&self, driver: DriverName) -> Asking<Result<Brought, Trouble>> {
+        Box::pin(self.bringer.clone().bring(driver))
     }
 
-    fn bring_back(&self, driver: DriverName, kept: Box<KeptDriver>) -> Asking<Result<(), Trouble>> {
-        let (plugins, drivers) = (Rc::clone(&self.plugins), self.drivers.clone());
-        Box::pin(async move {
-            let spec = plugins.bring_back(&driver, &kept)?;
-            plugins.make_state_directory(&driver, &kept.program).await?;
-            let added = add(&drivers, spec).await;
-            match &added {
-                Ok(()) => {
-                    tracing::warn!(%driver, "the configuration has this driver no more; it is brought back to stop its tasks")
-                }
-                Err(error) => {
-                    tracing::warn!(%driver, %error, "the configuration has this driver no more, and it cannot be brought back")
-                }
-            }
-            added
-        })
+    fn await_plugin(&self, driver: DriverName) -> Asking<()> {
+        let plugins = Rc::clone(&self.bringer.plugins);
+        Box::pin(async move { plugins.changed(&driver).await })
+    }
+
+    fn bring_back(&self, driver: DriverName, kept: Box<KeptDriver>) -> Asking<Result<Brought, Trouble>> {
+        Box::pin(self.bringer.clone().bring_back(driver, kept))
     }
 
     fn dismiss(&self, driver: DriverName, left: Vec<AllocationId>) -> Asking<Result<(), Trouble>> {
@@ -387,14 +369,4 @@ async fn capabilities(
     report
         .and_then(|report| report.capabilities)
         .ok_or_else(|| Trouble::passing(format!("driver {name} has not told yet what it can do")))
-}
-
-async fn add(drivers: &Address<Drivers>, spec: DriverSpec) -> Result<(), Trouble> {
-    match drivers.ask(AddDriver { spec }).await {
-        Ok(Ok(_added)) => Ok(()),
-        Ok(Err(error)) => {
-            Err(Trouble { is_transient: error.is_transient(), ..Trouble::passing(error.to_string()) })
-        }
-        Err(error) => Err(Trouble::passing(error.to_string())),
-    }
 }

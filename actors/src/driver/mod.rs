@@ -22,5 +22,6 @@ pub(crate) mod fuzzing;
 pub use callboard_machines::driver::*;
 
 pub use actor::start;
+pub use change::FileState;
 pub use generations::Generations;
 pub use owner::{Ordered, ProcessOwner};

@@ -39,7 +39,7 @@ impl Drivers {
             }
             None => Added::New,
             Some(entry) if entry.next.as_ref() == Some(spec) => Added::Unchanged,
-            Some(entry) if entry.serves() && entry.next.is_none() && entry.config.spec == *spec => {
+            Some(entry) if entry.serves() && entry.next.is_none() && entry.covers(spec) => {
                 match entry.child.state() {
                     ChildState::Running(_) | ChildState::Pausing => Added::Unchanged,
                     ChildState::Stopping(_) | ChildState::GivenUp => Added::Replacing,
@@ -61,7 +61,9 @@ impl Drivers {
     fn replace(&mut self, spec: &DriverSpec, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(&spec.name) else { return };
         entry.next = Some(spec.clone());
-        self.end_child(&spec.name.clone(), cx);
+        // The process of one that is not launched is left, and found again: it goes on if it is what is launched now.
+        let mode = if entry.is_launched() { StopMode::Stop } else { StopMode::Detach };
+        self.end_child(&spec.name.clone(), mode, cx);
     }
 
     pub(super) fn remove(&mut self, id: AskId, driver: &DriverName, cx: &mut StepContext<Self>) {
@@ -87,7 +89,7 @@ impl Drivers {
             entry.next = None;
             entry.leaving.push(id);
         }
-        self.end_child(driver, cx);
+        self.end_child(driver, StopMode::Stop, cx);
         self.refuse_waiting(driver, cx);
     }
 
@@ -197,14 +199,17 @@ impl Drivers {
     }
 
     /// Ends a driver. One without an actor gets one that has nothing else to do.
-    fn end_child(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
+    fn end_child(&mut self, driver: &DriverName, mode: StopMode, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(driver) else { return };
         entry.lendable = None;
         match entry.child.state() {
             ChildState::Running(_) if entry.config.mode == DriverMode::Retire => {}
-            ChildState::Running(_) | ChildState::Stopping(_) => {
-                self.stop_child(driver, StopMode::Stop, cx);
+            ChildState::Running(_) => self.stop_child(driver, mode, cx),
+            // It may have been asked to leave its process.
+            ChildState::Stopping(life) if mode == StopMode::Stop && !entry.is_launched() => {
+                self.stop_again(driver, life, mode, cx);
             }
+            ChildState::Stopping(_) => {}
             ChildState::Pausing | ChildState::GivenUp => {
                 entry.config.mode = DriverMode::Retire;
                 self.start_child(driver, cx);

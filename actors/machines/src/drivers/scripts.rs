@@ -147,6 +147,7 @@ fn read_ask(verb: &str, args: &mut ArgumentConsumer<'_>, now: Timestamp) -> Resu
             if let Some(seconds) = args.take_key("grace-seconds") {
                 spec.stop_grace = Duration::from_secs(seconds.parse()?);
             }
+            spec.not_launched = args.take_key("not-launched").map(str::to_owned);
             DriversAsk::AddDriver(AddDriver { spec })
         }
         "remove" => DriversAsk::RemoveDriver(RemoveDriver { name: driver(args)? }),

@@ -239,6 +239,16 @@ impl Entry {
         self.config.mode == DriverMode::Serve
     }
 
+    /// Whether a process of it is launched if none runs.
+    pub(super) const fn is_launched(&self) -> bool {
+        self.config.spec.not_launched.is_none()
+    }
+
+    /// Whether it is what this spec asks for. One that is only reattached to what runs is not to end what serves already.
+    pub(super) fn covers(&self, spec: &DriverSpec) -> bool {
+        self.config.spec == *spec || self.is_launched() && spec.not_launched.is_some()
+    }
+
     /// A restart was requested: nothing is known of what comes of it.
     pub(super) fn restarted(&mut self, now: Timestamp) {
         self.restart = self.restart.next();

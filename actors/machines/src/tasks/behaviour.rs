@@ -231,6 +231,7 @@ impl Tasks {
                 };
                 self.brought(driver, brought, cx);
             }
+            TasksCall::AwaitPlugin(driver) => self.plugin_changed(driver, outcome, cx),
             TasksCall::Watch { name, driver, .. } => {
                 let watched = match outcome {
                     Ok(TasksOutcome::Watched(watched)) => watched.clone(),

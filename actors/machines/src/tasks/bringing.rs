@@ -13,6 +13,8 @@ use crate::vocabulary::{AllocationId, Backoff, DriverName};
 const NEWS_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// The pause before a failed subscription is retried.
 const WATCH_PAUSE: Duration = Duration::from_millis(200);
+/// A call that waits for another file of a plugin is renewed at least this often.
+const PLUGIN_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// The backoff for a plugin that could not be brought.
 pub(super) const BRING_BACKOFF: Backoff = Backoff {
     first: Duration::from_secs(5),
@@ -39,30 +41,40 @@ impl Scene<'_> {
 }
 
 impl Tasks {
-    /// Retries a driver that was refused, since an operator wants a task of it.
+    /// Retries a driver whose plugin was refused, since an operator wants a task of it. One that is reattached serves meanwhile.
     pub(super) fn bring_again(&mut self, name: &AllocationId, cx: &mut StepContext<Self>) {
         let task = self.tasks.iter().find(|task| task.config.name == *name);
         let Some(driver) = task.map(|task| &task.config.driver) else { return };
-        if let Some(bringing) = self.drivers.get_mut(driver)
-            && matches!(bringing.course, DriverCourse::Refused(_))
-        {
-            bringing.course = DriverCourse::Asking;
-            cx.call(CallKey::default(), bringing.timeout(), TasksCall::Bring(driver.clone()));
+        let Some(bringing) = self.drivers.get_mut(driver) else { return };
+        match bringing.course {
+            DriverCourse::Refused(_) => bringing.course = DriverCourse::Asking,
+            DriverCourse::Reattached(_) => {}
+            DriverCourse::Asking
+            | DriverCourse::Pausing(_)
+            | DriverCourse::Brought
+            | DriverCourse::Leaving => return,
         }
+        cx.call(CallKey::default(), bringing.timeout(), TasksCall::Bring(driver.clone()));
     }
 
     pub(super) fn brought(
         &mut self,
         driver: &DriverName,
-        brought: Result<(), Trouble>,
+        brought: Result<Brought, Trouble>,
         cx: &mut StepContext<Self>,
     ) {
         let Some(bringing) = self.drivers.get_mut(driver) else { return };
         bringing.course = match brought {
-            Ok(()) => DriverCourse::Brought,
+            Ok(Brought::Whole) => DriverCourse::Brought,
+            Ok(Brought::Reattached(trouble)) => {
+                match trouble.is_transient {
+                    true => bringing.pause(driver, cx),
+                    false => bringing.await_plugin(driver, cx),
+                }
+                DriverCourse::Reattached(trouble.reason)
+            }
             Err(trouble) if trouble.is_transient => {
-                let pause = bringing.backoff.failed(&BRING_BACKOFF, cx.moment());
-                cx.start_timer(TasksTimer::Bring(driver.clone()), cx.now() + pause);
+                bringing.pause(driver, cx);
                 DriverCourse::Pausing(trouble.reason)
             }
             Err(trouble) => DriverCourse::Refused(trouble.reason),
@@ -71,6 +83,41 @@ impl Tasks {
         let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
         for task in self.tasks.iter_mut().filter(|task| task.driver() == driver) {
             task.proceed(&scene, cx);
+        }
+    }
+
+    /// The file of the plugin of a driver is another one, or it cannot be said whether it is.
+    pub(super) fn plugin_changed(
+        &mut self,
+        driver: &DriverName,
+        outcome: &Result<TasksOutcome, CallLost>,
+        cx: &mut StepContext<Self>,
+    ) {
+        let Some(bringing) = self.drivers.get_mut(driver) else { return };
+        bringing.awaits_plugin = false;
+        // It was brought meanwhile, or is not had at all.
+        if !matches!(bringing.course, DriverCourse::Reattached(_)) {
+            return;
+        }
+        match outcome {
+            Ok(_) => self.bring(driver, cx),
+            Err(CallLost::DeadlineExceeded(_)) => bringing.await_plugin(driver, cx),
+            Err(CallLost::Crashed(_) | CallLost::Busy(_)) => bringing.pause(driver, cx),
+        }
+    }
+}
+
+impl Bringing {
+    /// It is brought again after a pause.
+    fn pause(&mut self, driver: &DriverName, cx: &mut StepContext<Tasks>) {
+        let pause = self.backoff.failed(&BRING_BACKOFF, cx.moment());
+        cx.start_timer(TasksTimer::Bring(driver.clone()), cx.now() + pause);
+    }
+
+    /// It is brought again when the file of its plugin is another one: the same file would be refused again (SEC-07).
+    fn await_plugin(&mut self, driver: &DriverName, cx: &mut StepContext<Tasks>) {
+        if !std::mem::replace(&mut self.awaits_plugin, true) {
+            cx.call(CallKey::default(), PLUGIN_TIMEOUT, TasksCall::AwaitPlugin(driver.clone()));
         }
     }
 }

@@ -191,7 +191,7 @@ impl Task {
         let Phase::Readying(next) = self.phase else { return };
         let driver = self.driver().clone();
         match scene.course(&driver) {
-            Some(DriverCourse::Brought) => {}
+            Some(DriverCourse::Brought | DriverCourse::Reattached(_)) => {}
             Some(DriverCourse::Asking | DriverCourse::Leaving) => {
                 return self.note(format!("waits for driver {driver}"), cx);
             }
@@ -274,6 +274,7 @@ impl Task {
             // These calls belong to no run.
             Ok(
                 TasksOutcome::Brought(_)
+                | TasksOutcome::PluginChanged
                 | TasksOutcome::Dismissed(_)
                 | TasksOutcome::Watched(_)
                 | TasksOutcome::Events(_)
@@ -306,6 +307,7 @@ impl Task {
             TasksCall::Sweep { .. } => self.swept(scene, &Err(trouble), cx),
             // These calls belong to no run.
             TasksCall::Bring(_)
+            | TasksCall::AwaitPlugin(_)
             | TasksCall::BringBack(..)
             | TasksCall::Dismiss { .. }
             | TasksCall::Watch { .. }
