@@ -46,6 +46,19 @@ const STOP_MARGIN: Duration = Duration::from_secs(KILL_TIMEOUT.as_secs() + 5);
 /// Why a start is not sent that was called off.
 const CALLED_OFF: &str = "its start was called off";
 
+/// What a host has of its drivers.
+#[derive(Debug, Clone)]
+pub struct RunnersSurroundings {
+    /// The owner of the drivers.
+    pub drivers: Address<Drivers>,
+    /// The owner of their processes.
+    pub processes: Address<Processes>,
+    /// The leases of their connections.
+    pub leases: Leases,
+    /// Where the events of their tasks are read.
+    pub journals: TaskJournals,
+}
+
 /// Speaks to the drivers of a host.
 #[derive(Debug, Clone)]
 pub struct HostRunners {
@@ -60,17 +73,15 @@ pub struct HostRunners {
 }
 
 impl HostRunners {
-    /// Will speak to these drivers, whose processes have this owner, and read events of tasks from these journals. `plugins` resolves the
-    /// programs of drivers, and `preparer` prepares tasks.
+    /// Will speak to the drivers of these surroundings. `plugins` resolves the programs of drivers, and `preparer` prepares tasks.
     #[must_use]
     pub fn new(
-        (drivers, processes): (Address<Drivers>, Address<Processes>),
-        leases: Leases,
-        journals: TaskJournals,
+        surroundings: RunnersSurroundings,
         plugins: Plugins,
         preparer: Preparer,
         identities: &TaskIdentities,
     ) -> Self {
+        let RunnersSurroundings { drivers, processes, leases, journals } = surroundings;
         let bringer =
             Bringer { drivers: drivers.clone(), processes: processes.clone(), plugins: Rc::new(plugins) };
         Self {

@@ -34,7 +34,7 @@ pub(crate) mod fuzzing;
 pub use actor::{Asking, Runners, Watching, start};
 pub use callboard_actors::tasks::*;
 pub use ground::{Ground, GroundOptions, Standing};
-pub use host::HostRunners;
+pub use host::{HostRunners, RunnersSurroundings};
 pub use memory::TasksMemory;
 pub use node::{node_facts, task_node, topology};
 pub(crate) use part::part;

@@ -13,7 +13,7 @@ use callboard_actors::topology::Topology;
 
 use super::actor::start;
 use super::ground::Ground;
-use super::host::HostRunners;
+use super::host::{HostRunners, RunnersSurroundings};
 use super::memory::TasksMemory;
 use super::node::{node_facts, task_node};
 use super::plugins::Plugins;
@@ -74,9 +74,12 @@ impl TasksLives {
         Self {
             address: address.clone(),
             runners: HostRunners::new(
-                (host.drivers().clone(), host.processes().clone()),
-                host.leases(),
-                host.task_journals().clone(),
+                RunnersSurroundings {
+                    drivers: host.drivers().clone(),
+                    processes: host.processes().clone(),
+                    leases: host.leases(),
+                    journals: host.task_journals().clone(),
+                },
                 plugins,
                 preparer,
                 &identities,
