@@ -782,6 +782,23 @@ fn a_child_that_cannot_describe_itself_does_not_keep_the_tree_from_being_shown()
 }
 
 #[test]
+fn a_child_that_cannot_describe_itself_while_it_stops_is_shown_with_how_long_that_may_take_s3() {
+    story(|| async {
+        let patient = ChildSpec { stop_deadline: Duration::from_secs(7), ..spec("deaf") };
+        let (deaf, _) = player_who(patient, true);
+        let deaf = deaf.described_by(std::future::pending);
+        let (root, _running) = supervise(SupervisorSpec::default(), vec![deaf]);
+        assert_eq!(root.ask(AwaitStarted).await, Ok(Ok(())));
+        let stopping = root.ask(Shutdown { mode: StopMode::Stop });
+        let node = tree_of(&root).await.children.remove(0);
+        assert_eq!((node.state.as_str(), node.mailbox_depth), ("stopping", None));
+        let left = node.stops_within.expect("it is being stopped");
+        assert!(left > Duration::from_secs(4) && left < Duration::from_secs(7), "{left:?}");
+        stopping.await.expect("it runs").expect("few ask");
+    });
+}
+
+#[test]
 fn the_tree_says_who_waits_to_be_restarted_and_why() {
     story(|| async {
         let (child, part) = player(spec("player"));

@@ -190,7 +190,7 @@ impl<M: Machine> Part<M> {
                         Ok(Err(error)) => (vec![], Some(error.to_string())),
                         Err(_) => (vec![], Some(format!("no answer within {DESCRIBE_DEADLINE:?}"))),
                     };
-                    Some(ChildDescription { vitals, children, silence, ..ChildDescription::default() })
+                    Some(ChildDescription { vitals, children, silence })
                 }
             })
         })

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use super::child::{Child, Describe, EndRest, Ready, Start};
 use super::{
-    Call, ChildDescription, ChildSpec, Outcome, Plan, Standing, StopOutcome, Supervisor, SupervisorNews,
-    SupervisorSpec,
+    Call, ChildDescription, ChildSeen, ChildSpec, Outcome, Plan, Standing, StopOutcome, Supervisor,
+    SupervisorNews, SupervisorSpec,
 };
 use crate::pauses;
 use crate::shell::{
@@ -110,7 +110,7 @@ impl EffectHandler<Supervisor> for Handler {
                 }))
             }
             Call::DescribeChildren { within } => {
-                let children = join_all(self.slots.iter().map(|slot| slot.describe(within)));
+                let children = join_all(self.slots.iter().map(|slot| slot.see(within)));
                 let own = self.address.vitals();
                 Started::running(children.map(move |children| Outcome::Described { own, children }))
             }
@@ -241,18 +241,23 @@ impl Slot {
         })
     }
 
-    fn describe(&self, within: Duration) -> LocalBoxFuture<'static, Option<ChildDescription>> {
+    /// What is seen of it: its own description, if that comes in time, and how long its stop may take, whether or not it does.
+    fn see(&self, within: Duration) -> impl Future<Output = ChildSeen> + use<> {
+        let (held, longest) = (Rc::clone(&self.held), self.stop_longest);
+        self.described(within).map(move |description| ChildSeen {
+            description,
+            stops_within: held.borrow().stops_within(longest),
+        })
+    }
+
+    fn described(&self, within: Duration) -> LocalBoxFuture<'static, Option<ChildDescription>> {
         let Some(describe) = &self.describe else { return Box::pin(std::future::ready(None)) };
         // A description that panics, now or later, counts as none.
         let Ok(described) = std::panic::catch_unwind(AssertUnwindSafe(describe)) else {
             return Box::pin(std::future::ready(None));
         };
         let described = tokio::time::timeout(within, AssertUnwindSafe(described).catch_unwind());
-        let (held, longest) = (Rc::clone(&self.held), self.stop_longest);
-        Box::pin(described.map(move |outcome| {
-            let stops_within = held.borrow().stops_within(longest);
-            Some(ChildDescription { stops_within, ..outcome.ok()?.ok()?? })
-        }))
+        Box::pin(described.map(|outcome| outcome.ok()?.ok()?))
     }
 }
 

@@ -115,8 +115,6 @@ pub struct ChildDescription {
     pub children: Vec<TreeNode>,
     /// Why it does not list its children, although it was asked to.
     pub silence: Option<String>,
-    /// How long its stop may still take before it is killed; `None` if it is not being stopped.
-    pub stops_within: Option<Duration>,
 }
 
 /// Stops every child in reverse order, each within its own deadline, and then the supervisor itself, after this has been

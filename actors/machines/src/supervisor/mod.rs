@@ -59,4 +59,4 @@ mod scripts;
 pub use dynamic::{ChildState, DynamicChild, Ended};
 pub use messages::*;
 pub use spec::{ChildSpec, Plan, Restart, Strategy, SupervisorSpec};
-pub use state::{Call, CourseNumber, Outcome, Standing, Supervisor, Timer};
+pub use state::{Call, ChildSeen, CourseNumber, Outcome, Standing, Supervisor, Timer};

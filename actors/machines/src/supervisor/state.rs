@@ -233,13 +233,23 @@ pub enum Outcome {
         /// What it stopped on its way down, and what was left of it.
         below: Vec<StopStep>,
     },
-    /// Of [`Call::DescribeChildren`], in order of index; `None` for those that did not answer.
+    /// Of [`Call::DescribeChildren`], in order of index.
     Described {
         /// The supervisor's own vitals.
         own: crate::kernel::Vitals,
         /// The descriptions of the children, with their own children.
-        children: Vec<Option<ChildDescription>>,
+        children: Vec<ChildSeen>,
     },
+}
+
+/// What is seen of a child for the tree.
+#[doc(hidden)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ChildSeen {
+    /// Its description; `None` if it gave none in time.
+    pub description: Option<ChildDescription>,
+    /// How long its stop may still take before it is killed, which is known without it; `None` if it is not being stopped.
+    pub stops_within: Option<Duration>,
 }
 
 /// The state of a child when stock is taken.

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use super::messages::{ChildDescription, SupervisorAnswer, TreeNode};
-use super::state::{Call, ChildPhase, ClosingCause, CourseStep, Describing, Phase, Supervisor, WAITERS_MAX};
+use super::messages::{SupervisorAnswer, TreeNode};
+use super::state::{
+    Call, ChildPhase, ChildSeen, ClosingCause, CourseStep, Describing, Phase, Supervisor, WAITERS_MAX,
+};
 use crate::kernel::{AskId, CallKey, Machine, StepContext, Vitals};
 use crate::vocabulary::Generation;
 
@@ -30,7 +32,7 @@ impl Supervisor {
         &mut self,
         key: CallKey,
         own: Option<Vitals>,
-        children: &[Option<ChildDescription>],
+        children: &[ChildSeen],
         cx: &mut StepContext<Self>,
     ) {
         if self.describing.as_ref().is_some_and(|describing| describing.key == key) {
@@ -41,7 +43,7 @@ impl Supervisor {
     pub(super) fn answer_describers(
         &mut self,
         own: Option<Vitals>,
-        children: &[Option<ChildDescription>],
+        children: &[ChildSeen],
         cx: &mut StepContext<Self>,
     ) {
         let Some(describing) = self.describing.take() else { return };
@@ -51,10 +53,10 @@ impl Supervisor {
         }
     }
 
-    /// The tree; children that are not `described` are shown with what the supervisor knows.
-    pub(super) fn tree(&self, own: Option<Vitals>, described: &[Option<ChildDescription>]) -> TreeNode {
+    /// The tree; children that have not described themselves are shown with what the supervisor knows.
+    pub(super) fn tree(&self, own: Option<Vitals>, seen: &[ChildSeen]) -> TreeNode {
         let (state, message) = self.own_state();
-        let child = |child| self.child_node(child, described.get(child).and_then(Option::as_ref));
+        let child = |child| self.child_node(child, seen.get(child).unwrap_or(&ChildSeen::default()));
         TreeNode {
             name: self.plan.name.clone(),
             kind: Self::KIND.to_owned(),
@@ -84,7 +86,8 @@ impl Supervisor {
         }
     }
 
-    fn child_node(&self, child: usize, described: Option<&ChildDescription>) -> TreeNode {
+    fn child_node(&self, child: usize, seen: &ChildSeen) -> TreeNode {
+        let described = seen.description.as_ref();
         let spec = self.spec_of(child);
         let state = &self.children[child];
         // For a child that runs, its own report is more precise.
@@ -111,7 +114,7 @@ impl Supervisor {
                     silence.or(fall).cloned().unwrap_or_default()
                 }
             },
-            stops_within: described.and_then(|description| description.stops_within),
+            stops_within: seen.stops_within,
             kills_within: None,
             ended: Vec::new(),
             children: described.map_or_else(Vec::new, |description| description.children.clone()),
