@@ -76,7 +76,7 @@ mod known;
 mod admission;
 mod batches;
 mod claimants;
-mod disowning;
+mod contested_ids;
 mod existing;
 mod forcing;
 mod groups;

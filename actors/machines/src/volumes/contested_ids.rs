@@ -1,5 +1,8 @@
-//! Creations that their plugin answers with the id of another volume here: they are refused, and nothing of them is remembered. Nor is
-//! anything deleted by an id that came after the order to delete it, before it was compared with the other volumes.
+//! Ids that a plugin gave, and that another volume here may have: each is compared with those of the other volumes.
+//!
+//! - A creation that its plugin answers with the id of another volume is refused, and nothing of it is remembered: the refused name disowns
+//!   the id.
+//! - A deletion whose id came after the order to delete waits until it is allowed here. If another volume has the id, it is disowned instead.
 
 use super::purposes::{Purpose, Request};
 use super::reasons::{NoAnswer, SameVolume};
