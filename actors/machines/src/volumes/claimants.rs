@@ -10,10 +10,58 @@ use crate::volume::{self, ClaimStatus, ForceScope, VolumeAnswer, VolumeAsk, Volu
 pub(super) struct Claimants {
     /// Each with the number of the last claim that was sent for it.
     by_id: BTreeMap<AllocationId, Attempt>,
-    /// Those whose claims are over, as the actor has answered before it has reported what its ledger has: that report may be older.
-    over: BTreeSet<AllocationId>,
-    /// Whether all of them are, in the same way.
-    are_all_over: bool,
+    /// Whose claims are over, as the actor has answered before it has reported what its ledger has: that report may be older.
+    over: Over,
+}
+
+/// Whose claims are over.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Over {
+    /// Those of these allocations.
+    Of(BTreeSet<AllocationId>),
+    /// All of them.
+    All,
+}
+
+impl Default for Over {
+    fn default() -> Self {
+        Self::Of(BTreeSet::new())
+    }
+}
+
+impl Over {
+    /// Whose claims are over by this answer.
+    fn by(ask: &VolumeAsk, answer: &VolumeAnswer) -> Self {
+        match (ask, answer) {
+            (VolumeAsk::Release(release), VolumeAnswer::Release(Ok(_))) => {
+                Self::Of([release.allocation.clone()].into())
+            }
+            (VolumeAsk::ConfirmClaims(_), VolumeAnswer::ConfirmClaims(settled)) => {
+                Self::Of(settled.released.iter().cloned().collect())
+            }
+            (VolumeAsk::ForceRelease(force), VolumeAnswer::ForceRelease(Ok(_))) => match &force.scope {
+                ForceScope::Everything => Self::All,
+                ForceScope::Claim(allocation) => Self::Of([allocation.clone()].into()),
+                ForceScope::Orders => Self::default(),
+            },
+            _ => Self::default(),
+        }
+    }
+
+    fn contains(&self, allocation: &AllocationId) -> bool {
+        match self {
+            Self::Of(allocations) => allocations.contains(allocation),
+            Self::All => true,
+        }
+    }
+
+    fn add(&mut self, more: Self) {
+        match (&mut *self, more) {
+            (Self::Of(allocations), Self::Of(more)) => allocations.extend(more),
+            (Self::All, _) => {}
+            (Self::Of(_), Self::All) => *self = Self::All,
+        }
+    }
 }
 
 impl Claimants {
@@ -26,9 +74,6 @@ impl Claimants {
     /// claim may come after the answer that it is released.
     pub(super) fn read(&mut self, status: &VolumeStatus) {
         let over = std::mem::take(&mut self.over);
-        if std::mem::take(&mut self.are_all_over) {
-            return;
-        }
         let is_held = |claim: &&ClaimStatus| claim.wish == Wish::Held && !over.contains(&claim.allocation);
         for claim in status.claims.iter().filter(is_held) {
             self.by_id.entry(claim.allocation.clone()).or_default();
@@ -44,29 +89,18 @@ impl Claimants {
         is_first_claim: bool,
         is_unread: bool,
     ) {
-        if is_unread {
-            self.over.extend(ended_by(ask, answer));
-            self.are_all_over |= matches!(
-                (ask, answer),
-                (VolumeAsk::ForceRelease(force), VolumeAnswer::ForceRelease(Ok(_))) if force.scope == ForceScope::Everything
-            );
-        }
-        match (ask, answer) {
+        let over = match (ask, answer) {
+            // It was never held, which the ledger says as well.
             (VolumeAsk::Claim(claim), VolumeAnswer::Claim(Err(error)))
                 if is_first_claim && is_refusal(error) =>
             {
-                self.forget(number, |id| claim.allocation == *id);
+                return self.forget(number, |id| claim.allocation == *id);
             }
-            (VolumeAsk::Release(release), VolumeAnswer::Release(Ok(_))) => {
-                self.forget(number, |id| release.allocation == *id);
-            }
-            (VolumeAsk::ConfirmClaims(_), VolumeAnswer::ConfirmClaims(settled)) => {
-                self.forget(number, |id| settled.released.contains(id));
-            }
-            (VolumeAsk::ForceRelease(force), VolumeAnswer::ForceRelease(Ok(_))) => {
-                self.forget(number, |id| force.is_for(id));
-            }
-            _ => {}
+            _ => Over::by(ask, answer),
+        };
+        self.forget(number, |id| over.contains(id));
+        if is_unread {
+            self.over.add(over);
         }
     }
 
@@ -84,19 +118,6 @@ impl Claimants {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &AllocationId> {
         self.by_id.keys()
-    }
-}
-
-/// Whose claims are over by this answer.
-fn ended_by(ask: &VolumeAsk, answer: &VolumeAnswer) -> Vec<AllocationId> {
-    match (ask, answer) {
-        (VolumeAsk::Release(release), VolumeAnswer::Release(Ok(_))) => vec![release.allocation.clone()],
-        (_, VolumeAnswer::ConfirmClaims(settled)) => settled.released.clone(),
-        (VolumeAsk::ForceRelease(force), VolumeAnswer::ForceRelease(Ok(_))) => match &force.scope {
-            ForceScope::Claim(allocation) => vec![allocation.clone()],
-            ForceScope::Everything | ForceScope::Orders => Vec::new(),
-        },
-        _ => Vec::new(),
     }
 }
 
