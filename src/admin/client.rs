@@ -127,6 +127,16 @@ impl AdminClient {
         self.answered(answer).map(|answer| answer.report)
     }
 
+    /// Has a driver restarted, or its plugin looked for again if that could not be used.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when there is none of that name, it is being ended, or no other process of it would be launched.
+    pub async fn restart_driver(&mut self, name: &str) -> Result<wire::RestartDriverResponse, AdminError> {
+        let answer = self.client.restart_driver(wire::RestartDriverRequest { name: name.to_owned() });
+        let answer = within(QUICK, answer).await;
+        self.answered(answer)
+    }
+
     /// Stops the whole host in order and waits for its end. With `detach`, drivers that survive a host and their tasks are
     /// left running, and registrations and sockets stay for its next run.
     ///

@@ -21,6 +21,8 @@ mod volume_client;
 
 mod claim;
 mod connections;
+mod drivers;
+mod long_calls;
 mod server;
 mod service;
 mod socket;

@@ -8,17 +8,18 @@ use callboard_actors::shell::{AskError, StopMode};
 use callboard_actors::vocabulary::AllocationId;
 use callboard_proto::admin::v1 as wire;
 use futures_util::{Stream, StreamExt};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::connections::{Peer, Staying, user_of};
+use super::connections::{Peer, user_of};
 use super::convert::{self, not_replaced, refused, replaced_unheard, task_refused, unanswered};
 use super::events::Events;
 use super::gather::gather;
+use super::long_calls::{LongCall, long_call, while_held};
 use super::server::{ShutdownOrder, Sources};
 use super::stopping::Stopping;
-use super::{disk, tree, volume_calls, volume_ends, volume_orders, volume_reads, watch};
+use super::{disk, drivers, tree, volume_calls, volume_ends, volume_orders, volume_reads, watch};
 use crate::agent::{Replace, StartTask, StopTask, TaskError, TaskStopped};
 use crate::{tasks, timeline};
 
@@ -36,19 +37,6 @@ pub(super) struct Service {
     events: Events,
     watchers: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
-}
-
-/// The place of a call that takes long. Its connection is not closed meanwhile.
-type LongCall = (OwnedSemaphorePermit, Option<Staying>);
-
-fn long_call<T>(
-    places: &Arc<Semaphore>,
-    request: &Request<T>,
-    refusal: impl FnOnce() -> String,
-) -> Result<LongCall, Status> {
-    let place = Arc::clone(places).try_acquire_owned();
-    let place = place.map_err(|_none| Status::resource_exhausted(refusal()))?;
-    Ok((place, request.extensions().get::<Peer>().map(Peer::stay)))
 }
 
 /// Whether a name is of no allocation; then it is of a task, or unknown.
@@ -185,6 +173,18 @@ impl wire::admin_server::Admin for Service {
         let stopped = replaced.map_err(|error| not_replaced(&error))?;
         let report = stopped.steps.iter().map(convert::step).collect();
         Ok(Response::new(wire::ReplaceAllocationResponse { report }))
+    }
+
+    async fn restart_driver(
+        &self,
+        request: Request<wire::RestartDriverRequest>,
+    ) -> Result<Response<wire::RestartDriverResponse>, Status> {
+        let (user, asked) = (user_of(&request), request.into_inner());
+        let driver = asked.name.escape_debug().to_string();
+        let done = drivers::restart(&self.sources, asked).await;
+        let error = done.as_ref().err().map(Status::message);
+        tracing::info!(driver, user, error, "a driver is to be restarted");
+        done.map(Response::new)
     }
 
     async fn create_volume(
@@ -389,12 +389,4 @@ impl wire::admin_server::Admin for Service {
         let lines = timeline::follow(host.clone(), agent, tasks, request.into_inner().gates);
         Ok(Response::new(Box::pin(while_held(place, ReceiverStream::new(lines).map(Ok)))))
     }
-}
-
-/// The same stream, which keeps a place for as long as it is there.
-fn while_held<T>(place: LongCall, stream: impl Stream<Item = T>) -> impl Stream<Item = T> {
-    stream.map(move |item| {
-        let _held = &place;
-        item
-    })
 }

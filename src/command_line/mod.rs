@@ -3,6 +3,7 @@
 //! ```text
 //!   run                                            is a host program: config ─► host, agent, admin socket
 //!   status  tree  watch  start  stop  shutdown     ask a running one over its admin socket
+//!   driver                                         does so about drivers
 //!   volume                                         does so about volumes, their snapshots, and what plugins have
 //!   demo                                           plays the life of a plugin on real processes
 //!   script FILE...                                 plays message scripts
@@ -26,6 +27,7 @@ mod ask;
 mod awaited;
 mod claims;
 mod departed;
+mod driver;
 mod logs;
 mod target;
 mod volume;
@@ -56,6 +58,7 @@ use callboard_actors::logmon::write_logs;
 use clap::{Args, Parser, Subcommand};
 
 use self::ask::{HealthArgs, NameArgs, PlainArgs, ReplaceArgs, ShutdownArgs, StatusArgs, StopArgs};
+use self::driver::DriverArgs;
 use self::logs::LogsArgs;
 use self::run::RunArgs;
 use self::script::ScriptArgs;
@@ -99,6 +102,8 @@ enum Command {
     Stop(StopArgs),
     /// Replace an allocation of a running host with another one, once that has been healthy for a while
     Replace(ReplaceArgs),
+    /// Restart drivers of a running host
+    Driver(DriverArgs),
     /// List, show, create, change, delete, claim and release volumes of a running host, and take snapshots of them
     Volume(Box<VolumeArgs>),
     /// Stop a running host in order, and wait for its end
@@ -240,6 +245,7 @@ pub fn main() -> ExitCode {
         Command::Start(args) => ask::start(&args),
         Command::Stop(args) => ask::stop(&args),
         Command::Replace(args) => ask::replace(&args),
+        Command::Driver(args) => driver::driver(&args),
         Command::Volume(args) => volume::volume(&args),
         Command::Shutdown(args) => ask::shutdown(&args),
         Command::Demo(args) => play_demo(&args),

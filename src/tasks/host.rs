@@ -8,7 +8,8 @@ use callboard_actors::allocdir::TaskNames;
 use callboard_actors::driver::client::{DriverClient, DriverError, TaskState};
 use callboard_actors::driver::{DriverCapabilities, EventPosition, TaskKey};
 use callboard_actors::drivers::{
-    Drivers, ForgetTaskHandler, ListDrivers, RegisterTaskHandler, RemoveDriver, RestartDriver, Wanted,
+    Drivers, ForgetTaskHandler, ListDrivers, NoSuchDriver, RegisterTaskHandler, RemoveDriver, RestartDriver,
+    Wanted,
 };
 use callboard_actors::eventor::{JOURNAL_ITEMS_MAX, TaskJournals};
 use callboard_actors::leftovers::Traces;
@@ -295,7 +296,12 @@ impl Runners for HostRunners {
             );
             let restarted = drivers.ask(RestartDriver { name: driver }).await;
             let restarted = restarted.map_err(|error| Trouble::passing(error.to_string()))?;
-            restarted.map_err(|error| Trouble::absent(error.to_string()))
+            restarted.map_err(|error| match error {
+                NoSuchDriver::NotLaunched { .. } => Trouble::passing(error.to_string()),
+                NoSuchDriver::Unknown { .. }
+                | NoSuchDriver::TooMany { .. }
+                | NoSuchDriver::Stopping { .. } => Trouble::absent(error.to_string()),
+            })
         })
     }
 

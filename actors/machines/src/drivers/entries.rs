@@ -103,6 +103,9 @@ impl Drivers {
         }
         let entry = self.entries.get_mut(driver).filter(|entry| entry.serves());
         let Some(entry) = entry else { return Err(NoSuchDriver::Unknown { driver: driver.clone() }) };
+        if let Some(reason) = entry.not_launched() {
+            return Err(NoSuchDriver::NotLaunched { driver: driver.clone(), reason });
+        }
         let living = match entry.child.state() {
             ChildState::Stopping(_) if entry.next.is_none() => {
                 return Err(NoSuchDriver::Stopping { driver: driver.clone() });

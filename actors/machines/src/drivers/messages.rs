@@ -136,6 +136,14 @@ pub enum NoSuchDriver {
         /// Which driver.
         driver: DriverName,
     },
+    /// Its process is not ended for a restart, since no other one would be launched.
+    #[error("driver {driver} is not restarted, since no other process of it would be launched: {reason}")]
+    NotLaunched {
+        /// Which driver.
+        driver: DriverName,
+        /// Why not.
+        reason: String,
+    },
 }
 
 /// Ends a driver's process and brings it anew, now and without a pause; also one that an earlier run left and that is still looked for.

@@ -244,6 +244,11 @@ impl Entry {
         self.config.spec.not_launched.is_none()
     }
 
+    /// Why no process of it is launched, nor of the one that is to come in its place.
+    pub(super) fn not_launched(&self) -> Option<String> {
+        self.next.as_ref().unwrap_or(&self.config.spec).not_launched.clone()
+    }
+
     /// Whether it is what this spec asks for. One that is only reattached to what runs is not to end what serves already.
     pub(super) fn covers(&self, spec: &DriverSpec) -> bool {
         self.config.spec == *spec || self.is_launched() && spec.not_launched.is_some()

@@ -205,6 +205,10 @@ impl Tasks {
                 }
             }
             TasksAsk::ListTasks(ListTasks) => cx.reply(id, TasksAnswer::ListTasks(self.view().tasks)),
+            TasksAsk::BringDriver(BringDriver { name }) => {
+                self.bring_now(name, cx);
+                cx.reply(id, TasksAnswer::BringDriver(self.told_course(name)));
+            }
         }
     }
 

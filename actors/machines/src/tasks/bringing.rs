@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::behaviour::{SAY_TIMEOUT, Scene};
 use super::calls::*;
-use super::messages::{DriverCourse, TasksNews};
+use super::messages::{DriverCourse, TasksNews, UnknownDriver};
 use super::state::*;
 use crate::kernel::{CallKey, CallLost, Gate, StepContext};
 use crate::vocabulary::{AllocationId, Backoff, DriverName};
@@ -41,20 +41,42 @@ impl Scene<'_> {
 }
 
 impl Tasks {
-    /// Retries a driver whose plugin was refused, since an operator wants a task of it. One that is reattached serves meanwhile.
+    /// Retries a driver whose plugin was refused, since an operator wants a task of it.
     pub(super) fn bring_again(&mut self, name: &AllocationId, cx: &mut StepContext<Self>) {
         let task = self.tasks.iter().find(|task| task.config.name == *name);
-        let Some(driver) = task.map(|task| &task.config.driver) else { return };
-        let Some(bringing) = self.drivers.get_mut(driver) else { return };
-        match bringing.course {
-            DriverCourse::Refused(_) => bringing.course = DriverCourse::Asking,
-            DriverCourse::Reattached(_) => {}
-            DriverCourse::Asking
-            | DriverCourse::Pausing(_)
-            | DriverCourse::Brought
-            | DriverCourse::Leaving => return,
+        let Some(driver) = task.map(|task| task.config.driver.clone()) else { return };
+        if !matches!(self.course_of(&driver), Some(DriverCourse::Pausing(_))) {
+            self.bring_now(&driver, cx);
         }
+    }
+
+    /// Retries a driver whose plugin could not be used. One that is reattached serves meanwhile.
+    pub(super) fn bring_now(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
+        if self.life != Life::Serving {
+            return;
+        }
+        let Some(bringing) = self.drivers.get_mut(driver) else { return };
+        match (bringing.standing, &bringing.course) {
+            (Standing::Configured, DriverCourse::Refused(_) | DriverCourse::Pausing(_)) => {
+                bringing.course = DriverCourse::Asking;
+            }
+            (Standing::Configured, DriverCourse::Reattached(_)) => {}
+            (Standing::Configured, DriverCourse::Asking | DriverCourse::Brought | DriverCourse::Leaving)
+            | (Standing::Departed { .. }, _) => return,
+        }
+        cx.cancel_timer(TasksTimer::Bring(driver.clone()));
         cx.call(CallKey::default(), bringing.timeout(), TasksCall::Bring(driver.clone()));
+    }
+
+    fn course_of(&self, driver: &DriverName) -> Option<&DriverCourse> {
+        self.drivers.get(driver).map(|bringing| &bringing.course)
+    }
+
+    /// The progress of a driver, for who asked for it.
+    pub(super) fn told_course(&self, driver: &DriverName) -> Result<DriverCourse, UnknownDriver> {
+        let unknown =
+            || UnknownDriver { name: driver.clone(), known: self.drivers.keys().cloned().collect() };
+        self.course_of(driver).cloned().ok_or_else(unknown)
     }
 
     pub(super) fn brought(

@@ -101,6 +101,7 @@ impl Tasks {
                 }))
             }
             TasksAsk::ListTasks(ListTasks) => TasksAnswer::ListTasks(self.view().tasks),
+            TasksAsk::BringDriver(BringDriver { name }) => TasksAnswer::BringDriver(self.told_course(name)),
         };
         cx.reply(id, answer);
     }

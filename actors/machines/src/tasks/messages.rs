@@ -24,6 +24,29 @@ pub struct StopTask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListTasks;
 
+/// Brings a driver now whose plugin could not be used, instead of at its next retry. Answered with its progress; one that was brought before, or
+/// is not configured any more, stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BringDriver {
+    /// The driver.
+    pub name: DriverName,
+}
+
+/// There is no driver of this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the host has no driver {name}; {}", told_known(known))]
+pub struct UnknownDriver {
+    /// The requested name.
+    pub name: DriverName,
+    /// The drivers that there are.
+    pub known: Vec<DriverName>,
+}
+
+fn told_known(known: &[DriverName]) -> String {
+    let names: Vec<_> = known.iter().map(ToString::to_string).collect();
+    if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) }
+}
+
 /// What is said of a run whose end its driver has told, and whose remains are not known to be gone.
 pub const HAS_ENDED: &str = "has ended, and something of it may be left";
 
@@ -223,6 +246,7 @@ conversation! {
         StartTask => Result<(), TaskError>,
         StopTask => Stopped,
         ListTasks => Vec<TaskReport>,
+        BringDriver => Result<DriverCourse, UnknownDriver>,
     }
 }
 

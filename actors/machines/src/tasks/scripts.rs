@@ -315,6 +315,8 @@ fn tell_answer(answer: TasksAnswer) -> String {
         TasksAnswer::StartTask(Ok(())) => "starts".to_owned(),
         TasksAnswer::StopTask(Ok(stopped)) => format!("stopped {}", tell_steps(&stopped.steps)),
         TasksAnswer::StartTask(Err(error)) | TasksAnswer::StopTask(Err(error)) => error.to_string(),
+        TasksAnswer::BringDriver(Ok(course)) => format!("{course:?}"),
+        TasksAnswer::BringDriver(Err(error)) => error.to_string(),
         TasksAnswer::ListTasks(tasks) => tasks.iter().map(tell_task).collect::<Vec<_>>().join("\n"),
     }
 }
@@ -478,6 +480,7 @@ impl Stage {
             "stops" => self.tasks.view().tasks.iter().for_each(|task| told.push_str(&tell_stop(task))),
             "start" => self.ask(TasksAsk::StartTask(StartTask { name: task }), told),
             "stop" => self.ask(TasksAsk::StopTask(StopTask { name: task }), told),
+            "bring" => self.ask(TasksAsk::BringDriver(BringDriver { name: DriverName::new(first)? }), told),
             "list" => self.ask(TasksAsk::ListTasks(ListTasks), told),
             "end" if first == "detach" => self.step(&Input::StopRequested(StopMode::Detach), told),
             "end" => self.step(&Input::StopRequested(StopMode::Stop), told),

@@ -329,7 +329,10 @@ impl Host {
                 }
             }
             TasksAnswer::StopTask(Ok(_)) => self.check_down(&name, "is said to be stopped"),
-            TasksAnswer::StartTask(Err(_)) | TasksAnswer::StopTask(Err(_)) | TasksAnswer::ListTasks(_) => {}
+            TasksAnswer::StartTask(Err(_))
+            | TasksAnswer::StopTask(Err(_))
+            | TasksAnswer::ListTasks(_)
+            | TasksAnswer::BringDriver(_) => {}
         }
     }
 
