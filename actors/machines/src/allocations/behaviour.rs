@@ -12,7 +12,7 @@ use super::state::{
     AllocationsOutcome, AllocationsTimer, Entry, Order,
 };
 use crate::allocation::{AllocationNews, AllocationStatus};
-use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, StepContext, Vitals};
+use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, StepContext, Vitals, await_endings_again};
 use crate::vocabulary::{AllocationId, Attempt, Generation, Moment, Timestamp};
 
 /// The deadline of one wait for endings; then it is repeated.
@@ -46,6 +46,7 @@ impl Machine for Allocations {
             Input::Returned { key, call, outcome } => {
                 self.returned(key.attempt, call, outcome, cx);
             }
+            Input::Elapsed(AllocationsTimer::AwaitEndings) => await_endings(cx),
             Input::Elapsed(AllocationsTimer::Restart(allocation)) => self.restart(allocation, cx),
             Input::Elapsed(AllocationsTimer::ReportWait(allocation)) => self.report_wait_over(allocation, cx),
             Input::Elapsed(AllocationsTimer::StopDeadline) => self.stop_deadline_passed(cx),
@@ -114,7 +115,8 @@ impl Allocations {
     ) {
         match call {
             AllocationsCall::AwaitEndings => {
-                await_endings(cx);
+                let call = (AllocationsCall::AwaitEndings, ENDINGS_DEADLINE);
+                await_endings_again(outcome, call, AllocationsTimer::AwaitEndings, cx);
                 if let Ok(AllocationsOutcome::Ended(ended)) = outcome {
                     ended.iter().for_each(|ended| self.supervisor_ended(ended, cx));
                 }

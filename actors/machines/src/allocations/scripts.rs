@@ -407,6 +407,14 @@ impl Stage {
                 let reported = AllocationReported { allocation, life, news };
                 self.ask(AllocationsAsk::AllocationReported(reported), told);
             }
+            "endings-lost" => {
+                let outcome = Err(CallLost::Crashed("boom".to_owned()));
+                let call = AllocationsCall::AwaitEndings;
+                self.step(&Input::Returned { key: CallKey::default(), call, outcome }, told);
+                let at = self.timers.iter().find(|(_, timer)| *timer == AllocationsTimer::AwaitEndings);
+                let (at, _) = at.ok_or("endings are waited for at once")?;
+                writeln!(told, "endings are waited for again in {:?}", at.since(self.now))?;
+            }
             "ended" => {
                 let life = self.life(&allocation, args);
                 let ending = match args.next_pos().ok_or("how?")? {

@@ -255,6 +255,8 @@ pub struct SupervisorEnded {
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AllocationsTimer {
+    /// The endings of supervisors are waited for again.
+    AwaitEndings,
     /// The next start of a supervisor that crashed.
     Restart(AllocationId),
     /// The timeout for the report of a supervisor that has ended.

@@ -10,7 +10,7 @@ use super::state::{
     HAND_OVER_DEADLINE,
 };
 use crate::driver::{Folded, ending_deadline};
-use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, StepContext, StopStep};
+use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, StepContext, StopStep, await_endings_again};
 use crate::lease::LeasedCalls;
 use crate::vocabulary::{Attempt, DriverName, Moment, Timestamp};
 
@@ -140,6 +140,9 @@ impl Drivers {
 
     fn elapsed(&mut self, timer: &DriversTimer, cx: &mut StepContext<Self>) {
         match timer {
+            DriversTimer::AwaitEndings => {
+                cx.call(CallKey::default(), WAIT_DEADLINE, DriversCall::AwaitEndings);
+            }
             DriversTimer::Stop(driver) => self.stopped_too_slowly(driver, cx),
             DriversTimer::Restart(driver) => self.restart_due(driver, cx),
             DriversTimer::AskForRestart(driver, number) => self.ask_for_restart(driver, *number, cx),
@@ -167,7 +170,8 @@ impl Drivers {
     ) {
         match (call, outcome) {
             (DriversCall::AwaitEndings, outcome) => {
-                cx.call(CallKey::default(), WAIT_DEADLINE, DriversCall::AwaitEndings);
+                let call = (DriversCall::AwaitEndings, WAIT_DEADLINE);
+                await_endings_again(outcome, call, DriversTimer::AwaitEndings, cx);
                 if let Ok(DriversOutcome::Ended(endings)) = outcome {
                     endings.iter().for_each(|ended| self.ended(ended, cx));
                 }

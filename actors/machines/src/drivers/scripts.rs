@@ -61,6 +61,10 @@ fn say(stage: &mut Stage<Drivers>, verb: &str, args: &mut ArgumentConsumer<'_>) 
             let call = stage.take_call(|call| matches!(call, DriversCall::AwaitEndings))?;
             stage.give(call, Ok(DriversOutcome::Ended(ended)));
         }
+        "endings-lost" => {
+            let call = stage.take_call(|call| matches!(call, DriversCall::AwaitEndings))?;
+            stage.give(call, Err(CallLost::Crashed("boom".to_owned())));
+        }
         "not-started" => {
             let life = life(args)?;
             let is_start = |call: &DriversCall| match call {
@@ -282,6 +286,7 @@ fn tell(effect: &Effect<Drivers>, now: Timestamp) -> String {
 
 fn tell_timer(timer: &DriversTimer) -> String {
     match timer {
+        DriversTimer::AwaitEndings => "pause of the wait for endings".to_owned(),
         DriversTimer::Stop(driver) => format!("stop deadline of {driver}"),
         DriversTimer::Restart(driver) => format!("pause of {driver}"),
         DriversTimer::AskForRestart(driver, restart) => {

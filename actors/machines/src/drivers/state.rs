@@ -202,6 +202,8 @@ pub struct ChildEnded {
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DriversTimer {
+    /// The endings of children are waited for again.
+    AwaitEndings,
     /// This driver should have ended by now.
     Stop(DriverName),
     /// The actor of this driver is to be started again.

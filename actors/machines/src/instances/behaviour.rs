@@ -14,7 +14,7 @@ use super::waiters::Waiters;
 use crate::FeedItem;
 use crate::kernel::{
     AskId, CallKey, CallLost, Followed, Input, Machine, NEWS_DEADLINE, Never, REFOLLOW_PAUSE, StepContext,
-    Vitals,
+    Vitals, await_endings_again,
 };
 use crate::lease::LeasedCalls;
 use crate::registry::{Active, Entry as Registered, RegistryNews, RegistryView, Standing};
@@ -114,6 +114,9 @@ impl Instances {
 
     fn elapsed(&mut self, timer: &InstancesTimer, cx: &mut StepContext<Self>) {
         match timer {
+            InstancesTimer::AwaitEndings => {
+                cx.call(CallKey::default(), NEWS_DEADLINE, InstancesCall::AwaitEndings);
+            }
             InstancesTimer::Refollow => self.follow(true, cx),
             InstancesTimer::Retire(place) => self.retired_too_slowly(place, cx),
             InstancesTimer::Restart(place) => self.restart_due(place, cx),
@@ -148,7 +151,8 @@ impl Instances {
         match (call, outcome) {
             (InstancesCall::Follow { .. }, outcome) => self.followed(outcome, cx),
             (InstancesCall::AwaitEndings, outcome) => {
-                cx.call(CallKey::default(), NEWS_DEADLINE, InstancesCall::AwaitEndings);
+                let call = (InstancesCall::AwaitEndings, NEWS_DEADLINE);
+                await_endings_again(outcome, call, InstancesTimer::AwaitEndings, cx);
                 if let Ok(InstancesOutcome::Ended(endings)) = outcome {
                     endings.iter().for_each(|ended| self.ended(ended, cx));
                 }

@@ -53,6 +53,10 @@ fn say(stage: &mut Stage<Instances>, verb: &str, args: &mut ArgumentConsumer<'_>
             let error = AskError::NotRunning { actor: "registry".to_owned() };
             stage.give(call, Ok(InstancesOutcome::Sent(Err(error))));
         }
+        "endings-lost" => {
+            let call = stage.take_call(|call| matches!(call, InstancesCall::AwaitEndings))?;
+            stage.give(call, Err(CallLost::Crashed("boom".to_owned())));
+        }
         "ended" => {
             let ended = read_ended(stage, args)?;
             let call = stage.take_call(|call| matches!(call, InstancesCall::AwaitEndings))?;
@@ -297,6 +301,9 @@ fn tell(effect: &Effect<Instances>, now: Timestamp) -> String {
             }
             InstancesTimer::Resend((plugin, allocation)) => {
                 format!("the registry is told again of {plugin} of {allocation} in {:?}", at.since(now))
+            }
+            InstancesTimer::AwaitEndings => {
+                format!("endings are waited for again in {:?}", at.since(now))
             }
             InstancesTimer::Refollow => format!("the registry is followed again in {:?}", at.since(now)),
             InstancesTimer::Gate(id) => format!("{} is checked in {:?}", number(*id), at.since(now)),

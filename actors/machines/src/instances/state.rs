@@ -172,6 +172,8 @@ pub struct ChildEnded {
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum InstancesTimer {
+    /// The endings of children are waited for again.
+    AwaitEndings,
     /// The registry is followed again.
     Refollow,
     /// The retire deadline of the instance of this registration.

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use super::machine::CallLost;
+use super::context::StepContext;
+use super::machine::{CallKey, CallLost, Machine};
 
 /// The deadline of a call that waits for news. Nothing is wrong when it elapses.
 pub const NEWS_DEADLINE: Duration = Duration::from_secs(3_600);
@@ -29,5 +30,22 @@ impl<'a, T> Followed<'a, T> {
             Err(CallLost::DeadlineExceeded(_)) => Self::Quiet,
             Err(CallLost::Crashed(_) | CallLost::Busy(_)) => Self::Lost,
         }
+    }
+}
+
+/// How soon the endings of children are waited for again after that was lost.
+const ENDINGS_PAUSE: Duration = Duration::from_secs(1);
+
+/// Waits again for the endings of children by this call, which has come back with `outcome`. At once if it has brought some, or nothing
+/// happened for long; when this timer elapses if it was lost: another one might be lost in the same moment, again and again.
+pub fn await_endings_again<M: Machine>(
+    outcome: &Result<M::Outcome, CallLost>,
+    (call, deadline): (M::Call, Duration),
+    timer: M::Timer,
+    cx: &mut StepContext<M>,
+) {
+    match outcome {
+        Ok(_) | Err(CallLost::DeadlineExceeded(_)) => cx.call(CallKey::default(), deadline, call),
+        Err(CallLost::Crashed(_) | CallLost::Busy(_)) => cx.start_timer(timer, cx.now() + ENDINGS_PAUSE),
     }
 }

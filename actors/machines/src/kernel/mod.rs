@@ -78,7 +78,7 @@ mod lost_writes;
 mod tests;
 
 pub use context::{Effect, Gate, StepContext};
-pub use following::{Followed, NEWS_DEADLINE, REFOLLOW_PAUSE};
+pub use following::{Followed, NEWS_DEADLINE, REFOLLOW_PAUSE, await_endings_again};
 pub use machine::{
     AskId, CallKey, CallLost, Ending, Input, Machine, Never, StopMode, StopStep, Ticket, Written,
     panic_message,

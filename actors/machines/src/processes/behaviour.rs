@@ -10,7 +10,7 @@ use super::state::{
     ChildEnded, Entry, Processes, ProcessesCall, ProcessesChange, ProcessesOptions, ProcessesOutcome,
     ProcessesTimer, Sweeping, Waiter,
 };
-use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, StepContext, StopMode};
+use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, StepContext, StopMode, await_endings_again};
 use crate::process::{ProcessConfig, ProcessName, ProcessPhase, ProcessRecord, ProcessTag};
 use crate::vocabulary::{Attempt, Generation, Moment};
 
@@ -247,7 +247,8 @@ impl Processes {
                 if let Ok(ProcessesOutcome::Ended(ended)) = outcome {
                     ended.iter().for_each(|ended| self.child_ended(ended, cx));
                 }
-                make(LONG, ProcessesCall::AwaitEndings, cx);
+                let call = (ProcessesCall::AwaitEndings, LONG);
+                await_endings_again(outcome, call, ProcessesTimer::AwaitEndings, cx);
             }
             // They are only sent; their effects are reported by the actors, or by their endings.
             (
@@ -298,6 +299,7 @@ impl Processes {
 
     fn elapsed(&mut self, timer: &ProcessesTimer, cx: &mut StepContext<Self>) {
         match timer {
+            ProcessesTimer::AwaitEndings => make(LONG, ProcessesCall::AwaitEndings, cx),
             ProcessesTimer::Save => self.save(cx),
             ProcessesTimer::Restart(name) => self.start(name, cx),
             // A detached process has its record and no entry any more: the sweep would take it for unknown.

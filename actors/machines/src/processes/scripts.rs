@@ -9,7 +9,7 @@ use super::messages::*;
 use super::state::{
     ChildEnded, Processes, ProcessesCall, ProcessesChange, ProcessesOptions, ProcessesOutcome, ProcessesTimer,
 };
-use crate::kernel::{Effect, Ending, Machine};
+use crate::kernel::{CallLost, Effect, Ending, Machine};
 use crate::process::{
     Dropped, EndedBy, Executable, Exit, Identity, LaunchError, Lifetime, Over, Positions, ProcessEnding,
     ProcessName, ProcessNews, ProcessRecord, ProcessSpec, ProcessTag, Why,
@@ -81,6 +81,10 @@ fn say(stage: &mut Stage<Processes>, verb: &str, args: &mut ArgumentConsumer<'_>
             };
             let news = news(stage, &name, args)?;
             stage.ask(ProcessesAsk::ProcessReported(ProcessReported { life, name, news }));
+        }
+        "endings-lost" => {
+            let call = stage.take_call(|call| matches!(call, ProcessesCall::AwaitEndings))?;
+            stage.give(call, Err(CallLost::Crashed("boom".to_owned())));
         }
         "crashes" => {
             let name = name(args)?;
@@ -197,6 +201,9 @@ fn tell(effect: &Effect<Processes>, now: Timestamp) -> String {
         Effect::Call { call, .. } => tell_call(call),
         Effect::StartTimer(ProcessesTimer::Restart(name), at) => {
             format!("actor of {name} again in {:?}", at.since(now))
+        }
+        Effect::StartTimer(ProcessesTimer::AwaitEndings, at) => {
+            format!("endings are waited for again in {:?}", at.since(now))
         }
         Effect::StartTimer(ProcessesTimer::Save, at) => format!("positions on disk in {:?}", at.since(now)),
         Effect::StartTimer(ProcessesTimer::Sweep, at) => format!("sweep again in {:?}", at.since(now)),

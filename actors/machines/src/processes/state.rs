@@ -129,6 +129,8 @@ pub struct ChildEnded {
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProcessesTimer {
+    /// The endings of children are waited for again.
+    AwaitEndings,
     /// Positions are written.
     Save,
     /// The actor of this process is restarted.

@@ -8,7 +8,9 @@ use super::news::{VolumesNews, VolumesView};
 use super::state::{
     Volumes, VolumesCall, VolumesChange, VolumesConfig, VolumesImage, VolumesOutcome, VolumesTimer,
 };
-use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, NEWS_DEADLINE, StepContext, StopStep};
+use crate::kernel::{
+    AskId, CallKey, CallLost, Input, Machine, NEWS_DEADLINE, StepContext, StopStep, await_endings_again,
+};
 use crate::vocabulary::{Attempt, Moment, Timestamp};
 use crate::volume::VolumeAsk;
 
@@ -228,6 +230,9 @@ impl Volumes {
 
     fn elapsed(&mut self, timer: &VolumesTimer, cx: &mut StepContext<Self>) {
         match timer {
+            VolumesTimer::AwaitEndings => {
+                cx.call(CallKey::default(), NEWS_DEADLINE, VolumesCall::AwaitEndings);
+            }
             VolumesTimer::Refollow => self.follow(true, cx),
             VolumesTimer::Stop(volume) => self.stopped_too_slowly(volume, cx),
             VolumesTimer::Restart(volume) => self.restart_due(volume, cx),
@@ -262,7 +267,8 @@ impl Volumes {
         match (call, outcome) {
             (VolumesCall::Follow { .. }, outcome) => self.followed(outcome, cx),
             (VolumesCall::AwaitEndings, outcome) => {
-                cx.call(CallKey::default(), NEWS_DEADLINE, VolumesCall::AwaitEndings);
+                let call = (VolumesCall::AwaitEndings, NEWS_DEADLINE);
+                await_endings_again(outcome, call, VolumesTimer::AwaitEndings, cx);
                 if let Ok(VolumesOutcome::Ended(endings)) = outcome {
                     endings.iter().for_each(|ended| self.ended(ended, cx));
                 }

@@ -86,6 +86,10 @@ fn say(stage: &mut Stage<Volumes>, verb: &str, args: &mut ArgumentConsumer<'_>) 
             stage.give(call, Err(CallLost::Crashed("boom".to_owned())));
         }
         // An actor has ended: in order, or by a panic.
+        "endings-lost" => {
+            let call = stage.take_call(|call| matches!(call, VolumesCall::AwaitEndings))?;
+            stage.give(call, Err(CallLost::Crashed("boom".to_owned())));
+        }
         "ended" => {
             let (volume, life) = (key(args)?, life(args)?);
             let ending = match args.next_pos() {
@@ -654,6 +658,9 @@ fn tell(effect: &Effect<Volumes>, now: Timestamp) -> String {
             told => format!("call: {told}"),
         },
         Effect::StartTimer(VolumesTimer::Unused(_) | VolumesTimer::Leaving(_), _) => String::new(),
+        Effect::StartTimer(VolumesTimer::AwaitEndings, at) => {
+            format!("endings are waited for again in {:?}", at.since(now))
+        }
         Effect::StartTimer(VolumesTimer::Refollow, at) => format!("follow again in {:?}", at.since(now)),
         Effect::StartTimer(VolumesTimer::Stop(volume), at) => {
             format!("{volume} should stop within {:?}", at.since(now))

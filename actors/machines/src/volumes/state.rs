@@ -250,6 +250,8 @@ pub struct ChildEnded {
 /// The timers of the owner of the volumes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum VolumesTimer {
+    /// The endings of children are waited for again.
+    AwaitEndings,
     /// The instances are followed again.
     Refollow,
     /// The actor of this volume should have stopped by now.
