@@ -5,47 +5,42 @@ use callboard_actors::shell::{Machine, StopMode};
 use callboard_actors::vocabulary::Health;
 
 use super::super::law::Law;
+use super::super::search::Stage;
 use super::super::witness::{Violation, violation};
-use super::world::AllocationWorld;
+use super::scene::AllocationScene;
 
-impl AllocationWorld {
-    pub(super) fn check_end(&self) -> Result<(), Violation> {
-        if !self.owner.unanswered.is_empty() {
-            return violation(
-                Law::Shell7,
-                format!("questions {:?} were never answered", self.owner.unanswered.keys()),
-            );
-        }
-        match (self.stopped, self.owner.task) {
-            (Some(StopMode::Detach), _) => self.must_have_ended(),
-            (Some(StopMode::Stop), _) => self.check_left(),
-            (None, Task::Leaving) => self.check_left(),
-            (None, task) => self.check_calm(task),
+impl AllocationScene {
+    pub(super) fn check_rest(&self, stage: &Stage<Self>) -> Result<(), Violation> {
+        match (stage.stopped, self.owner.task) {
+            (Some(StopMode::Detach), _) => Self::must_have_ended(stage),
+            (Some(StopMode::Stop), _) => self.check_left(stage),
+            (None, Task::Leaving) => self.check_left(stage),
+            (None, task) => self.check_calm(stage, task),
         }
     }
 
-    fn must_have_ended(&self) -> Result<(), Violation> {
-        if self.supervisor.has_ended() {
+    fn must_have_ended(stage: &Stage<Self>) -> Result<(), Violation> {
+        if stage.actor.has_ended() {
             return Ok(());
         }
         violation(Law::S4, "told to stop, it goes on")
     }
 
-    fn check_left(&self) -> Result<(), Violation> {
-        self.must_have_ended()?;
+    fn check_left(&self, stage: &Stage<Self>) -> Result<(), Violation> {
+        Self::must_have_ended(stage)?;
         if self.neighbours.around.has_directory && !self.is_disturbed {
             return violation(Law::A4, "it has left, and its files are there");
         }
         // The next start of the host drops what is not confirmed.
-        let is_left_to_next = self.stopped.is_some() && self.is_disturbed;
+        let is_left_to_next = stage.stopped.is_some() && self.is_disturbed;
         if self.neighbours.registered.is_some() && !is_left_to_next {
             return violation(Law::A4, "it has left, and is registered");
         }
         Ok(())
     }
 
-    fn check_calm(&self, task: Task) -> Result<(), Violation> {
-        let Some(machine) = self.supervisor.machine() else {
+    fn check_calm(&self, stage: &Stage<Self>, task: Task) -> Result<(), Violation> {
+        let Some(machine) = stage.actor.machine() else {
             return violation(Law::Shell4, "the supervisor does not live");
         };
         let registered = &self.neighbours.registered;

@@ -19,8 +19,8 @@ pub struct AllocationBounds {
     pub falls: u8,
     /// How often the host is killed and starts again.
     pub kills: u8,
-    /// Whether the allocation is stopped at some instant.
-    pub leaves: bool,
+    /// How often the allocation is stopped.
+    pub leaves: u8,
     /// In which ways the host may end, once.
     pub stops: &'static [StopMode],
 }
@@ -28,7 +28,7 @@ pub struct AllocationBounds {
 impl AllocationBounds {
     /// Nothing happens.
     pub const NONE: Self =
-        Self { orders: 0, faults: 0, pauses: 0, news: 0, falls: 0, kills: 0, leaves: false, stops: &[] };
+        Self { orders: 0, faults: 0, pauses: 0, news: 0, falls: 0, kills: 0, leaves: 0, stops: &[] };
 }
 
 /// How a question is answered.
@@ -83,16 +83,12 @@ pub enum AllocationEvent {
     Return(usize, Reply),
     /// The registry comes to the next message.
     Registry(Receipt),
-    /// Time passes until something is due.
-    Pass,
     /// Its instance has news.
     News,
     /// The supervisor falls, and another one takes its work up.
     Fall,
     /// The host is killed, and starts again.
     Kill,
-    /// The host ends.
-    Stop(StopMode),
 }
 
 /// As a line of a history.
@@ -109,12 +105,9 @@ impl fmt::Display for AllocationEvent {
             Self::Registry(Receipt::Taken) => f.write_str("registry takes"),
             Self::Registry(Receipt::Refused) => f.write_str("registry refuses"),
             Self::Registry(Receipt::GivenUp) => f.write_str("registry is slow"),
-            Self::Pass => f.write_str("pass-until-due"),
             Self::News => f.write_str("instance or disk has news"),
             Self::Fall => f.write_str("fall"),
             Self::Kill => f.write_str("kill-host"),
-            Self::Stop(StopMode::Stop) => f.write_str("stop"),
-            Self::Stop(StopMode::Detach) => f.write_str("detach"),
         }
     }
 }

@@ -8,10 +8,12 @@ mod event;
 mod ending;
 mod neighbours;
 mod owner;
+mod scene;
 mod surroundings;
-mod world;
 
 pub use event::{AllocationBounds, AllocationEvent, Receipt, Reply};
 pub use laws::AllocationLaws;
 pub(super) use surroundings::Surroundings;
-pub use world::AllocationWorld;
+
+/// Everything around the supervisor of one allocation that matters to it.
+pub type AllocationWorld = super::search::SceneWorld<scene::AllocationScene>;

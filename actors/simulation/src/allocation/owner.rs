@@ -16,19 +16,18 @@ pub(super) struct Owner {
     pub(super) task: Task,
     /// The health that was told last.
     pub(super) health: Health,
-    askers: u64,
     pub(super) unanswered: BTreeMap<u64, AllocationAsk>,
 }
 
 impl Owner {
     /// The owner of a task that was never spoken of.
     pub(super) const fn new() -> Self {
-        Self { task: Task::NotStarted, health: Health::Starting, askers: 0, unanswered: BTreeMap::new() }
+        Self { task: Task::NotStarted, health: Health::Starting, unanswered: BTreeMap::new() }
     }
 
-    /// Notes what is said, and gives the number under which it waits for its answer.
-    pub(super) fn says(&mut self, ask: &AllocationAsk) -> u64 {
-        self.task = match (self.task, ask) {
+    /// Notes what is said, and under which number it waits for its answer.
+    pub(super) fn says(&mut self, asker: u64, ask: AllocationAsk) {
+        self.task = match (self.task, &ask) {
             (Task::Leaving, _) | (_, AllocationAsk::SignOff(_)) => Task::Leaving,
             (_, AllocationAsk::NoteStart(_)) => Task::Running,
             (_, AllocationAsk::NoteExit(_)) | (Task::Running | Task::Exited, AllocationAsk::MakeReady(_)) => {
@@ -42,23 +41,17 @@ impl Owner {
                 | AllocationAsk::DescribeAllocation(_),
             ) => task,
         };
-        self.askers += 1;
-        self.unanswered.insert(self.askers, ask.clone());
-        self.askers
+        self.unanswered.insert(asker, ask);
     }
 
     /// What the next supervisor receives: all that has no answer, and a start that came behind a preparation without one.
-    pub(super) fn says_again(&mut self) -> Vec<(u64, AllocationAsk)> {
+    pub(super) fn says_again(&self) -> (Vec<(u64, AllocationAsk)>, Option<AllocationAsk>) {
         let waits = |is_meant: fn(&AllocationAsk) -> bool| self.unanswered.values().any(is_meant);
         let is_hasty = self.task == Task::Running
             && waits(|ask| matches!(ask, AllocationAsk::MakeReady(_)))
             && !waits(|ask| matches!(ask, AllocationAsk::NoteStart(_)));
-        let mut again: Vec<_> = self.unanswered.iter().map(|(asker, ask)| (*asker, ask.clone())).collect();
-        if is_hasty {
-            let start = AllocationAsk::NoteStart(NoteStart);
-            again.push((self.says(&start), start));
-        }
-        again
+        let again = self.unanswered.iter().map(|(asker, ask)| (*asker, ask.clone()));
+        (again.collect(), is_hasty.then_some(AllocationAsk::NoteStart(NoteStart)))
     }
 
     /// The host is killed: the task may run on, and the next start of the host reports it.

@@ -20,7 +20,7 @@ use callboard_actors::shell::{Machine, StopMode};
 use callboard_actors::vocabulary::Timestamp;
 
 use super::Stage;
-use crate::stand_in::{Disk, Refusal, StandIn};
+use crate::stand_in::{Disk, Left, Refusal, StandIn};
 use crate::tamper::Tamper;
 use crate::witness::{Verdict, Violation, Witness};
 
@@ -50,6 +50,11 @@ pub trait Scene: Clone + Debug + Hash {
     type Bounds: Copy + Debug + Hash;
     /// What can happen beside what can happen to every actor.
     type Event: Copy + Eq + Debug + Display;
+    /// How often time passes at most on the way to rest.
+    const CALM_MAX: u32 = 12;
+    /// Whether a step of the actor may crash.
+    const MAY_CRASH: bool = true;
+
     /// The scene at the beginning, and its actor.
     fn begin(bounds: &Self::Bounds, now: Timestamp) -> (Self, Actor<Self>);
 
@@ -105,6 +110,20 @@ pub trait Scene: Clone + Debug + Hash {
         Ok(())
     }
 
+    /// The actor sends news or a snapshot to its subscriber.
+    fn told(&mut self, stage: &mut Stage<Self>, left: Left<Self::Machine>) {
+        let _ = (stage, left);
+    }
+
+    /// All that left after an event was taken in.
+    ///
+    /// # Errors
+    /// The law that was broken.
+    fn heard(&mut self, stage: &mut Stage<Self>) -> Result<(), Violation> {
+        let _ = stage;
+        Ok(())
+    }
+
     /// The machine is about to be built: from this. Calls of its former life come to nothing.
     fn loads(&mut self, stage: &mut Stage<Self>) -> <Self::Machine as Machine>::Image;
 
@@ -121,6 +140,12 @@ pub trait Scene: Clone + Debug + Hash {
 
     /// What happens next if nothing goes wrong any more, but for time.
     fn next(&self, stage: &Stage<Self>) -> Option<Self::Event>;
+
+    /// Whether nothing more is to be expected from time that passes.
+    fn is_at_rest(&self, stage: &Stage<Self>) -> bool {
+        let _ = stage;
+        false
+    }
 
     /// What all comes to when nothing happens any more.
     ///

@@ -14,8 +14,6 @@ use crate::law::Law;
 use crate::stand_in::{Left, Settlement};
 use crate::witness::{NO_CALLER_WAITS, Violation, found, violation};
 
-/// How often time passes at most on the way to rest.
-const CALM_MAX: u32 = 12;
 /// Who notifies, and waits for no answer.
 const NOTIFIER: u64 = 0;
 
@@ -91,9 +89,19 @@ impl<S: Scene> Stage<S> {
         self.actor.settled(self.moment(), settlement);
     }
 
+    /// This caller, who got no answer, asks again.
+    pub fn ask_again(&mut self, asker: u64, ask: <S::Machine as Machine>::Ask) {
+        self.actor.ask(self.moment(), asker, ask);
+    }
+
+    /// This actor takes the place of one that fell. Its callers wait on.
+    pub fn replace(&mut self, actor: Actor<S>) {
+        self.actor = actor.tampered_with(self.actor.tamper());
+    }
+
     /// The host was killed, and starts this actor. Callers of the former one get no answer.
     pub fn begin_run(&mut self, actor: Actor<S>) {
-        self.actor = actor.tampered_with(self.actor.tamper());
+        self.replace(actor);
         self.unanswered.clear();
         self.stopped = None;
     }
@@ -167,6 +175,7 @@ impl<S: Scene> SceneWorld<S> {
             // The shell answers the callers that are left with an error.
             self.stage.unanswered.clear();
         }
+        self.scene.heard(&mut self.stage)?;
         found(S::verdict(&self.stage.actor.witness).broken())
     }
 
@@ -183,7 +192,11 @@ impl<S: Scene> SceneWorld<S> {
             }
             Left::Answer(None, _) => violation(Law::Shell7, NO_CALLER_WAITS),
             Left::Call { number, call, .. } => scene.called(stage, number, call),
-            Left::News(..) | Left::Snapshot(..) | Left::Ended(_) => Ok(()),
+            left @ (Left::News(..) | Left::Snapshot(..)) => {
+                scene.told(stage, left);
+                Ok(())
+            }
+            Left::Ended(_) => Ok(()),
         }
     }
 
@@ -196,7 +209,10 @@ impl<S: Scene> SceneWorld<S> {
 
     /// What happens next if nothing goes wrong any more.
     fn next(&self, may_pass: bool) -> Option<Event<S::Event>> {
-        let passes = may_pass && !self.stage.actor.has_ended() && self.due().is_some();
+        let passes = may_pass
+            && !self.stage.actor.has_ended()
+            && self.due().is_some()
+            && !self.scene.is_at_rest(&self.stage);
         let own = self.scene.next(&self.stage).map(Event::Own);
         own.or_else(|| passes.then_some(Event::Pass))
     }
@@ -209,7 +225,7 @@ impl<S: Scene> World for SceneWorld<S> {
         self.scene.events(&self.stage, &mut events);
         if !actor.has_ended() {
             events.extend(self.due().map(|_| Event::Pass));
-            events.extend((!actor.is_fuse_lit()).then_some(Event::Crash));
+            events.extend((S::MAY_CRASH && !actor.is_fuse_lit()).then_some(Event::Crash));
             events.extend(stops.iter().map(|mode| Event::Stop(*mode)));
         }
         events.retain(|event| self.is_permitted(event));
@@ -244,7 +260,7 @@ impl<S: Scene> Play for SceneWorld<S> {
     /// When nothing more happens but what must, everyone has an answer, and the scene is as it should be.
     fn settle(&mut self) -> Result<(), Violation> {
         let mut calm = 0;
-        while let Some(event) = self.next(calm < CALM_MAX) {
+        while let Some(event) = self.next(calm < S::CALM_MAX) {
             calm += u32::from(event == Event::Pass);
             self.take(&event)?;
         }

@@ -19,7 +19,7 @@ const STARTED: AllocationBounds = AllocationBounds { orders: 1, pauses: 1, ..All
 const NEWS: AllocationBounds = AllocationBounds { news: 1, ..STARTED };
 const TROUBLED: AllocationBounds = AllocationBounds { faults: 1, pauses: 2, ..STARTED };
 const EXITED: AllocationBounds = AllocationBounds { orders: 2, ..AllocationBounds::NONE };
-const LEAVING: AllocationBounds = AllocationBounds { leaves: true, ..STARTED };
+const LEAVING: AllocationBounds = AllocationBounds { leaves: 1, ..STARTED };
 
 fn spoiled(law: Law, bounds: AllocationBounds, spoil: Spoil<Allocation>) {
     tampered_is_found_out(law, bounds, AllocationWorld::new, Spoils(spoil));
