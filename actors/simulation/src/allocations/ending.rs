@@ -4,41 +4,36 @@ use callboard_actors::allocation::Task;
 use callboard_actors::shell::StopMode;
 
 use super::super::law::Law;
+use super::super::search::Stage;
 use super::super::witness::{Violation, violation};
 use super::event::name;
 use super::known::Known;
-use super::world::{AllocationsWorld, allocation};
+use super::scene::{AllocationsScene, allocation};
 
-impl AllocationsWorld {
-    pub(super) fn check_end(&self) -> Result<(), Violation> {
-        if let Some((asker, place)) = self.unanswered.first_key_value() {
-            return violation(
-                Law::Shell7,
-                format!("question {asker} about {} was never answered", name(*place)),
-            );
+impl AllocationsScene {
+    pub(super) fn check_rest(&self, stage: &Stage<Self>) -> Result<(), Violation> {
+        if let Some(mode) = stage.stopped {
+            return self.check_stopped(stage, mode);
         }
-        if let Some(mode) = self.stopped {
-            return self.check_stopped(mode);
-        }
-        if self.owner.machine().is_none() {
+        if stage.actor.machine().is_none() {
             return violation(Law::Shell4, "the owner of the allocations does not live");
         }
-        let known = |place| self.owner.witness.known(&allocation(place));
+        let known = |place| stage.actor.witness.known(&allocation(place));
         let count = (0..self.handler.entries.len()).filter(|place| known(*place).is_some()).count();
-        if self.owner.books.len() != count {
+        if stage.actor.books.len() != count {
             return violation(
                 Law::A5,
-                format!("{} allocations are kept, and {count} are known", self.owner.books.len()),
+                format!("{} allocations are kept, and {count} are known", stage.actor.books.len()),
             );
         }
         (0..self.handler.entries.len()).try_for_each(|place| match known(place) {
             Some(known) => self.check_known(place, known),
-            None => self.check_gone(place),
+            None => self.check_gone(stage, place),
         })
     }
 
-    fn check_stopped(&self, mode: StopMode) -> Result<(), Violation> {
-        if !self.owner.has_ended() {
+    fn check_stopped(&self, stage: &Stage<Self>, mode: StopMode) -> Result<(), Violation> {
+        if !stage.actor.has_ended() {
             return violation(Law::S3, "told to stop, the owner of the allocations goes on");
         }
         if self.handler.entries.iter().any(|entry| entry.supervisor.is_some()) {
@@ -47,15 +42,15 @@ impl AllocationsWorld {
         if mode == StopMode::Detach {
             return Ok(());
         }
-        (0..self.handler.entries.len()).try_for_each(|place| self.check_gone(place))
+        (0..self.handler.entries.len()).try_for_each(|place| self.check_gone(stage, place))
     }
 
-    fn check_gone(&self, place: usize) -> Result<(), Violation> {
+    fn check_gone(&self, stage: &Stage<Self>, place: usize) -> Result<(), Violation> {
         let entry = &self.handler.entries[place];
         if entry.supervisor.is_some() {
             return violation(Law::A5, format!("{} is not known, and its supervisor lives", name(place)));
         }
-        let is_excused = entry.is_excused || self.owner.witness.abandoned.contains(&allocation(place));
+        let is_excused = entry.is_excused || stage.actor.witness.abandoned.contains(&allocation(place));
         if entry.is_registered && !is_excused {
             return violation(Law::A5, format!("{} is not known, and is registered", name(place)));
         }

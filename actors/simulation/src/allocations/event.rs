@@ -147,11 +147,6 @@ impl SupervisorAct {
         Self::Crashes,
     ];
 
-    /// Whether something goes wrong in it.
-    pub(super) const fn is_fault(self) -> bool {
-        matches!(self, Self::FailsToMake | Self::PutsAwayInDebt | Self::IsStuck)
-    }
-
     const fn as_str(self) -> &'static str {
         match self {
             Self::Makes => "makes directories",
@@ -182,16 +177,10 @@ pub enum AllocationsEvent {
     Endings,
     /// The owner of the volumes answers, or does not.
     Volumes(VolumesWord),
-    /// Time passes until something is due.
-    Pass,
-    /// The next step of the owner crashes.
-    Crash,
     /// The owner ends by force and its supervisors are let go, or they are already, and another owner takes its place.
     Succeed,
     /// The host is killed, and starts again.
     Kill,
-    /// The host ends.
-    Stop(StopMode),
 }
 
 /// As a line of a history.
@@ -215,12 +204,8 @@ impl fmt::Display for AllocationsEvent {
             Self::News(place) => write!(f, "news of {} arrive", name(*place)),
             Self::Endings => f.write_str("endings arrive"),
             Self::Volumes(word) => write!(f, "volumes {}", word.as_str()),
-            Self::Pass => f.write_str("pass-until-due"),
-            Self::Crash => f.write_str("crash-next allocations"),
             Self::Succeed => f.write_str("another allocations"),
             Self::Kill => f.write_str("kill-host"),
-            Self::Stop(StopMode::Stop) => f.write_str("stop"),
-            Self::Stop(StopMode::Detach) => f.write_str("detach"),
         }
     }
 }

@@ -6,8 +6,8 @@ use callboard_actors::shell::{AskError, Ending, StopMode};
 use callboard_actors::vocabulary::{AllocationId, Attempt};
 
 use super::event::SupervisorAct;
+use super::scene::allocation;
 use super::supervisor::{Entry, Supervisor};
-use super::world::allocation;
 
 /// All that the owner has at its hands.
 #[derive(Debug, Clone, Hash)]

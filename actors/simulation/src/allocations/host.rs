@@ -8,34 +8,25 @@ use callboard_actors::allocations::{
 use callboard_actors::vocabulary::{PluginName, Role, TaskName};
 
 use super::super::law::Law;
+use super::super::search::Stage;
 use super::super::witness::{Violation, violation};
-use super::event::{AllocationsBounds, HostOrder, name};
-use super::world::{AllocationsWorld, allocation};
+use super::event::{HostOrder, name};
+use super::scene::{AllocationsScene, allocation};
 
-impl AllocationsWorld {
+impl AllocationsScene {
     /// Whether the host could say this now.
-    pub(super) fn may_say(&self, place: usize, order: HostOrder) -> bool {
-        let AllocationsBounds { orders, leaves, oddities, waits, .. } = self.left;
-        let known = self.owner.witness.known(&allocation(place));
+    pub(super) fn may_say(stage: &Stage<Self>, place: usize, order: HostOrder) -> bool {
+        let known = stage.actor.witness.known(&allocation(place));
         match order {
-            HostOrder::Prepare => orders > 0,
-            HostOrder::PrepareOther => oddities > 0 && known.is_some(),
-            HostOrder::Adopt => oddities > 0,
-            HostOrder::Started => orders > 0 && known.is_some(),
-            HostOrder::Exited => orders > 0 && known.is_some_and(|known| known.task == Task::Running),
-            HostOrder::Stop => leaves > 0,
-            HostOrder::StopEvenIfUsed => leaves > 0 && waits > 0,
+            HostOrder::Prepare | HostOrder::Adopt | HostOrder::Stop => true,
+            HostOrder::PrepareOther | HostOrder::Started => known.is_some(),
+            HostOrder::Exited => known.is_some_and(|known| known.task == Task::Running),
+            HostOrder::StopEvenIfUsed => stage.left.waits > 0,
         }
     }
 
     /// The host says something.
-    pub(super) fn say(&mut self, place: usize, order: HostOrder) {
-        let left = &mut self.left;
-        *match order {
-            HostOrder::Prepare | HostOrder::Started | HostOrder::Exited => &mut left.orders,
-            HostOrder::PrepareOther | HostOrder::Adopt => &mut left.oddities,
-            HostOrder::Stop | HostOrder::StopEvenIfUsed => &mut left.leaves,
-        } -= 1;
+    pub(super) fn say(&mut self, stage: &mut Stage<Self>, place: usize, order: HostOrder) {
         let allocation = allocation(place);
         let ask = match order {
             HostOrder::Prepare => {
@@ -54,9 +45,8 @@ impl AllocationsWorld {
                 AllocationsAsk::StopAllocation(StopAllocation { allocation, even_if_used })
             }
         };
-        self.askers += 1;
-        self.unanswered.insert(self.askers, place);
-        self.owner.ask(self.moment(), self.askers, ask);
+        stage.ask(ask);
+        self.asked.insert(stage.askers(), place);
     }
 
     /// A caller that gets the answer that an allocation is stopped may rely on it.

@@ -10,13 +10,15 @@ mod ending;
 mod handler;
 mod host;
 mod memory;
+mod scene;
 mod supervisor;
 mod volumes;
-mod world;
 
 pub(super) use known::Known;
 
 pub use event::{AllocationsBounds, AllocationsEvent, HostOrder, SupervisorAct, VolumesWord};
 pub use laws::AllocationsLaws;
 pub use memory::Memory;
-pub use world::AllocationsWorld;
+
+/// Everything around the owner of the allocations that matters to it.
+pub type AllocationsWorld = super::search::SceneWorld<scene::AllocationsScene>;

@@ -115,6 +115,11 @@ pub trait Scene: Clone + Debug + Hash {
         let _ = (stage, left);
     }
 
+    /// The actor is about to be told to stop.
+    fn stopping(&mut self, stage: &Stage<Self>) {
+        let _ = stage;
+    }
+
     /// All that left after an event was taken in.
     ///
     /// # Errors

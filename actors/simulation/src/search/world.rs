@@ -251,6 +251,7 @@ impl<S: Scene> Play for SceneWorld<S> {
             Event::Crash => stage.actor.light_fuse(),
             Event::Stop(mode) => {
                 (stage.stops, stage.stopped) = (&[], Some(mode));
+                scene.stopping(stage);
                 stage.actor.request_stop(stage.moment(), mode);
             }
         }
