@@ -79,7 +79,7 @@ fn registry(answer: &RegistryAnswer) -> String {
         RegistryAnswer::ReportFitness(()) | RegistryAnswer::Renew(()) => "noted".to_owned(),
         RegistryAnswer::List(entries) => listed(entries),
         RegistryAnswer::Describe(description) => described(description),
-        RegistryAnswer::DescribePlugins(all) => lines(all.iter().map(described), "no plugin is registered"),
+        RegistryAnswer::DescribePlugins(all) => all_described(all),
         RegistryAnswer::RegistrationOf(entry) => registration_of(entry.as_ref()),
         RegistryAnswer::WaitForPlugin(answer) => waited(answer),
     }
@@ -122,6 +122,10 @@ pub(crate) fn described(description: &Description) -> String {
         text.push_str(&format!("; not confirmed {}", joined(&names)));
     }
     text
+}
+
+pub(crate) fn all_described(all: &[Description]) -> String {
+    lines(all.iter().map(|one| format!("{}: {}", one.plugin, described(one))), "no plugin is registered")
 }
 
 pub(crate) fn registration_of(entry: Option<&Entry>) -> String {

@@ -73,7 +73,9 @@ pub use instances::{
 pub use inventory::{InventoryBounds, InventoryEvent, InventoryLaws, InventoryScene, InventoryWorld, Word};
 pub use law::Law;
 pub use processes::{ProcessesBounds, ProcessesEvent, ProcessesLaws, ProcessesWorld};
-pub use registry::{RegistryBounds, RegistryDisk, RegistryEvent, RegistryLaws, RegistryWorld, Rows};
+pub use registry::{
+    Question, RegistryBounds, RegistryDisk, RegistryEvent, RegistryLaws, RegistryWorld, Rows,
+};
 pub use search::{
     Actor, Counterexample, Play, Scene, SceneEvent, SceneFault, SceneWorld, Searched, Stage, World, play,
     search, shorten, wander,

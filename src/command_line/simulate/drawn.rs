@@ -184,12 +184,7 @@ fn trouble(column: impl Into<String>) -> Shown {
 
 fn shown(what: Happening) -> Shown {
     match what {
-        Happening::Register(..)
-        | Happening::Deregister(_)
-        | Happening::Describe(_)
-        | Happening::RegistrationOf(..)
-        | Happening::List
-        | Happening::Wait(..) => Shown::Said("registry"),
+        Happening::Register(..) | Happening::Deregister(_) | Happening::Ask(_) => Shown::Said("registry"),
         Happening::Dispense(_) | Happening::Check(_) | Happening::AwaitRetired(_) => Shown::Said("instances"),
         Happening::TakeInventory => Shown::Said("inventory"),
         Happening::Settle(_, Outcome::Failed | Outcome::FailedButWritten)
@@ -325,7 +320,9 @@ mod tests {
 
     use callboard_actors::processes::ProcessesNews;
     use callboard_actors::registry::{Registered, RegistryAnswer};
-    use callboard_simulation::{Order, Simulation, Tampers, Unwatched, replay_watched, simulate_tampered};
+    use callboard_simulation::{
+        Order, Question, Simulation, Tampers, Unwatched, replay_watched, simulate_tampered,
+    };
 
     use super::*;
 
@@ -362,7 +359,7 @@ mod tests {
         run.happened(&at(9, Happening::Settle(1, Outcome::Written)), &[is_there, answer(Some(given))]);
         let refused = answer(Some(Answer::Refused(Refusal::Crashed)));
         let crashed = noted("registry", Recorded::Crashed { message: "a drill".into() });
-        run.happened(&at(9, Happening::List), &[crashed, refused]);
+        run.happened(&at(9, Happening::Ask(Question::List)), &[crashed, refused]);
         let expected = [
             "host → registry: register a1",
             "registry closes 1",
@@ -418,12 +415,12 @@ mod tests {
         let mut run = Run::default();
         for what in [
             Happening::Stop,
-            Happening::List,
+            Happening::Ask(Question::List),
             Happening::DiskFull,
             Happening::KillHost(1, 0),
             Happening::DiskFull,
             Happening::Start,
-            Happening::List,
+            Happening::Ask(Question::List),
         ] {
             run.happened(&at(1, what), &[]);
         }

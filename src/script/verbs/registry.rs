@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use callboard_actors::registry::{
-    Deregister, Describe, LeaveCause, List, Register, RegistrationOf, WaitForPlugin,
+    Deregister, Describe, DescribePlugins, LeaveCause, List, Register, RegistrationOf, Registry,
+    WaitForPlugin,
 };
+use callboard_actors::shell::Message;
 use callboard_actors::vocabulary::{MalformedPolicy, SocketPath};
 
 use super::{Entry, Mistake, Stage, Words};
@@ -23,6 +25,7 @@ pub(super) const VERBS: &[Entry] = &[
     ("deregister ALLOCATION [PLUGIN]...", deregister),
     ("list", list),
     ("describe PLUGIN", describe),
+    ("describe-all", describe_all),
     ("registration ALLOCATION PLUGIN", registration_of),
     ("wait PLUGIN within=DURATION", wait),
 ];
@@ -74,9 +77,7 @@ fn say_register(stage: &mut Stage, words: &mut Words<'_>, mut message: Register)
     options.extend(said.map(|(name, value)| (name.to_owned(), value.to_owned())));
     message.options = Arc::new(options);
     stage.registered.insert(message.allocation.clone(), message.clone());
-    let registry = stage.host()?.registry().clone();
-    stage.ask("registry", registry.ask(message), |answer| answers::registered(&answer));
-    Ok(())
+    ask(stage, message, |answer| answers::registered(&answer))
 }
 
 fn deregister(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
@@ -88,41 +89,39 @@ fn deregister(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
             Mistake::new(format!("{allocation} was not registered by this script; name the plugins"))
         })?;
     }
-    let registry = stage.host()?.registry().clone();
-    stage.ask(
-        "registry",
-        registry.ask(Deregister { plugins, allocation, cause: LeaveCause::Stopped }),
-        |answer| answers::deregistered(&answer),
-    );
-    Ok(())
+    let message = Deregister { plugins, allocation, cause: LeaveCause::Stopped };
+    ask(stage, message, |answer| answers::deregistered(&answer))
 }
 
 fn list(stage: &mut Stage, _: &mut Words<'_>) -> Result<(), Mistake> {
-    let registry = stage.host()?.registry().clone();
-    stage.ask("registry", registry.ask(List), |entries| answers::listed(&entries));
-    Ok(())
+    ask(stage, List, |entries| answers::listed(&entries))
 }
 
 fn describe(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
-    let plugin = words.plugin()?;
-    let registry = stage.host()?.registry().clone();
-    stage.ask("registry", registry.ask(Describe { plugin }), |found| answers::described(&found));
-    Ok(())
+    ask(stage, Describe { plugin: words.plugin()? }, |found| answers::described(&found))
+}
+
+fn describe_all(stage: &mut Stage, _: &mut Words<'_>) -> Result<(), Mistake> {
+    ask(stage, DescribePlugins, |all| answers::all_described(&all))
 }
 
 fn registration_of(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let (allocation, plugin) = (words.allocation()?, words.plugin()?);
-    let registry = stage.host()?.registry().clone();
-    stage.ask("registry", registry.ask(RegistrationOf { plugin, allocation }), |entry| {
-        answers::registration_of(entry.as_ref())
-    });
-    Ok(())
+    ask(stage, RegistrationOf { plugin, allocation }, |entry| answers::registration_of(entry.as_ref()))
 }
 
 fn wait(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let plugin = words.plugin()?;
     let within = words.duration("within")?.ok_or_else(|| Mistake::new("within=DURATION is missing"))?;
+    ask(stage, WaitForPlugin { plugin, within }, |answer| answers::waited(&answer))
+}
+
+fn ask<Q: Message<Registry>>(
+    stage: &mut Stage,
+    question: Q,
+    tell: impl FnOnce(Q::Reply) -> String + 'static,
+) -> Result<(), Mistake> {
     let registry = stage.host()?.registry().clone();
-    stage.ask("registry", registry.ask(WaitForPlugin { plugin, within }), |answer| answers::waited(&answer));
+    stage.ask("registry", registry.ask(question), tell);
     Ok(())
 }

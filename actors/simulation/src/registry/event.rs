@@ -8,6 +8,7 @@ use callboard_actors::registry::Register;
 use callboard_actors::vocabulary::{AllocationId, FailoverPolicy, PluginKey, SocketPath};
 
 use super::super::writes::Outcome;
+use super::questions;
 
 /// How much may happen, of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,7 +29,7 @@ pub struct RegistryBounds {
     pub renewals: u8,
     /// How often a client waits for the plugin.
     pub waits: u8,
-    /// How often a client asks which registrations there are, and why which of them is active.
+    /// How often a client asks all that is answered at once.
     pub questions: u8,
     /// How many writes fail, in any of three ways.
     pub failures: u8,
@@ -83,8 +84,8 @@ pub enum RegistryEvent {
     Renew(u8),
     /// A client waits for the plugin.
     Wait,
-    /// A client asks which registrations there are, and why which of them is active.
-    List,
+    /// A client asks all that is answered at once.
+    Ask,
     /// So many of the waiting writes settle in this way.
     Settle(u8, Outcome),
     /// The next write will be refused at once.
@@ -132,8 +133,8 @@ impl fmt::Display for RegistryEvent {
             Self::Report(who, true) => write!(f, "fit {} csi-node/zfs", name(*who)),
             Self::Report(who, false) => write!(f, "unfit {} csi-node/zfs", name(*who)),
             Self::Renew(who) => write!(f, "renew {} csi-node/zfs", name(*who)),
-            Self::Wait => f.write_str("wait csi-node/zfs 3"),
-            Self::List => f.write_str("list; describe csi-node/zfs"),
+            Self::Wait => f.write_str(questions::WAIT),
+            Self::Ask => f.write_str(questions::PROMPT),
             Self::Settle(count, Outcome::Written) => write!(f, "settle {count}"),
             Self::Settle(_, Outcome::Failed) => f.write_str("write-fails"),
             Self::Settle(_, Outcome::FailedButWritten) => f.write_str("write-fails-but-is-there"),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use callboard_actors::registry::{
     CheckOutcome, Registry, RegistryAnswer, RegistryAsk, RegistryNews, RegistryOptions, RegistryTimer,
-    RegistryView, Standing, WaitError,
+    RegistryView, Standing,
 };
 use callboard_actors::shell::{AskId, Effect, Input};
 use callboard_actors::vocabulary::{Generation, Moment, PluginKey, RegistrationNumber, RunNumber, Timestamp};
@@ -28,7 +28,7 @@ pub struct RegistryLaws {
     pub(super) run: RunNumber,
     begun: Timestamp,
     expected: Option<Rows>,
-    waiting: BTreeMap<AskId, (PluginKey, Timestamp)>,
+    pub(super) waiting: BTreeMap<AskId, (PluginKey, Timestamp)>,
     pub(super) newest_number: RegistrationNumber,
     pub(super) newest_generation: Generation,
     /// The newest of them that was published: what was not published may be given again.
@@ -134,16 +134,8 @@ impl RegistryLaws {
                 self.check_taken(id, reading);
                 self.check_tales(tales, Law::R1, false, reading);
             }
-            RegistryAsk::WaitForPlugin(question) => {
-                self.wait(moment, id, &question.plugin, asked_at + question.within, reading);
-            }
-            RegistryAsk::List(_)
-            | RegistryAsk::Describe(_)
-            | RegistryAsk::DescribePlugins(_)
-            | RegistryAsk::RegistrationOf(_) => {
-                self.check_question(id, ask, reading);
-                self.check_tales(tales, Law::R9, false, reading);
-            }
+            // Whatever else is asked is a question; one that no plain list answers breaks a law.
+            question => self.questioned(moment, id, asked_at, question, reading),
         }
     }
 
@@ -174,85 +166,6 @@ impl RegistryLaws {
     fn check_taken(&mut self, id: AskId, reading: &Reading<'_>) {
         if reading.answer_to(id).is_none() {
             self.verdict.violation(Law::Shell7, || format!("{id:?} was not answered"));
-        }
-    }
-
-    fn check_question(&mut self, id: AskId, ask: &RegistryAsk, reading: &Reading<'_>) {
-        let answer = reading.answer_to(id);
-        let scene = Scene { options: &self.options, now: self.now };
-        if !answer.is_some_and(|answer| self.model.answers(ask, answer, &scene)) {
-            self.verdict
-                .violation(Law::R1, || format!("{answer:?} is not what a plain list says to {ask:?}"));
-        }
-    }
-
-    // === Waiting (R7) ===
-
-    fn wait(
-        &mut self,
-        moment: Moment,
-        id: AskId,
-        plugin: &PluginKey,
-        until: Timestamp,
-        reading: &Reading<'_>,
-    ) {
-        let active = self.model.boards.get(plugin).and_then(|board| board.active.as_ref());
-        let (generation, is_full) =
-            (active.map(|a| a.generation), self.waiting.len() >= self.options.waiting_max);
-        let is_right = match (reading.answer_to(id), generation) {
-            (Some(RegistryAnswer::WaitForPlugin(Ok(said))), Some(generation)) => {
-                said.generation == generation
-            }
-            (Some(RegistryAnswer::WaitForPlugin(Err(WaitError::TooMany { .. }))), None) => is_full,
-            (None, None) => !is_full,
-            (Some(_), None) | (_, Some(_)) => false,
-        };
-        if !is_right {
-            let now = moment.now;
-            self.verdict.violation(Law::R7, || {
-                format!("at {now} who asked for {plugin} heard {:?}", reading.answer_to(id))
-            });
-        }
-        if reading.answer_to(id).is_none() {
-            self.waiting.insert(id, (plugin.clone(), until));
-        }
-    }
-
-    fn waited(&mut self, moment: Moment, id: AskId, reading: &Reading<'_>) {
-        let Some((plugin, until)) = self.waiting.remove(&id) else { return };
-        let is_right = matches!(reading.answer_to(id), Some(RegistryAnswer::WaitForPlugin(Err(_))));
-        if !is_right || moment.now < until {
-            self.verdict.violation(Law::R7, || {
-                format!("the timeout for {plugin} ended: {:?}", reading.answer_to(id))
-            });
-        }
-    }
-
-    /// The callers that waited for one of these, and no others, are answered in this step.
-    pub(super) fn check_awakened(&mut self, came: &[(PluginKey, Generation)], reading: &Reading<'_>) {
-        for (id, answer) in reading.others() {
-            let waited = self.waiting.remove(&id).map(|(plugin, _)| plugin);
-            let RegistryAnswer::WaitForPlugin(Ok(active)) = answer else {
-                self.verdict.violation(Law::Shell7, || {
-                    format!("{id:?} was answered {answer:?} by another question's step")
-                });
-                continue;
-            };
-            let is_it = |(plugin, generation): &(PluginKey, Generation)| {
-                Some(plugin) == waited.as_ref() && *generation == active.generation
-            };
-            if !came.iter().any(is_it) {
-                self.verdict
-                    .violation(Law::R7, || format!("{id:?} waited for {waited:?} and was given {active:?}"));
-            }
-        }
-        let is_forgotten =
-            |(plugin, _): &&(PluginKey, Timestamp)| came.iter().any(|(came, _)| came == plugin);
-        if !came.is_empty()
-            && let Some((plugin, _)) = self.waiting.values().find(is_forgotten)
-        {
-            let plugin = plugin.clone();
-            self.verdict.violation(Law::R7, || format!("{plugin} has come, and a caller still waits for it"));
         }
     }
 

@@ -14,4 +14,6 @@ mod world;
 pub use disk::{RegistryDisk, Rows};
 pub use event::{RegistryBounds, RegistryEvent};
 pub use laws::RegistryLaws;
+pub use questions::Question;
+pub(super) use questions::may_wait;
 pub use world::RegistryWorld;

@@ -1,12 +1,279 @@
-//! What the plain list answers.
+//! The questions to the registry: how they are drawn, asked and written, what the plain list answers, and wrong answers to them.
+//!
+//! A question is told here completely: as a client of a simulated host asks it ([`Question`]), as the small world asks it
+//! ([`prompt`], [`wait`]), its laws, and the wrong answer that these must find.
+
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
 
 use callboard_actors::registry::{
-    Description, Entry, Lack, Merit, RegistryAnswer, RegistryAsk, Standby, Standing,
+    Describe, DescribePlugins, Description, Entry, Lack, List, Merit, RegistrationOf, Registry,
+    RegistryAnswer, RegistryAsk, Standby, Standing, WaitError, WaitForPlugin,
 };
-use callboard_actors::vocabulary::{FailoverPolicy, Fitness};
+use callboard_actors::shell::{AskId, Effect, Input};
+use callboard_actors::vocabulary::{
+    AllocationId, FailoverPolicy, Fitness, Generation, Moment, PluginKey, Timestamp,
+};
 
+use super::super::law::Law;
+use super::super::simulator::{Cast, Tampers, plugin_text};
+use super::super::tamper::Tamper;
 use super::board::{Board, Held, Scene};
+use super::laws::RegistryLaws;
 use super::model::Model;
+use super::reading::Reading;
+use crate::chance::Chance;
+
+/// What a client of a simulated host asks the registry. Plugins and allocations are named by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// About a plugin.
+    Describe(u32),
+    /// About all plugins.
+    DescribeAll,
+    /// Whether, and how, an allocation of a plugin is registered.
+    RegistrationOf(u32, u32),
+    /// Which registrations there are.
+    List,
+    /// It waits for a plugin, for so many milliseconds.
+    Wait(u32, u32),
+}
+
+impl Question {
+    /// One about a plugin, by a number below 60.
+    pub(crate) fn about(plugin: u32, number: u64, chance: &mut Chance, cast: &Cast) -> Self {
+        match number {
+            0..=29 => Self::Describe(plugin),
+            30..=39 => {
+                // Mostly of one that serves the plugin, or did.
+                let who = chance.place(cast.allocations());
+                let served = cast.served_by(who);
+                let meant = served.first().filter(|_| !chance.once_in(8));
+                Self::RegistrationOf(meant.map_or(plugin, |meant| cast.plugin_number(meant)), who)
+            }
+            // A script says no shorter time.
+            _ => Self::Wait(plugin, chance.place(5_000).max(1)),
+        }
+    }
+
+    /// One about all plugins, by a number.
+    pub(crate) const fn about_all(number: u32) -> Self {
+        if number.is_multiple_of(2) { Self::List } else { Self::DescribeAll }
+    }
+
+    /// The message.
+    pub(crate) fn message(self, cast: &Cast) -> RegistryAsk {
+        match self {
+            Self::Describe(plugin) => RegistryAsk::Describe(Describe { plugin: cast.plugin(plugin) }),
+            Self::DescribeAll => RegistryAsk::DescribePlugins(DescribePlugins),
+            Self::RegistrationOf(plugin, who) => {
+                let (plugin, allocation) = (cast.plugin(plugin), cast.allocation(who));
+                RegistryAsk::RegistrationOf(RegistrationOf { plugin, allocation })
+            }
+            Self::List => RegistryAsk::List(List),
+            Self::Wait(plugin, millis) => {
+                let within = Duration::from_millis(millis.into());
+                RegistryAsk::WaitForPlugin(WaitForPlugin { plugin: cast.plugin(plugin), within })
+            }
+        }
+    }
+}
+
+/// As a line of a history, and of a message script.
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Describe(plugin) => write!(f, "describe {}", plugin_text(*plugin)),
+            Self::DescribeAll => f.write_str("describe-all"),
+            Self::RegistrationOf(plugin, who) => write!(f, "registration a{who} {}", plugin_text(*plugin)),
+            Self::List => f.write_str("list"),
+            Self::Wait(plugin, millis) => write!(f, "wait {} within={millis}ms", plugin_text(*plugin)),
+        }
+    }
+}
+
+// === In the small world ===
+
+/// All questions that are answered at once.
+pub(super) fn prompt(plugin: PluginKey, allocation: AllocationId) -> [RegistryAsk; 4] {
+    [
+        RegistryAsk::List(List),
+        RegistryAsk::Describe(Describe { plugin: plugin.clone() }),
+        RegistryAsk::DescribePlugins(DescribePlugins),
+        RegistryAsk::RegistrationOf(RegistrationOf { plugin, allocation }),
+    ]
+}
+
+/// These in the words of a message script of the registry.
+pub(super) const PROMPT: &str = "list; describe csi-node/zfs; describe-all; registration-of a csi-node/zfs";
+
+/// The question that is answered when the plugin is there.
+pub(super) const fn wait(plugin: PluginKey) -> RegistryAsk {
+    RegistryAsk::WaitForPlugin(WaitForPlugin { plugin, within: Duration::from_secs(3) })
+}
+
+/// It in the words of a message script of the registry.
+pub(super) const WAIT: &str = "wait csi-node/zfs 3";
+
+/// Whether an answer may wait for something else than the disk.
+pub(crate) const fn may_wait(ask: &RegistryAsk) -> bool {
+    matches!(ask, RegistryAsk::WaitForPlugin(_))
+}
+
+/// Whether this is a question that is answered at once.
+pub(super) const fn is_prompt(ask: &RegistryAsk) -> bool {
+    let changes = matches!(
+        ask,
+        RegistryAsk::Register(_)
+            | RegistryAsk::Deregister(_)
+            | RegistryAsk::ReportFitness(_)
+            | RegistryAsk::Renew(_)
+    );
+    !changes && !may_wait(ask)
+}
+
+// === Wrong answers ===
+
+/// A registry that denies what it holds, in its answers to questions of one kind.
+#[derive(Debug)]
+struct Denies(Question);
+
+impl Tamper<Registry> for Denies {
+    fn effects(
+        &self,
+        _: &Registry,
+        _: &Input<Registry>,
+        mut effects: Vec<Effect<Registry>>,
+    ) -> Vec<Effect<Registry>> {
+        for effect in &mut effects {
+            if let Effect::Reply(_, answer) = effect {
+                self.deny(answer);
+            }
+        }
+        effects
+    }
+}
+
+impl Denies {
+    fn deny(&self, answer: &mut RegistryAnswer) {
+        match (self.0, answer) {
+            (Question::Describe(_), RegistryAnswer::Describe(said)) => said.active = None,
+            (Question::DescribeAll, RegistryAnswer::DescribePlugins(said)) => said.clear(),
+            (Question::RegistrationOf(..), RegistryAnswer::RegistrationOf(said)) => *said = None,
+            (Question::List, RegistryAnswer::List(said)) => said.clear(),
+            (Question::Wait(..), RegistryAnswer::WaitForPlugin(said)) => {
+                *said = Err(WaitError::TooMany { waiting: 0 });
+            }
+            (_, _) => {}
+        }
+    }
+}
+
+impl Tampers {
+    /// A registry that denies what it holds, in its answers to questions of this kind, for a simulation that must fail.
+    #[must_use]
+    pub fn deny(question: Question) -> Self {
+        Self { registry: Some(Rc::new(Denies(question))), ..Self::default() }
+    }
+}
+
+// === Their laws ===
+
+impl RegistryLaws {
+    /// A question changes nothing, and has the answer of a plain list: at once, or when the plugin is there (R7).
+    pub(super) fn questioned(
+        &mut self,
+        moment: Moment,
+        id: AskId,
+        asked_at: Timestamp,
+        ask: &RegistryAsk,
+        reading: &Reading<'_>,
+    ) {
+        if let RegistryAsk::WaitForPlugin(question) = ask {
+            return self.wait(moment, id, &question.plugin, asked_at + question.within, reading);
+        }
+        self.check_question(id, ask, reading);
+        self.check_tales(Vec::new(), Law::R9, false, reading);
+    }
+
+    fn check_question(&mut self, id: AskId, ask: &RegistryAsk, reading: &Reading<'_>) {
+        let answer = reading.answer_to(id);
+        let scene = Scene { options: &self.options, now: self.now };
+        if !answer.is_some_and(|answer| self.model.answers(ask, answer, &scene)) {
+            self.verdict
+                .violation(Law::R1, || format!("{answer:?} is not what a plain list says to {ask:?}"));
+        }
+    }
+
+    fn wait(
+        &mut self,
+        moment: Moment,
+        id: AskId,
+        plugin: &PluginKey,
+        until: Timestamp,
+        reading: &Reading<'_>,
+    ) {
+        let active = self.model.boards.get(plugin).and_then(|board| board.active.as_ref());
+        let (generation, is_full) =
+            (active.map(|a| a.generation), self.waiting.len() >= self.options.waiting_max);
+        let is_right = match (reading.answer_to(id), generation) {
+            (Some(RegistryAnswer::WaitForPlugin(Ok(said))), Some(generation)) => {
+                said.generation == generation
+            }
+            (Some(RegistryAnswer::WaitForPlugin(Err(WaitError::TooMany { .. }))), None) => is_full,
+            (None, None) => !is_full,
+            (Some(_), None) | (_, Some(_)) => false,
+        };
+        if !is_right {
+            let now = moment.now;
+            self.verdict.violation(Law::R7, || {
+                format!("at {now} who asked for {plugin} heard {:?}", reading.answer_to(id))
+            });
+        }
+        if reading.answer_to(id).is_none() {
+            self.waiting.insert(id, (plugin.clone(), until));
+        }
+    }
+
+    pub(super) fn waited(&mut self, moment: Moment, id: AskId, reading: &Reading<'_>) {
+        let Some((plugin, until)) = self.waiting.remove(&id) else { return };
+        let is_right = matches!(reading.answer_to(id), Some(RegistryAnswer::WaitForPlugin(Err(_))));
+        if !is_right || moment.now < until {
+            self.verdict.violation(Law::R7, || {
+                format!("the timeout for {plugin} ended: {:?}", reading.answer_to(id))
+            });
+        }
+    }
+
+    /// The callers that waited for one of these, and no others, are answered in this step.
+    pub(super) fn check_awakened(&mut self, came: &[(PluginKey, Generation)], reading: &Reading<'_>) {
+        for (id, answer) in reading.others() {
+            let waited = self.waiting.remove(&id).map(|(plugin, _)| plugin);
+            let RegistryAnswer::WaitForPlugin(Ok(active)) = answer else {
+                self.verdict.violation(Law::Shell7, || {
+                    format!("{id:?} was answered {answer:?} by another question's step")
+                });
+                continue;
+            };
+            let is_it = |(plugin, generation): &(PluginKey, Generation)| {
+                Some(plugin) == waited.as_ref() && *generation == active.generation
+            };
+            if !came.iter().any(is_it) {
+                self.verdict
+                    .violation(Law::R7, || format!("{id:?} waited for {waited:?} and was given {active:?}"));
+            }
+        }
+        let is_forgotten =
+            |(plugin, _): &&(PluginKey, Timestamp)| came.iter().any(|(came, _)| came == plugin);
+        if !came.is_empty()
+            && let Some((plugin, _)) = self.waiting.values().find(is_forgotten)
+        {
+            let plugin = plugin.clone();
+            self.verdict.violation(Law::R7, || format!("{plugin} has come, and a caller still waits for it"));
+        }
+    }
+}
 
 impl Model {
     /// Whether this is the answer to a question.

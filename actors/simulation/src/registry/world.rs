@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use callboard_actors::registry::{
-    CheckOutcome, Deregister, Describe, Entry, LeaveCause, List, Register, Registry, RegistryAsk,
-    RegistryOptions, Renew, ReportFitness, Standing, WaitForPlugin,
+    CheckOutcome, Deregister, Entry, LeaveCause, Register, Registry, RegistryAsk, RegistryOptions, Renew,
+    ReportFitness, Standing,
 };
 use callboard_actors::shell::{Machine, StopMode};
 use callboard_actors::vocabulary::{
@@ -22,6 +22,7 @@ use super::super::writes::Outcome;
 use super::disk::RegistryDisk;
 use super::event::{IDLE, RegistryBounds, RegistryEvent, allocation, policy, registering};
 use super::laws::RegistryLaws;
+use super::questions;
 
 /// The world, with what may still happen.
 #[derive(Debug, Clone, Hash)]
@@ -108,7 +109,7 @@ impl RegistryWorld {
         self.unanswered.insert(self.askers);
         match ask {
             RegistryAsk::Register(_) => self.promises.insert(self.askers),
-            RegistryAsk::List(_) | RegistryAsk::Describe(_) => self.questions.insert(self.askers),
+            ref ask if questions::is_prompt(ask) => self.questions.insert(self.askers),
             _ => false,
         };
         self.registry.ask(self.moment(), self.askers, ask);
@@ -190,7 +191,7 @@ impl RegistryWorld {
             events.extend((self.left.renewals > 0).then_some(RegistryEvent::Renew(who)));
         }
         events.extend((self.left.waits > 0).then_some(RegistryEvent::Wait));
-        events.extend((self.left.questions > 0).then_some(RegistryEvent::List));
+        events.extend((self.left.questions > 0).then_some(RegistryEvent::Ask));
     }
 
     fn faults(&self, events: &mut Vec<RegistryEvent>) {
@@ -302,17 +303,12 @@ impl Play for RegistryWorld {
             }
             RegistryEvent::Wait => {
                 self.left.waits -= 1;
-                let plugin = self.plugins(u8::MAX).remove(0);
-                self.say(RegistryAsk::WaitForPlugin(WaitForPlugin {
-                    plugin,
-                    within: Duration::from_secs(3),
-                }));
+                self.say(questions::wait(self.plugins(u8::MAX).remove(0)));
             }
-            RegistryEvent::List => {
+            RegistryEvent::Ask => {
                 self.left.questions -= 1;
-                self.say(RegistryAsk::List(List));
-                let plugin = self.plugins(u8::MAX).remove(0);
-                self.say(RegistryAsk::Describe(Describe { plugin }));
+                let questions = questions::prompt(self.plugins(u8::MAX).remove(0), allocation(0));
+                questions.into_iter().for_each(|question| self.say(question));
             }
             RegistryEvent::Settle(count, outcome) => {
                 self.left.failures -= u8::from(outcome != Outcome::Written);

@@ -5,8 +5,6 @@
 
 use std::fmt;
 
-use callboard_actors::registry::RegistryAsk;
-
 use super::super::law::Law;
 use super::host_model::{Curtain, HostModel};
 
@@ -73,11 +71,6 @@ impl HostModel {
         self.registry_disk(is_sick);
         self.owned.model.disk(self.now, is_sick);
         self.volumes_disk(is_sick);
-    }
-
-    /// Whether a sick disk may hold up the answer to this.
-    pub(super) const fn may_wait(ask: &RegistryAsk) -> bool {
-        matches!(ask, RegistryAsk::WaitForPlugin(_))
     }
 
     /// While its disk is sick the registry lives, answers its callers, and ends on request. With a database in the place of

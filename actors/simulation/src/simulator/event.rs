@@ -6,6 +6,7 @@ use callboard_actors::vocabulary::Timestamp;
 
 use super::super::drivers::{Conduct, Order};
 use super::super::instances::Behaviour;
+use super::super::registry::Question;
 use super::super::writes::Outcome;
 use super::database::DatabaseDoing;
 use super::disk::DiskTrouble;
@@ -31,14 +32,8 @@ pub enum Happening {
     Register(u32, u8),
     /// An allocation says goodbye.
     Deregister(u32),
-    /// A client asks about a plugin.
-    Describe(u32),
-    /// A client asks whether, and how, a plugin's allocation is registered.
-    RegistrationOf(u32, u32),
-    /// A client asks for all registrations.
-    List,
-    /// A client waits for a plugin, for so many milliseconds.
-    Wait(u32, u32),
+    /// A client asks the registry something.
+    Ask(Question),
     /// A client wants to use a plugin.
     Dispense(u32),
     /// A client wants a look at a plugin.
@@ -158,7 +153,7 @@ pub enum DriverDoing {
 }
 
 /// How the plugin of this number is written.
-pub(super) fn plugin_text(plugin: u32) -> String {
+pub(in super::super) fn plugin_text(plugin: u32) -> String {
     let kind = if plugin.is_multiple_of(2) { "csi-controller" } else { "csi-node" };
     format!("{kind}/p{}", plugin / 2)
 }
@@ -181,10 +176,7 @@ impl fmt::Display for Happening {
             Self::Register(who, 0) => write!(f, "register a{who}"),
             Self::Register(who, kind) => write!(f, "register a{who} kind={kind}"),
             Self::Deregister(who) => write!(f, "deregister a{who}"),
-            Self::Describe(plugin) => write!(f, "describe {}", plugin_text(*plugin)),
-            Self::RegistrationOf(plugin, who) => write!(f, "registration a{who} {}", plugin_text(*plugin)),
-            Self::List => f.write_str("list"),
-            Self::Wait(plugin, millis) => write!(f, "wait {} {millis}ms", plugin_text(*plugin)),
+            Self::Ask(question) => question.fmt(f),
             Self::Dispense(plugin) => write!(f, "dispense {}", plugin_text(*plugin)),
             Self::Check(plugin) => write!(f, "check {}", plugin_text(*plugin)),
             Self::AwaitRetired(who) => write!(f, "await-retired a{who}"),

@@ -18,7 +18,7 @@ use super::super::drivers::DriversModel;
 use super::super::instances::{InstancesModel, NoDisk};
 use super::super::inventory::InventoryLaws;
 use super::super::law::Law;
-use super::super::registry::{RegistryDisk, RegistryLaws};
+use super::super::registry::{RegistryDisk, RegistryLaws, may_wait};
 use super::super::stand_in::{Rules, StandIn};
 use super::super::supervision::Family;
 use super::super::tamper::Tamper;
@@ -281,19 +281,19 @@ impl HostModel {
 
     /// Asks the registry whatever becomes of the host, and gives the number under which it is answered.
     pub(super) fn question_registry<Q: Message<Registry>>(&mut self, message: Q) -> u64 {
-        self.tell_registry_this(message.into_ask())
+        self.say_to_registry(message.into_ask())
     }
 
     /// What the supervisor of the instances tells the registry.
     pub(super) fn instances_tell(&mut self, call: u64, ask: RegistryAsk) {
         self.registry_calls.insert(self.askers + 2, call);
-        self.tell_registry_this(ask);
+        self.say_to_registry(ask);
     }
 
-    fn tell_registry_this(&mut self, ask: RegistryAsk) -> u64 {
+    pub(super) fn say_to_registry(&mut self, ask: RegistryAsk) -> u64 {
         self.askers += 2;
         self.unanswered.insert(self.askers);
-        if !Self::may_wait(&ask) {
+        if !may_wait(&ask) {
             self.prompt.insert(self.askers);
         }
         self.registry.ask(self.moment(), self.askers, ask);

@@ -29,9 +29,11 @@ mod workloads;
 
 pub use database::DatabaseDoing;
 pub use disk::DiskTrouble;
+pub(super) use event::plugin_text;
 pub use event::{DriverDoing, Event, Happening};
 pub use faults::{Fault, Faults, UnknownFault};
 pub use processes::{ProcessDoing, ProcessesDoing};
+pub(super) use roles::Cast;
 pub use supervision::FamilyDoing;
 pub use tampers::Tampers;
 pub use volumes::VolumeDoing;

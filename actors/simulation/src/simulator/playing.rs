@@ -5,12 +5,13 @@ use std::time::Duration;
 use callboard_actors::instances::{AwaitRetired, CheckNow, Dispense};
 use callboard_actors::inventory::{InventoryOutcome, TakeInventory};
 use callboard_actors::persister::Reached;
-use callboard_actors::registry::{CheckOutcome, Describe, List, RegistrationOf, WaitForPlugin};
+use callboard_actors::registry::CheckOutcome;
 use callboard_actors::shell::{Machine, StopMode};
 use callboard_actors::vocabulary::{Attempt, Registration, Timestamp};
 
 use super::super::instances::{Behaviour, InFlight, InstancesModel, SetOut};
 use super::super::law::Law;
+use super::super::registry::Question;
 use super::super::search::Play;
 use super::super::witness::{Violation, found};
 use super::super::writes::Outcome;
@@ -42,13 +43,7 @@ impl HostModel {
         match what {
             Happening::Register(who, kind) => self.ask_registry(self.cast.registering(who, kind)),
             Happening::Deregister(who) => self.ask_registry(self.cast.deregistering(who)),
-            Happening::Describe(plugin) => self.ask_registry(Describe { plugin: self.cast.plugin(plugin) }),
-            Happening::RegistrationOf(plugin, who) => {
-                let (plugin, allocation) = (self.cast.plugin(plugin), self.cast.allocation(who));
-                self.ask_registry(RegistrationOf { plugin, allocation });
-            }
-            Happening::List => self.ask_registry(List),
-            Happening::Wait(plugin, millis) => self.wait(plugin, Duration::from_millis(millis.into())),
+            Happening::Ask(question) => self.question(question),
             Happening::Dispense(plugin) => self.dispense(plugin),
             Happening::Check(plugin) => self.ask_instances(CheckNow { plugin: self.cast.plugin(plugin) }),
             Happening::AwaitRetired(who) => {
@@ -125,8 +120,10 @@ impl HostModel {
         }
     }
 
-    fn wait(&mut self, plugin: u32, within: Duration) {
-        self.ask_registry(WaitForPlugin { plugin: self.cast.plugin(plugin), within });
+    fn question(&mut self, question: Question) {
+        if self.curtain == Curtain::Up {
+            self.say_to_registry(question.message(&self.cast));
+        }
     }
 
     fn dispense(&mut self, plugin: u32) {

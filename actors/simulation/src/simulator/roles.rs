@@ -8,7 +8,7 @@ use callboard_actors::vocabulary::{AllocationId, PluginKey, PluginName, PluginTy
 
 /// Plugins come in pairs: the controller half has an even number, the node half the next odd one.
 #[derive(Debug, Clone)]
-pub(super) struct Cast {
+pub(in super::super) struct Cast {
     plugins: Vec<PluginKey>,
     numbers: BTreeMap<PluginKey, u32>,
     allocations: Vec<AllocationId>,
@@ -31,7 +31,7 @@ impl Cast {
         Self { plugins, numbers, allocations: (0..allocations).map(id).collect() }
     }
 
-    pub(super) fn allocations(&self) -> u32 {
+    pub(in super::super) fn allocations(&self) -> u32 {
         u32::try_from(self.allocations.len()).unwrap_or(u32::MAX)
     }
 
@@ -40,11 +40,11 @@ impl Cast {
         u32::try_from(self.plugins.len()).unwrap_or(u32::MAX)
     }
 
-    pub(super) fn plugin(&self, number: u32) -> PluginKey {
+    pub(in super::super) fn plugin(&self, number: u32) -> PluginKey {
         self.plugins[number as usize % self.plugins.len()].clone()
     }
 
-    pub(super) fn plugin_number(&self, plugin: &PluginKey) -> u32 {
+    pub(in super::super) fn plugin_number(&self, plugin: &PluginKey) -> u32 {
         self.numbers.get(plugin).copied().unwrap_or(0)
     }
 
@@ -60,12 +60,12 @@ impl Cast {
         (self.plugin(number / self.allocations().max(1)), self.allocation(number % self.allocations().max(1)))
     }
 
-    pub(super) fn allocation(&self, number: u32) -> AllocationId {
+    pub(in super::super) fn allocation(&self, number: u32) -> AllocationId {
         self.allocations[number as usize % self.allocations.len()].clone()
     }
 
     /// What an allocation serves.
-    pub(super) fn served_by(&self, number: u32) -> Vec<PluginKey> {
+    pub(in super::super) fn served_by(&self, number: u32) -> Vec<PluginKey> {
         let pair = number % (self.halves() / 2) * 2;
         let turn = number / (self.halves() / 2);
         match turn {

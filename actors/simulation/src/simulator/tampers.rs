@@ -9,7 +9,7 @@ use callboard_actors::driver::TaskEventItem;
 use callboard_actors::eventor::EventorCall;
 use callboard_actors::process::{Executable, ProcessSpec};
 use callboard_actors::processes::{Processes, ProcessesCall, ProcessesChange};
-use callboard_actors::registry::{Registry, RegistryAnswer, RegistryAsk, RegistryNews};
+use callboard_actors::registry::{Registry, RegistryAsk, RegistryNews};
 use callboard_actors::shell::{Effect, Input};
 use callboard_actors::supervisor::{Call, Supervisor, SupervisorNews};
 use callboard_machines::volume::{Step, Volume, VolumeChange};
@@ -60,20 +60,6 @@ impl Tampers {
             effects
         });
         Self { registry: Some(Rc::new(ended)), ..Self::default() }
-    }
-
-    /// A registry that denies every registration it is asked for, for a simulation that must fail.
-    #[must_use]
-    pub fn deny_registrations() -> Self {
-        let told = Spoils(|_, mut effects| {
-            for effect in &mut effects {
-                if let Effect::Reply(_, RegistryAnswer::RegistrationOf(entry)) = effect {
-                    *entry = None;
-                }
-            }
-            effects
-        });
-        Self { registry: Some(Rc::new(told)), ..Self::default() }
     }
 
     /// Supervisors of allocations that say goodbye for one half of a monolith alone, for a simulation that must fail.

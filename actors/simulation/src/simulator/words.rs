@@ -129,14 +129,7 @@ impl Teller {
                 let plugins: Vec<String> = plugins.iter().map(ToString::to_string).collect();
                 line(format!("deregister a{who} {}", plugins.join(" ")))
             }
-            Happening::Describe(plugin) => line(format!("describe {}", plugin_text(plugin))),
-            Happening::RegistrationOf(plugin, who) => {
-                line(format!("registration a{who} {}", plugin_text(plugin)))
-            }
-            Happening::List => line("list".to_owned()),
-            Happening::Wait(plugin, millis) => {
-                line(format!("wait {} within={}ms", plugin_text(plugin), millis.max(1)))
-            }
+            Happening::Ask(question) => line(question.to_string()),
             Happening::Dispense(plugin) => line(format!("dispense {} within=10s", plugin_text(plugin))),
             Happening::Check(plugin) => line(format!("check {}", plugin_text(plugin))),
             Happening::AwaitRetired(who) => line(format!("retired a{who}")),

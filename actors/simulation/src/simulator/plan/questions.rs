@@ -2,6 +2,7 @@
 
 use callboard_actors::vocabulary::Timestamp;
 
+use super::super::super::registry::Question;
 use super::super::event::Happening;
 use super::super::host_model::HostModel;
 use super::super::workloads::Workloads;
@@ -22,24 +23,20 @@ impl Plan {
     pub(super) fn question(&mut self, host_model: &HostModel) -> Happening {
         let plugin = self.chance.place(host_model.cast.halves());
         match self.chance.below(100) {
-            0..=29 => Happening::Describe(plugin),
-            30..=39 => self.whereabouts(plugin, host_model),
-            40..=59 => Happening::Wait(plugin, self.chance.place(5_000)),
+            number @ 0..=59 => {
+                Happening::Ask(Question::about(plugin, number, &mut self.chance, &host_model.cast))
+            }
             60..=84 => Happening::Dispense(plugin),
             85..=94 => Happening::Check(plugin),
             95..=97 => Happening::AwaitRetired(plugin),
             _ if self.chance.once_in(u64::from(host_model.cast.allocations()) / 16) => {
-                if self.chance.once_in(2) { Happening::List } else { Happening::TakeInventory }
+                if self.chance.once_in(2) {
+                    Happening::Ask(Question::about_all(plugin))
+                } else {
+                    Happening::TakeInventory
+                }
             }
-            _ => Happening::Describe(plugin),
+            _ => Happening::Ask(Question::Describe(plugin)),
         }
-    }
-
-    /// Mostly of one that serves the plugin, or did.
-    fn whereabouts(&mut self, plugin: u32, host_model: &HostModel) -> Happening {
-        let who = self.chance.place(host_model.cast.allocations());
-        let served = host_model.cast.served_by(who);
-        let meant = served.first().filter(|_| !self.chance.once_in(8));
-        Happening::RegistrationOf(meant.map_or(plugin, |meant| host_model.cast.plugin_number(meant)), who)
     }
 }
