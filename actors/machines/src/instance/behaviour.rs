@@ -10,12 +10,11 @@ use super::state::{
     Instance, InstanceCall, InstanceConfig, InstanceTimer, LOOKS_WAITING_MAX, Link, Phase, Reached,
 };
 use crate::csi::{Answer, CallError, Cause, Class, Rpc};
-use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, Never, StepContext};
+use crate::kernel::{
+    AskId, CALL_GRACE, CallKey, CallLost, Input, LastNews, Machine, Never, OneCall, StepContext,
+};
 use crate::lease::RetireCause;
-use crate::vocabulary::{Attempt, BackoffState, CsiFingerprint, Fitness, Health, Moment};
-
-/// The margin between the call's own timeout and that of the shell, so that the call's own error is reported.
-const CALL_GRACE: Duration = Duration::from_secs(2);
+use crate::vocabulary::{BackoffState, CsiFingerprint, Fitness, Health, Moment};
 
 const OTHER_ANSWER: &str = "another question was answered than was asked";
 
@@ -39,8 +38,8 @@ impl Machine for Instance {
             phase: Phase::Resting,
             link: Link::Down,
             report,
-            told: None,
-            attempt: Attempt::default(),
+            told: LastNews::default(),
+            pending: OneCall::default(),
             was_healthy: false,
             failures: 0,
             backoff: BackoffState::default(),
@@ -130,13 +129,8 @@ impl Instance {
             InstanceCall::Ask(_) => (Phase::Asked(call), limits.call_deadline.saturating_add(CALL_GRACE)),
             InstanceCall::Drain(_) => (Phase::Retiring, limits.retire_deadline),
         };
-        self.attempt = self.attempt.next();
         self.phase = phase;
-        cx.call(self.key(), deadline, call);
-    }
-
-    const fn key(&self) -> CallKey {
-        CallKey { generation: self.config.generation, attempt: self.attempt }
+        cx.call(self.pending.begin(self.config.generation), deadline, call);
     }
 
     fn returned(
@@ -146,7 +140,7 @@ impl Instance {
         cx: &mut StepContext<Self>,
     ) {
         // The outcome of another generation or attempt is stale (REG-08).
-        if key != self.key() {
+        if !self.pending.came_back(key) {
             return;
         }
         match self.phase {
@@ -298,10 +292,7 @@ impl Instance {
 
     /// Publishes the report if it differs from the last one (SCL-05).
     pub(super) fn tell(&mut self, cx: &mut StepContext<Self>) {
-        if self.told.as_ref() != Some(&self.report) {
-            cx.publish(self.report.clone());
-            self.told = Some(self.report.clone());
-        }
+        self.told.publish(&self.report, cx);
     }
 
     // === The end ===

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::messages::InstanceReport;
 use super::reading::Reading;
 use crate::csi::{Answer, Limits, Rpc};
-use crate::kernel::AskId;
+use crate::kernel::{AskId, LastNews, OneCall};
 use crate::lease::RetireCause;
 use crate::vocabulary::{
     AllocationId, Attempt, Backoff, BackoffState, CsiFingerprint, Generation, PluginKey, PluginType,
@@ -170,8 +170,9 @@ pub struct Instance {
     pub(super) phase: Phase,
     pub(super) link: Link,
     pub(super) report: InstanceReport,
-    pub(super) told: Option<InstanceReport>,
-    pub(super) attempt: Attempt,
+    pub(super) told: LastNews<InstanceReport>,
+    /// The call of the check, or of the end.
+    pub(super) pending: OneCall,
     /// Whether it was healthy at any time.
     pub(super) was_healthy: bool,
     pub(super) failures: u32,

@@ -61,7 +61,9 @@ mod context;
 mod events;
 mod following;
 mod kept;
+mod last_news;
 mod machine;
+mod one_call;
 mod outbox;
 mod phase;
 mod port;
@@ -79,10 +81,12 @@ mod tests;
 
 pub use context::{Effect, Gate, StepContext};
 pub use following::{Followed, NEWS_DEADLINE, REFOLLOW_PAUSE, await_endings_again};
+pub use last_news::LastNews;
 pub use machine::{
     AskId, CallKey, CallLost, Ending, Input, Machine, Never, StopMode, StopStep, Ticket, Written,
     panic_message,
 };
+pub use one_call::{CALL_GRACE, OneCall};
 pub use port::{Event, JournalEntry, Limits, Outgoing, Port, Refusal, Terms};
 pub use state::Kernel;
 pub use vitals::Vitals;
