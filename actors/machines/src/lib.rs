@@ -47,6 +47,8 @@ pub mod logmon;
 
 pub mod task_config;
 
+pub mod session;
+
 pub mod driver;
 
 pub mod eventor;

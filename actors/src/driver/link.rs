@@ -13,7 +13,7 @@ use wire::driver_client::DriverClient as Stub;
 
 use super::client::{self, DriverConnections, Failure, Line, LineEnd, OpenLine, ServingProcess};
 use super::stdio;
-use super::{DriverLimits, DriverSpec, Reached, StartStep, Trouble, TroubleKind};
+use super::{DriverLimits, DriverSpec, DriverStep, DriverTold, Reached, StartStep, Trouble, TroubleKind};
 use crate::goplugin::{CallError, Connection, Limits, Listener, PluginConfig, PluginEndpoint};
 use crate::rpc::{Cause, Channel, Class, Code, Fault, Problem};
 use crate::topology;
@@ -104,16 +104,18 @@ impl Link {
                     Ok(Reached::Done)
                 })
             }
-            StartStep::Initialise => Box::pin(async move {
+            StartStep::Own(DriverStep::Initialise) => Box::pin(async move {
                 let mut stub = Stub::new(connection.channel());
                 let answer = stub.init(wire::InitRequest {});
                 let done = connection.within("Init", deadline, answer, |_| Ok(Reached::Done)).await;
                 done.map_err(|error| trouble(&error))
             }),
-            StartStep::Capabilities => Box::pin(async move {
+            StartStep::Own(DriverStep::Capabilities) => Box::pin(async move {
                 let mut stub = Stub::new(connection.channel());
                 let answer = stub.capabilities(wire::CapabilitiesRequest {});
-                let read = |answer| client::capabilities(answer).map(Reached::Capable).map_err(fault);
+                let read = |answer| {
+                    client::capabilities(answer).map(DriverTold::Capable).map(Reached::Told).map_err(fault)
+                };
                 let told = connection.within("Capabilities", deadline, answer, read).await;
                 told.map_err(|error| trouble(&error))
             }),
@@ -147,7 +149,8 @@ impl Link {
             let told = next_of(&mut watching).await;
             match told {
                 Ok(Some(answer)) => {
-                    client::fingerprint(answer).map(Reached::Fingerprinted).map_err(|fault| Trouble {
+                    let told = client::fingerprint(answer).map(DriverTold::Fingerprinted);
+                    told.map(Reached::Told).map_err(|fault| Trouble {
                         kind: TroubleKind::Answered,
                         what: format!("{}: {fault}", StartStep::Watch),
                     })

@@ -5,86 +5,10 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use super::service::DriverService;
+use super::{DriverEnding, DriverHealth, DriverStage};
+use crate::session::Session;
 use crate::vocabulary::{Attempt, DriverName, Generation, Timestamp};
-
-/// What is known of a driver's health. Not knowing is a value of its own and never rounded to a yes or a no.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum DriverHealth {
-    /// It has not told yet.
-    NoAnswerYet,
-    /// It runs, and what it drives is not there (D105).
-    Undetected,
-    /// It does not serve: it said so itself, or it can't be had.
-    Unhealthy,
-    /// It serves.
-    Healthy,
-    /// It has been removed.
-    Gone,
-}
-
-impl DriverHealth {
-    /// The word for it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NoAnswerYet => "no answer yet",
-            Self::Undetected => "undetected",
-            Self::Unhealthy => "unhealthy",
-            Self::Healthy => "healthy",
-            Self::Gone => "gone",
-        }
-    }
-}
-
-impl fmt::Display for DriverHealth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// What a driver is at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum DriverStage {
-    /// It is looked whether a process of it still runs.
-    Recalling,
-    /// Its process is being started.
-    Launching,
-    /// Its process runs and is being connected to, asked who it is, and configured.
-    Connecting,
-    /// Its fingerprints are read as they come.
-    Watching,
-    /// Something failed and is tried again after a pause.
-    Pausing,
-    /// Its program is refused; it is launched again when the program has changed, or when a restart of the driver is requested.
-    Refused,
-    /// It is being ended, or left.
-    Stopping,
-    /// It is over.
-    Gone,
-}
-
-impl DriverStage {
-    /// The word for it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Recalling => "recalling",
-            Self::Launching => "launching",
-            Self::Connecting => "connecting",
-            Self::Watching => "watching",
-            Self::Pausing => "pausing",
-            Self::Refused => "refused",
-            Self::Stopping => "stopping",
-            Self::Gone => "gone",
-        }
-    }
-}
-
-impl fmt::Display for DriverStage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// The value of an attribute in a fingerprint.
 #[derive(Debug, Clone, PartialEq)]
@@ -198,35 +122,6 @@ pub struct DriverCapabilities {
     pub dynamic_workload_users: bool,
 }
 
-/// What became of a driver that is gone.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum DriverEnding {
-    /// No process of it ran.
-    NothingRan,
-    /// A process of it ran, or may have run, and this became of it.
-    Told {
-        /// In words.
-        how: String,
-    },
-}
-
-impl DriverEnding {
-    /// An ending in these words.
-    #[must_use]
-    pub fn told(how: impl Into<String>) -> Self {
-        Self::Told { how: how.into() }
-    }
-
-    /// The words for it; none where there is nothing to tell.
-    #[must_use]
-    pub fn words(&self) -> &str {
-        match self {
-            Self::NothingRan => "",
-            Self::Told { how } => how,
-        }
-    }
-}
-
 /// What a driver is known to be.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub struct DriverReport {
@@ -263,20 +158,24 @@ pub struct DriverReport {
 }
 
 impl DriverReport {
-    /// Resolves what a driver has said of mounts. In the file system of the host there is no place of the task's own to mount anything, so
-    /// that what is to be mounted there would be a directory of the host: a task would write to the wrong disk.
-    pub(super) fn resolve_mounts(&mut self, told: MountSupport) {
-        let Some(capabilities) = &mut self.capabilities else { return };
-        let key = format!("driver.{}.mounts", self.name);
-        let says_so = self.attributes.get(&key).is_some_and(|told| told.value == AttributeValue::Bool(true));
-        let mounts = match told {
-            MountSupport::Any if capabilities.fs_isolation == FsIsolation::None && !says_so => {
-                MountSupport::None
-            }
-            told => told,
-        };
-        if capabilities.mounts != mounts {
-            Arc::make_mut(capabilities).mounts = mounts;
+    /// What is known of a driver by its session and of its service.
+    pub(super) fn of(session: &Session<DriverService>) -> Self {
+        let (known, service) = (session.status().clone(), session.service());
+        Self {
+            name: service.name.clone(),
+            generation: known.generation,
+            health: known.health,
+            reason: known.reason,
+            ending: known.ending,
+            since: known.since,
+            stage: session.stage(),
+            attributes: Arc::clone(&service.attributes),
+            capabilities: service.capabilities.clone(),
+            version: known.version,
+            pid: known.pid,
+            is_adopted: known.is_adopted,
+            launches: known.launches,
+            restart: known.restart,
         }
     }
 
@@ -368,61 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_shares_the_file_system_of_the_host_mounts_only_if_it_says_so_t077() {
-        let mut report = DriverReport::of_nothing_yet(DriverName::new("exec").unwrap(), Timestamp::default());
-        let mut resolved = |fs_isolation, told, says: Option<bool>| {
-            let value = |says| Attribute { value: AttributeValue::Bool(says), unit: String::new() };
-            let said = says.map(|says| ("driver.exec.mounts".to_owned(), value(says)));
-            report.attributes = Arc::new(said.into_iter().collect());
-            report.capabilities = Some(Arc::new(DriverCapabilities {
-                send_signals: true,
-                exec: true,
-                fs_isolation,
-                network_modes: Vec::new(),
-                must_create_network: false,
-                mounts: told,
-                disable_log_collection: false,
-                dynamic_workload_users: false,
-            }));
-            report.resolve_mounts(told);
-            report.capabilities.as_ref().map(|capabilities| capabilities.mounts)
-        };
-        use {FsIsolation as Fs, MountSupport as Mounts};
-        assert_eq!(resolved(Fs::None, Mounts::Any, None), Some(Mounts::None), "Nomad's raw_exec");
-        assert_eq!(resolved(Fs::None, Mounts::Any, Some(false)), Some(Mounts::None));
-        assert_eq!(resolved(Fs::None, Mounts::Any, Some(true)), Some(Mounts::Any));
-        assert_eq!(resolved(Fs::None, Mounts::None, Some(true)), Some(Mounts::None), "it says both");
-        for fs_isolation in [Fs::Chroot, Fs::Image, Fs::Unveil] {
-            assert_eq!(resolved(fs_isolation, Mounts::Any, None), Some(Mounts::Any), "{fs_isolation:?}");
-            assert_eq!(resolved(fs_isolation, Mounts::None, None), Some(Mounts::None), "{fs_isolation:?}");
-        }
-    }
-
-    #[test]
-    fn states_and_attributes_are_shown_in_words() {
-        let healths = [
-            (DriverHealth::NoAnswerYet, "no answer yet"),
-            (DriverHealth::Undetected, "undetected"),
-            (DriverHealth::Unhealthy, "unhealthy"),
-            (DriverHealth::Healthy, "healthy"),
-            (DriverHealth::Gone, "gone"),
-        ];
-        for (health, word) in healths {
-            assert_eq!(health.to_string(), word);
-        }
-        let stages = [
-            (DriverStage::Recalling, "recalling"),
-            (DriverStage::Launching, "launching"),
-            (DriverStage::Connecting, "connecting"),
-            (DriverStage::Watching, "watching"),
-            (DriverStage::Pausing, "pausing"),
-            (DriverStage::Refused, "refused"),
-            (DriverStage::Stopping, "stopping"),
-            (DriverStage::Gone, "gone"),
-        ];
-        for (stage, word) in stages {
-            assert_eq!(stage.to_string(), word);
-        }
+    fn attributes_are_shown_in_words() {
         let shown = |value, unit: &str| Attribute { value, unit: unit.to_owned() }.to_string();
         assert_eq!(shown(AttributeValue::Float(0.5), "GHz"), "0.5 GHz");
         assert_eq!(shown(AttributeValue::Integer(7), "MiB"), "7 MiB");

@@ -78,7 +78,9 @@ fn advance(stage: &mut Stage<Driver>) -> Result<(), Fault> {
             DriverCall::Advance(StartStep::Launch, _) => Reached::Launched(launched(1, false)),
             DriverCall::Advance(StartStep::Dial, _) => Reached::Connected(Generation::new(1)),
             DriverCall::Advance(StartStep::Identify, _) => Reached::Identified { version: "1.0".into() },
-            DriverCall::Advance(StartStep::Capabilities, _) => Reached::Capable(capabilities()),
+            DriverCall::Advance(StartStep::Own(DriverStep::Capabilities), _) => {
+                Reached::Told(DriverTold::Capable(capabilities()))
+            }
             DriverCall::Advance(StartStep::Watch, _) | DriverCall::ReadOn => fingerprint("healthy", "", None),
             _ => Reached::Done,
         };
@@ -167,7 +169,7 @@ fn fingerprint(health: &str, description: &str, version: Option<&str>) -> Reache
         ("version".to_owned(), Attribute { value, unit: String::new() })
     };
     let attributes = version.map(told).into_iter().collect();
-    Reached::Fingerprinted(Fingerprint { health, description, attributes })
+    Reached::Told(DriverTold::Fingerprinted(Fingerprint { health, description, attributes }))
 }
 
 type Outcome = Result<Result<Reached, Trouble>, CallLost>;
@@ -198,7 +200,7 @@ fn read_outcome(args: &mut ArgumentConsumer<'_>) -> Result<Outcome, Fault> {
         "connected" => Ok(Ok(Reached::Connected(Generation::new(launch(args)?.into())))),
         "done" => Ok(Ok(Reached::Done)),
         "version" => Ok(Ok(Reached::Identified { version: "1.0".into() })),
-        "capabilities" => Ok(Ok(Reached::Capable(capabilities()))),
+        "capabilities" => Ok(Ok(Reached::Told(DriverTold::Capable(capabilities())))),
         "healthy" | "undetected" | "unhealthy" => {
             let told = args.next_pos().unwrap_or_default().to_owned();
             Ok(Ok(fingerprint(&word, &told, args.take_key("version"))))
@@ -220,9 +222,12 @@ fn read_outcome(args: &mut ArgumentConsumer<'_>) -> Result<Outcome, Fault> {
 fn tell(effect: &Effect<Driver>, now: Timestamp) -> String {
     match effect {
         Effect::Call { call, deadline, .. } => match call {
-            DriverCall::Advance(start_step, None) => format!("call: {start_step:?} within {deadline:?}"),
+            DriverCall::Advance(start_step, None) => {
+                format!("call: {} within {deadline:?}", tell_step(*start_step))
+            }
             DriverCall::Advance(start_step, Some(to)) => {
-                format!("call: {start_step:?} to launch {} within {deadline:?}", to.tag.bytes()[0])
+                let step = tell_step(*start_step);
+                format!("call: {step} to launch {} within {deadline:?}", to.tag.bytes()[0])
             }
             DriverCall::AwaitChange => format!("call: await another program within {deadline:?}"),
             DriverCall::ReadOn => format!("call: read on within {deadline:?}"),
@@ -248,6 +253,13 @@ fn tell(effect: &Effect<Driver>, now: Timestamp) -> String {
         Effect::CancelTimer(_) => String::new(),
         Effect::Stop(ending) => format!("ends: {ending:?}"),
         Effect::Persist(_, never) => match *never {},
+    }
+}
+
+fn tell_step(step: StartStep) -> String {
+    match step {
+        StartStep::Own(step) => format!("{step:?}"),
+        step => format!("{step:?}"),
     }
 }
 

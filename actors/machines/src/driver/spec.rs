@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::node::NodeFacts;
 use crate::process::{MalformedProcessName, ProcessName, ProcessSpec, Reach, STOP_GRACE};
+use crate::session::SessionLimits;
 use crate::vocabulary::{Backoff, DriverName};
 
 /// What the names of drivers' processes begin with.
@@ -136,6 +137,20 @@ impl Default for DriverLimits {
             end_wait: Duration::from_secs(3),
             drain_deadline: Duration::from_secs(4),
             calls_max: 1_024,
+        }
+    }
+}
+
+impl DriverLimits {
+    /// Those of the session with its plugin.
+    pub(super) const fn session(&self) -> SessionLimits {
+        SessionLimits {
+            backoff: self.backoff,
+            step_deadline: self.step_deadline,
+            fingerprint_deadline: self.fingerprint_deadline,
+            fingerprint_pause: self.fingerprint_pause,
+            silent_until_replaced: self.silent_until_replaced,
+            drain_deadline: self.drain_deadline,
         }
     }
 }

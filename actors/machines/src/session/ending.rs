@@ -1,14 +1,13 @@
-//! How a driver ends: its process, and itself.
+//! How a session ends: the process of its plugin, and itself.
 
 use std::time::Duration;
 
-use super::behaviour::{CALL_GRACE, Outcome};
-use super::state::{
-    Driver, DriverCall, DriverConfig, DriverMode, DriverTimer, Ending, Link, Phase, Reached, StartStep, Then,
-    Trouble, TroubleKind,
-};
-use super::{DriverEnding, DriverHealth};
-use crate::kernel::{CallKey, CallLost, StepContext, StopMode};
+use super::calls::{Outcome, Reached, SessionCall, SessionTimer, Step, Trouble, TroubleKind};
+use super::config::SessionMode;
+use super::service::{Plugin, Service};
+use super::state::{Ending, Link, Phase, Session, Then};
+use super::status::{SessionEnding, SessionHealth};
+use crate::kernel::{CALL_GRACE, CallKey, CallLost, StepContext, StopMode};
 use crate::process::Lifetime;
 use crate::processes::Recalled;
 use crate::vocabulary::{Moment, Timestamp};
@@ -16,32 +15,32 @@ use crate::vocabulary::{Moment, Timestamp};
 /// How much longer than its grace it may take until a process is killed and reaped.
 pub(super) const STOP_MARGIN: Duration = Duration::from_secs(10);
 
-/// How the [reason](super::DriverReport::reason) of a driver begins whose process has ended; how it ended follows.
+/// How the [reason](super::SessionStatus::reason) of a plugin begins whose process has ended; how it ended follows.
 pub const PROCESS_ENDED: &str = "its process ended";
 
-/// Why nothing is known of a driver whose restart was requested.
+/// Why nothing is known of a plugin whose restart was requested.
 pub(crate) const RESTARTED: &str = "it is being restarted";
 
 /// Which part of its grace is for SIGTERM, when it has not ended by then although it was asked politely: a quarter.
 const SIGNAL_SHARE: u32 = 4;
 
-impl Driver {
+impl<S: Service> Session<S> {
     // === Orders ===
 
-    /// Brings the driver anew. A process of it that runs is ended, also one that is still looked for and is found then. A launch that
-    /// is under way is not disturbed: what comes of it is what was requested. Nor is a driver that is not launched: its process may be the
-    /// last one that can stop its tasks.
-    pub(super) fn restart(&mut self, cx: &mut StepContext<Self>) {
+    /// Brings the plugin anew. A process of it that runs is ended, also one that is still looked for and is found then. A launch that
+    /// is under way is not disturbed: what comes of it is what was requested. Nor is a plugin that is not launched: its process may be the
+    /// last one that can end what it runs.
+    pub(super) fn restart<M: Plugin<S>>(&mut self, cx: &mut StepContext<M>) {
         if let Phase::Ending(_, Then::Leave, _) | Phase::Gone = self.phase {
             return;
         }
-        if self.config.spec.not_launched.is_some() {
+        if self.config.not_launched.is_some() {
             return;
         }
-        self.set_health(cx.moment(), DriverHealth::NoAnswerYet, RESTARTED.to_owned());
+        self.set_health(cx.moment(), SessionHealth::NoAnswerYet, RESTARTED.to_owned());
         match self.phase {
-            Phase::Starting(StartStep::Launch) | Phase::Gone => {}
-            Phase::Starting(StartStep::Recall) | Phase::Ending(..) => self.is_restart_due = true,
+            Phase::Starting(Step::Launch) | Phase::Gone => {}
+            Phase::Starting(Step::Recall) | Phase::Ending(..) => self.is_restart_due = true,
             Phase::Starting(_) | Phase::Watching | Phase::Resting | Phase::Pausing | Phase::Refused => {
                 self.is_restart_due = true;
                 self.backoff.reset();
@@ -51,27 +50,27 @@ impl Driver {
         }
     }
 
-    /// Ends the driver. From here on nothing new is started, whatever comes (I6, SHD-06).
-    pub(super) fn stop(&mut self, mode: StopMode, cx: &mut StepContext<Self>) {
+    /// Ends the session. From here on nothing new is started, whatever comes (I6, SHD-06).
+    pub(super) fn stop<M: Plugin<S>>(&mut self, mode: StopMode, cx: &mut StepContext<M>) {
         self.stop = Some(match self.stop {
             // Who has been told to end it ends it.
             Some(StopMode::Stop) => StopMode::Stop,
             Some(StopMode::Detach) | None => mode,
         });
-        cx.cancel_timer(DriverTimer::Retry);
-        cx.cancel_timer(DriverTimer::ReadOn);
+        cx.cancel_timer(SessionTimer::Retry);
+        cx.cancel_timer(SessionTimer::ReadOn);
         match self.phase {
             Phase::Gone => {}
             _ if self.is_left_running() => self.end_process(Then::Leave, cx),
-            Phase::Starting(StartStep::Recall) => {
+            Phase::Starting(Step::Recall) => {
                 self.phase = Phase::Ending(Ending::Recalling, Then::Leave, cx.now());
                 if let Link::Up(..) = self.link {
                     cx.call(CallKey::default(), self.drain_deadline(), self.hang_up(Then::Leave));
                 }
             }
-            Phase::Starting(StartStep::Launch) => {
+            Phase::Starting(Step::Launch) => {
                 self.phase = Phase::Ending(Ending::Stopping, Then::Leave, cx.now());
-                self.stop_process(self.config.spec.stop_grace, cx);
+                self.stop_process(self.config.stop_grace, cx);
             }
             Phase::Starting(_) | Phase::Watching | Phase::Resting | Phase::Pausing | Phase::Refused => {
                 self.end_process(Then::Leave, cx);
@@ -83,15 +82,15 @@ impl Driver {
     /// Whether its process goes on without the host. One that is there to be ended does not.
     fn is_left_running(&self) -> bool {
         self.stop == Some(StopMode::Detach)
-            && self.config.spec.process.lifetime == Lifetime::Surviving
-            && self.config.mode == DriverMode::Serve
+            && self.config.process.lifetime == Lifetime::Surviving
+            && self.config.mode == SessionMode::Serve
     }
 
     /// Whether no process of it is there. While one is looked for, or launched, there may be one.
     const fn is_known_to_be_gone(&self) -> bool {
         let is_between = match self.phase {
             Phase::Refused => true,
-            Phase::Pausing => self.report.launches > 0,
+            Phase::Pausing => self.status.launches > 0,
             Phase::Starting(_) | Phase::Watching | Phase::Resting | Phase::Ending(..) | Phase::Gone => false,
         };
         is_between && self.process.is_none()
@@ -100,9 +99,9 @@ impl Driver {
     // === The end of its process ===
 
     /// Ends the process after the calls in flight, politely where it can be spoken to, and goes on from there.
-    pub(super) fn end_process(&mut self, then: Then, cx: &mut StepContext<Self>) {
-        cx.cancel_timer(DriverTimer::Retry);
-        cx.cancel_timer(DriverTimer::ReadOn);
+    pub(super) fn end_process<M: Plugin<S>>(&mut self, then: Then, cx: &mut StepContext<M>) {
+        cx.cancel_timer(SessionTimer::Retry);
+        cx.cancel_timer(SessionTimer::ReadOn);
         match self.link {
             Link::Up(..) => {
                 self.phase = Phase::Ending(Ending::Draining, then, cx.now());
@@ -114,12 +113,12 @@ impl Driver {
     }
 
     /// Ends the leases, and gives calls in flight their time to end (SHD-04).
-    fn hang_up(&self, then: Then) -> DriverCall {
+    fn hang_up(&self, then: Then) -> SessionCall<S::Step> {
         let (is_worth_retrying, reason) = match then {
-            Then::Anew => (true, "the driver is being restarted".to_owned()),
-            Then::Leave => (false, "the driver is being stopped".to_owned()),
+            Then::Anew => (true, format!("the {} is being restarted", S::NOUN)),
+            Then::Leave => (false, format!("the {} is being stopped", S::NOUN)),
         };
-        DriverCall::HangUp { is_worth_retrying, reason, within: self.config.limits.drain_deadline }
+        SessionCall::HangUp { is_worth_retrying, reason, within: self.config.limits.drain_deadline }
     }
 
     fn drain_deadline(&self) -> Duration {
@@ -127,75 +126,75 @@ impl Driver {
     }
 
     /// No call is in flight any more.
-    fn drained(&mut self, then: Then, cx: &mut StepContext<Self>) {
+    fn drained<M: Plugin<S>>(&mut self, then: Then, cx: &mut StepContext<M>) {
         if then == Then::Leave && self.is_left_running() && !self.is_known_to_be_gone() {
-            return self.gone(DriverEnding::told("it was left running"), cx);
+            return self.gone(SessionEnding::told("it was left running"), cx);
         }
         match (&self.process, &self.link) {
-            (None, _) => self.process_left(then, DriverEnding::NothingRan, cx),
+            (None, _) => self.process_left(then, SessionEnding::NothingRan, cx),
             (Some(_), Link::Up(..)) => {
                 self.phase = Phase::Ending(Ending::ShutdownAnswer, then, cx.now());
                 // A question that is not answered may not use up the time that is for signals.
-                let spec = &self.config.spec;
-                let deadline = spec.polite_deadline.saturating_add(CALL_GRACE).min(self.polite_grace());
-                self.call(deadline, DriverCall::ShutdownAnswer, cx);
+                let polite = self.config.polite_deadline;
+                let deadline = polite.saturating_add(CALL_GRACE).min(self.polite_grace());
+                self.call(deadline, SessionCall::ShutdownAnswer, cx);
             }
             (Some(_), Link::Down) => {
                 self.phase = Phase::Ending(Ending::Stopping, then, cx.now());
-                self.stop_process(self.config.spec.stop_grace, cx);
+                self.stop_process(self.config.stop_grace, cx);
             }
         }
     }
 
-    pub(super) fn stop_process(&mut self, grace: Duration, cx: &mut StepContext<Self>) {
+    pub(super) fn stop_process<M: Plugin<S>>(&mut self, grace: Duration, cx: &mut StepContext<M>) {
         if let Phase::Ending(_, then, since) = self.phase {
             self.phase = Phase::Ending(Ending::Stopping, then, since);
         }
-        cx.cancel_timer(DriverTimer::Grace);
+        cx.cancel_timer(SessionTimer::Grace);
         let tag = self.process.as_ref().map(|process| process.tag);
-        self.call(grace.saturating_add(STOP_MARGIN), DriverCall::StopProcess { tag, grace }, cx);
+        self.call(grace.saturating_add(STOP_MARGIN), SessionCall::StopProcess { tag, grace }, cx);
     }
 
     /// How long it may take to end after the polite question alone.
     fn polite_grace(&self) -> Duration {
-        let grace = self.config.spec.stop_grace;
+        let grace = self.config.stop_grace;
         grace.saturating_sub(grace / SIGNAL_SHARE)
     }
 
     /// It was asked politely and is still there: for what is left of its grace SIGTERM asks the same of it, and of all of its
     /// group (SHD-07).
-    pub(super) fn not_left(&mut self, since: Timestamp, cx: &mut StepContext<Self>) {
+    pub(super) fn not_left<M: Plugin<S>>(&mut self, since: Timestamp, cx: &mut StepContext<M>) {
         self.stop_process(self.grace_left(cx.moment(), since), cx);
     }
 
     /// What is left of its time to end by itself.
     fn grace_left(&self, moment: Moment, since: Timestamp) -> Duration {
-        self.config.spec.stop_grace.saturating_sub(moment.now.since(since))
+        self.config.stop_grace.saturating_sub(moment.now.since(since))
     }
 
-    pub(super) fn ending_answered(
+    pub(super) fn ending_answered<M: Plugin<S>>(
         &mut self,
         (ending, then, since): (Ending, Then, Timestamp),
-        outcome: &Outcome,
-        cx: &mut StepContext<Self>,
+        outcome: &Outcome<S>,
+        cx: &mut StepContext<M>,
     ) {
         match (ending, outcome) {
             (Ending::Recalling, Ok(Ok(Reached::Recalled(Recalled::Proven(launched))))) => {
                 self.process = Some(launched.clone());
-                self.report.pid = Some(launched.pid);
+                self.status.pid = Some(launched.pid);
                 self.await_end(cx);
                 self.end_process(then, cx);
             }
             (Ending::Draining, _) => self.drained(then, cx),
             (Ending::Recalling, Ok(Ok(_))) => {
-                self.process_left(then, DriverEnding::NothingRan, cx);
+                self.process_left(then, SessionEnding::NothingRan, cx);
             }
             (Ending::Recalling, Ok(Err(Trouble { what, .. }))) => self.not_recalled(what, cx),
             (Ending::Recalling, Err(lost)) => self.not_recalled(&lost.to_string(), cx),
             // It said that it goes, or it went while it said so (D51). It may take its time, but for the last part of it.
             (Ending::ShutdownAnswer, Ok(Ok(_) | Err(Trouble { kind: TroubleKind::Silent, .. }))) => {
                 self.phase = Phase::Ending(Ending::Leaving, then, since);
-                cx.start_timer(DriverTimer::Grace, since + self.polite_grace());
+                cx.start_timer(SessionTimer::Grace, since + self.polite_grace());
             }
             // It did not understand, or did not answer: signals are understood by everyone (SHD-07).
             (
@@ -211,10 +210,10 @@ impl Driver {
                 | Err(CallLost::DeadlineExceeded(_) | CallLost::Crashed(_) | CallLost::Busy(_)),
             ) => self.stop_process(self.grace_left(cx.moment(), since), cx),
             (Ending::Stopping, Ok(Ok(Reached::Ended(how)))) => {
-                self.process_left(then, DriverEnding::told(how.as_str()), cx);
+                self.process_left(then, SessionEnding::told(how.as_str()), cx);
             }
             (Ending::Stopping, Ok(Ok(_))) => {
-                self.process_left(then, DriverEnding::NothingRan, cx);
+                self.process_left(then, SessionEnding::NothingRan, cx);
             }
             (Ending::Stopping, Ok(Err(trouble))) => self.not_ended(then, &trouble.what, cx),
             (Ending::Stopping, Err(lost)) => self.not_ended(then, &lost.to_string(), cx),
@@ -224,11 +223,11 @@ impl Driver {
     }
 
     /// Its process has ended, as it was told to or by itself (PRC-05).
-    pub(super) fn process_ended(&mut self, how: &str, cx: &mut StepContext<Self>) {
+    pub(super) fn process_ended<M: Plugin<S>>(&mut self, how: &str, cx: &mut StepContext<M>) {
         let what = format!("{PROCESS_ENDED}: {how}");
         match self.phase {
             Phase::Ending(_, then, _) => {
-                self.process_left(then, DriverEnding::told(how), cx);
+                self.process_left(then, SessionEnding::told(how), cx);
             }
             Phase::Starting(_) | Phase::Watching | Phase::Resting => {
                 self.cut(&what, cx);
@@ -240,26 +239,26 @@ impl Driver {
                 self.cut(&what, cx);
                 self.troubles.add(cx.now(), &what);
                 self.lost_process();
-                self.set_health(cx.moment(), DriverHealth::Unhealthy, what);
+                self.set_health(cx.moment(), SessionHealth::Unhealthy, what);
             }
             Phase::Gone => {}
         }
     }
 
     /// Goes on after the end of its process.
-    fn process_left(&mut self, then: Then, ending: DriverEnding, cx: &mut StepContext<Self>) {
-        cx.cancel_timer(DriverTimer::Grace);
+    fn process_left<M: Plugin<S>>(&mut self, then: Then, ending: SessionEnding, cx: &mut StepContext<M>) {
+        cx.cancel_timer(SessionTimer::Grace);
         self.cut(PROCESS_ENDED, cx);
         self.lost_process();
         match then {
-            Then::Anew => self.advance(StartStep::Recall, cx),
+            Then::Anew => self.advance(Step::Recall, cx),
             Then::Leave => self.gone(ending, cx),
         }
     }
 
     /// It cannot be said whether there is a process to be ended. Who was asked to see to that gives up, so that its parent
     /// decides; a host that stops leaves the rest to the owner of the processes.
-    fn not_recalled(&mut self, what: &str, cx: &mut StepContext<Self>) {
+    fn not_recalled<M: Plugin<S>>(&mut self, what: &str, cx: &mut StepContext<M>) {
         self.troubles.add(cx.now(), what);
         if self.stop.is_none() {
             cx.fail(format!("it cannot be said whether a process of it runs: {what}"));
@@ -267,38 +266,27 @@ impl Driver {
         self.gone_if_stopping(what, cx);
     }
 
-    fn gone_if_stopping(&mut self, what: &str, cx: &mut StepContext<Self>) {
+    fn gone_if_stopping<M: Plugin<S>>(&mut self, what: &str, cx: &mut StepContext<M>) {
         if self.stop.is_some() {
             let how = format!("it cannot be said whether a process of it runs: {what}");
-            self.gone(DriverEnding::told(how), cx);
+            self.gone(SessionEnding::told(how), cx);
         }
     }
 
-    fn not_ended(&mut self, then: Then, what: &str, cx: &mut StepContext<Self>) {
+    fn not_ended<M: Plugin<S>>(&mut self, then: Then, what: &str, cx: &mut StepContext<M>) {
         let what = format!("its process could not be ended: {what}");
         match then {
             Then::Anew => self.failed(&Trouble { kind: TroubleKind::Answered, what }, cx),
-            Then::Leave => self.gone(DriverEnding::told(what), cx),
+            Then::Leave => self.gone(SessionEnding::told(what), cx),
         }
     }
 
     // === The end ===
 
-    fn gone(&mut self, ending: DriverEnding, cx: &mut StepContext<Self>) {
+    fn gone<M: Plugin<S>>(&mut self, ending: SessionEnding, cx: &mut StepContext<M>) {
         self.phase = Phase::Gone;
-        cx.cancel_timer(DriverTimer::Reawait);
-        self.set_health(cx.moment(), DriverHealth::Gone, ending.words().to_owned());
-        self.report.ending = Some(ending);
-        self.tell(cx);
-        cx.stop();
+        cx.cancel_timer(SessionTimer::Reawait);
+        self.set_health(cx.moment(), SessionHealth::Gone, ending.words().to_owned());
+        self.status.ending = Some(ending);
     }
-}
-
-/// The longest that the steps of an end may take together, for callers that wait for one.
-#[must_use]
-pub fn ending_deadline(config: &DriverConfig) -> Duration {
-    let spec = &config.spec;
-    let drain = config.limits.drain_deadline.saturating_add(CALL_GRACE);
-    let polite = drain.saturating_add(spec.polite_deadline).saturating_add(CALL_GRACE);
-    polite.saturating_add(spec.stop_grace).saturating_add(STOP_MARGIN.saturating_mul(2))
 }

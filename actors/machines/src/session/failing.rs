@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use super::DriverHealth;
-use super::behaviour::Outcome;
-use super::state::{
-    Driver, DriverCall, DriverTimer, Link, Phase, Reached, StartStep, Then, Trouble, TroubleKind,
-};
+use super::calls::{Outcome, Reached, SessionCall, SessionTimer, Step, Trouble, TroubleKind};
+use super::service::{Plugin, Service};
+use super::state::{Link, Phase, Session, Then};
+use super::status::SessionHealth;
 use crate::kernel::{CallKey, CallLost, StepContext};
 use crate::vocabulary::Moment;
 
@@ -19,33 +18,35 @@ const HANG_UP_DEADLINE: Duration = Duration::from_secs(2);
 /// How long it is waited for another program, before that is asked for again.
 const CHANGE_DEADLINE: Duration = Duration::from_secs(3_600);
 
-impl Driver {
-    pub(super) fn refused(&mut self, start_step: StartStep, trouble: &Trouble, cx: &mut StepContext<Self>) {
-        match (start_step, trouble.kind) {
+impl<S: Service> Session<S> {
+    pub(super) fn refused<M: Plugin<S>>(
+        &mut self,
+        step: Step<S::Step>,
+        trouble: &Trouble,
+        cx: &mut StepContext<M>,
+    ) {
+        match (step, trouble.kind) {
             // Nothing runs, so there is nothing to cut off.
-            (StartStep::Launch, TroubleKind::Refused) => self.launch_refused(trouble, cx),
-            (StartStep::Launch, TroubleKind::NotBegun) => self.launch_not_begun(trouble, cx),
-            // A driver that has nothing to prepare need not have the call (D109).
-            (StartStep::Initialise, TroubleKind::Unimplemented) => {
-                self.read(cx, |reading| reading.is_initialised = true);
-            }
+            (Step::Launch, TroubleKind::Refused) => self.launch_refused(trouble, cx),
+            (Step::Launch, TroubleKind::NotBegun) => self.launch_not_begun(trouble, cx),
+            // A plugin that has nothing to do for it need not have the call (D109).
+            (Step::Own(own), TroubleKind::Unimplemented) if S::may_lack(own) => self.own_step_done(cx),
             (
-                StartStep::Initialise
-                | StartStep::Recall
-                | StartStep::Launch
-                | StartStep::Dial
-                | StartStep::Ping
-                | StartStep::Identify
-                | StartStep::Configure
-                | StartStep::Capabilities
-                | StartStep::Watch,
+                Step::Recall
+                | Step::Launch
+                | Step::Dial
+                | Step::Ping
+                | Step::Identify
+                | Step::Configure
+                | Step::Own(_)
+                | Step::Watch,
                 _,
             ) => self.failed(trouble, cx),
         }
     }
 
     /// The one path that every failure takes, the first like any later one (HLT-04, HLT-05).
-    pub(super) fn failed(&mut self, trouble: &Trouble, cx: &mut StepContext<Self>) {
+    pub(super) fn failed<M: Plugin<S>>(&mut self, trouble: &Trouble, cx: &mut StepContext<M>) {
         self.troubles.add(cx.now(), &trouble.what);
         match trouble.kind {
             TroubleKind::Silent => {
@@ -58,70 +59,70 @@ impl Driver {
             | TroubleKind::Refused
             | TroubleKind::NotBegun => self.silent_failures = 0,
         }
-        self.set_health(cx.moment(), DriverHealth::Unhealthy, trouble.what.clone());
+        self.set_health(cx.moment(), SessionHealth::Unhealthy, trouble.what.clone());
         self.phase = Phase::Pausing;
         let pause = self.backoff.failed(&self.config.limits.backoff, cx.moment());
-        cx.cancel_timer(DriverTimer::ReadOn);
-        cx.start_timer(DriverTimer::Retry, cx.now() + pause);
+        cx.cancel_timer(SessionTimer::ReadOn);
+        cx.start_timer(SessionTimer::Retry, cx.now() + pause);
     }
 
     /// Its program is refused: the same one is not tried again (SEC-07).
-    fn launch_refused(&mut self, trouble: &Trouble, cx: &mut StepContext<Self>) {
+    fn launch_refused<M: Plugin<S>>(&mut self, trouble: &Trouble, cx: &mut StepContext<M>) {
         self.nothing_launched(cx.moment(), trouble, format!("refused: {}", trouble.what));
         self.backoff.reset();
         self.await_change(cx);
     }
 
     /// No process was launched, so pauses do not grow: it is launched as soon as it can be.
-    fn launch_not_begun(&mut self, trouble: &Trouble, cx: &mut StepContext<Self>) {
+    fn launch_not_begun<M: Plugin<S>>(&mut self, trouble: &Trouble, cx: &mut StepContext<M>) {
         self.nothing_launched(cx.moment(), trouble, trouble.what.clone());
         self.phase = Phase::Pausing;
-        cx.start_timer(DriverTimer::Retry, cx.now() + RELAUNCH_PAUSE);
+        cx.start_timer(SessionTimer::Retry, cx.now() + RELAUNCH_PAUSE);
     }
 
     /// A launch came to no process, and is not counted.
     fn nothing_launched(&mut self, moment: Moment, trouble: &Trouble, reason: String) {
         self.troubles.add(moment.now, &trouble.what);
-        self.report.launches = self.report.launches.saturating_sub(1);
-        self.set_health(moment, DriverHealth::Unhealthy, reason);
+        self.status.launches = self.status.launches.saturating_sub(1);
+        self.set_health(moment, SessionHealth::Unhealthy, reason);
     }
 
-    fn await_change(&mut self, cx: &mut StepContext<Self>) {
+    fn await_change<M: Plugin<S>>(&mut self, cx: &mut StepContext<M>) {
         self.phase = Phase::Refused;
-        self.call(CHANGE_DEADLINE, DriverCall::AwaitChange, cx);
+        self.call(CHANGE_DEADLINE, SessionCall::AwaitChange, cx);
     }
 
     /// Its program has changed, or it cannot be said whether it has.
-    pub(super) fn change_heard(&mut self, outcome: &Outcome, cx: &mut StepContext<Self>) {
+    pub(super) fn change_heard<M: Plugin<S>>(&mut self, outcome: &Outcome<S>, cx: &mut StepContext<M>) {
         match outcome {
-            Ok(Ok(_)) => self.advance(StartStep::Recall, cx),
+            Ok(Ok(_)) => self.advance(Step::Recall, cx),
             Err(CallLost::DeadlineExceeded(_)) => self.await_change(cx),
             Ok(Err(trouble)) => self.failed(trouble, cx),
             Err(lost @ (CallLost::Crashed(_) | CallLost::Busy(_))) => {
-                let what = format!("{}: {lost}", self.report.reason);
+                let what = format!("{}: {lost}", self.status.reason);
                 self.failed(&Trouble { kind: TroubleKind::Answered, what }, cx);
             }
         }
     }
 
-    pub(super) fn retry(&mut self, cx: &mut StepContext<Self>) {
+    pub(super) fn retry<M: Plugin<S>>(&mut self, cx: &mut StepContext<M>) {
         let is_mute = self.silent_failures >= self.config.limits.silent_until_replaced.max(1);
         if self.process.is_some() && (is_mute || self.is_restart_due) {
             self.silent_failures = 0;
             self.end_process(Then::Anew, cx);
         } else {
-            self.advance(StartStep::Recall, cx);
+            self.advance(Step::Recall, cx);
         }
     }
 
     /// The process has ended, or it cannot be said.
-    pub(super) fn end_heard(&mut self, outcome: &Outcome, cx: &mut StepContext<Self>) {
+    pub(super) fn end_heard<M: Plugin<S>>(&mut self, outcome: &Outcome<S>, cx: &mut StepContext<M>) {
         match outcome {
             Ok(Ok(Reached::Ended(how))) => self.process_ended(how, cx),
             // Nothing happened for a long time.
             Err(CallLost::DeadlineExceeded(_)) => self.await_end(cx),
             Ok(Ok(_) | Err(_)) | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
-                cx.start_timer(DriverTimer::Reawait, cx.now() + REAWAIT_PAUSE);
+                cx.start_timer(SessionTimer::Reawait, cx.now() + REAWAIT_PAUSE);
             }
         }
     }
@@ -130,35 +131,30 @@ impl Driver {
         self.process = None;
         self.link = Link::Down;
         self.silent_failures = 0;
-        self.report.pid = None;
-        self.report.is_adopted = false;
+        self.status.pid = None;
+        self.status.is_adopted = false;
     }
 
     /// Its process is gone, or does not answer: callers are cut off.
-    pub(super) fn cut(&self, reason: &str, cx: &mut StepContext<Self>) {
+    pub(super) fn cut<M: Plugin<S>>(&self, reason: &str, cx: &mut StepContext<M>) {
         if let Link::Up(..) = self.link {
             let (reason, within) = (reason.to_owned(), Duration::ZERO);
-            let call = DriverCall::HangUp { is_worth_retrying: true, reason, within };
+            let call = SessionCall::HangUp { is_worth_retrying: true, reason, within };
             cx.call(CallKey::default(), HANG_UP_DEADLINE, call);
         }
     }
 }
 
-/// A process that was asked and is silent is another thing than an owner of processes who is. A driver that has just answered
+/// A process that was asked and is silent is another thing than an owner of processes who is. A plugin that has just answered
 /// and takes long over its first fingerprint is not silent either.
-pub(super) const fn kind_of_lost(start_step: StartStep) -> TroubleKind {
-    match start_step {
-        StartStep::Recall | StartStep::Launch | StartStep::Watch => TroubleKind::Answered,
-        StartStep::Dial
-        | StartStep::Ping
-        | StartStep::Identify
-        | StartStep::Configure
-        | StartStep::Initialise
-        | StartStep::Capabilities => TroubleKind::Silent,
+pub(super) const fn kind_of_lost<T>(step: &Step<T>) -> TroubleKind {
+    match step {
+        Step::Recall | Step::Launch | Step::Watch => TroubleKind::Answered,
+        Step::Dial | Step::Ping | Step::Identify | Step::Configure | Step::Own(_) => TroubleKind::Silent,
     }
 }
 
-pub(super) fn confused(start_step: StartStep) -> Trouble {
-    let what = format!("{start_step}: another question was answered than was asked");
+pub(super) fn confused<S: Service>(step: Step<S::Step>) -> Trouble {
+    let what = format!("{step}: another question was answered than was asked");
     Trouble { kind: TroubleKind::Answered, what }
 }

@@ -17,6 +17,7 @@ mod names;
 mod number;
 mod plugin;
 mod probing;
+mod recent;
 mod registration;
 pub mod text;
 mod time;
@@ -40,6 +41,7 @@ pub use names::{
 pub use number::{Attempt, Generation, RegistrationNumber, RunNumber};
 pub use plugin::{Family, PluginKey, PluginType, Role, UnknownPluginType};
 pub use probing::{ListenerRule, Probing, Probings};
+pub use recent::{Folded, RECENT_ENTRIES, Recent};
 pub use registration::Registration;
 pub use time::{Moment, Timestamp, milliseconds};
 pub use waited::told_wait;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::vocabulary::Timestamp;
+use super::Timestamp;
 
 /// How many entries are kept unless another number is chosen.
 pub const RECENT_ENTRIES: usize = 10;

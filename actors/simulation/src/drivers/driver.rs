@@ -2,7 +2,7 @@
 
 use callboard_actors::driver::{
     Driver, DriverAsk, DriverCall, DriverConfig, DriverHealth, DriverMode, DriverReport, DriverStage,
-    DriverTimer, Fingerprint, Reached, StartStep, Trouble, TroubleKind,
+    DriverStep, DriverTimer, DriverTold, Fingerprint, Reached, StartStep, Trouble, TroubleKind,
 };
 use callboard_actors::process::{Lifetime, ProcessTag};
 use callboard_actors::processes::Recalled;
@@ -55,8 +55,8 @@ const NEEDED: [StartStep; 5] = [
     StartStep::Ping,
     StartStep::Identify,
     StartStep::Configure,
-    StartStep::Initialise,
-    StartStep::Capabilities,
+    StartStep::Own(DriverStep::Initialise),
+    StartStep::Own(DriverStep::Capabilities),
 ];
 
 impl DriverLaws {
@@ -154,7 +154,7 @@ impl DriverLaws {
                 *known = Known { may_launch: true, ..Known::default() };
             }
             (_, Ok(Ok(Reached::Connected(_)))) => (known.read, known.is_hung_up) = (Some(Vec::new()), false),
-            (_, Ok(Ok(Reached::Fingerprinted(fingerprint)))) => {
+            (_, Ok(Ok(Reached::Told(DriverTold::Fingerprinted(fingerprint))))) => {
                 return Heard::Fingerprint(fingerprint.clone());
             }
             (DriverCall::Advance(start_step, _), Ok(Ok(_))) => {
@@ -165,10 +165,10 @@ impl DriverLaws {
                 known.is_excused = true;
             }
             (
-                DriverCall::Advance(StartStep::Initialise, _),
+                DriverCall::Advance(StartStep::Own(DriverStep::Initialise), _),
                 Ok(Err(Trouble { kind: TroubleKind::Unimplemented, .. })),
             ) => {
-                known.read.iter_mut().for_each(|read| read.push(StartStep::Initialise));
+                known.read.iter_mut().for_each(|read| read.push(StartStep::Own(DriverStep::Initialise)));
             }
             (DriverCall::HangUp { .. }, _) => known.is_draining = false,
             (DriverCall::ShutdownAnswer, _) => {}
@@ -179,8 +179,8 @@ impl DriverLaws {
                     | StartStep::Ping
                     | StartStep::Identify
                     | StartStep::Configure
-                    | StartStep::Initialise
-                    | StartStep::Capabilities,
+                    | StartStep::Own(DriverStep::Initialise)
+                    | StartStep::Own(DriverStep::Capabilities),
                     _,
                 ),
                 Err(_),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use callboard_actors::driver::client::{Asked, DriverError, DriverRpc, EventBatch};
 use callboard_actors::driver::{
-    DriverCall, DriverCapabilities, DriverHealth, Fingerprint, FsIsolation, MountSupport, Reached, StartStep,
-    Trouble, TroubleKind,
+    DriverCall, DriverCapabilities, DriverHealth, DriverStep, DriverTold, Fingerprint, FsIsolation,
+    MountSupport, Reached, StartStep, Trouble, TroubleKind,
 };
 use callboard_actors::eventor::EventorOutcome;
 use callboard_actors::shell::CallLost;
@@ -210,18 +210,14 @@ impl DriversModel {
         let ground = self.grounds.get_mut(&name)?;
         if conduct != Conduct::Well && conduct != Conduct::IsUnwell && conduct != Conduct::Lingers {
             if matches!(call, DriverCall::Advance(StartStep::Launch, _)) {
-                match conduct {
-                    Conduct::Refuses => {
-                        ground.launch_fails();
-                        let what = "nothing was begun".to_owned();
-                        return Some(Ok(Err(Trouble { kind: TroubleKind::NotBegun, what })));
-                    }
-                    Conduct::Declines => {
-                        ground.launch_fails();
-                        let what = "its digest is another".to_owned();
-                        return Some(Ok(Err(Trouble { kind: TroubleKind::Refused, what })));
-                    }
-                    _ => {}
+                let refusal = match conduct {
+                    Conduct::Refuses => Some((TroubleKind::NotBegun, "nothing was begun")),
+                    Conduct::Declines => Some((TroubleKind::Refused, "its digest is another")),
+                    _ => None,
+                };
+                if let Some((kind, what)) = refusal {
+                    ground.launch_fails();
+                    return Some(Ok(Err(Trouble { kind, what: what.to_owned() })));
                 }
             }
             self.is_excused |=
@@ -245,13 +241,18 @@ impl DriversModel {
                 Reached::Connected(self.generations)
             }
             DriverCall::Advance(StartStep::Identify, _) => Reached::Identified { version: "1.0".into() },
-            DriverCall::Advance(StartStep::Capabilities, _) => Reached::Capable(capabilities()),
+            DriverCall::Advance(StartStep::Own(DriverStep::Capabilities), _) => {
+                Reached::Told(DriverTold::Capable(capabilities()))
+            }
             DriverCall::Advance(StartStep::Watch, _) | DriverCall::ReadOn => {
                 driver.is_unwell = conduct == Conduct::IsUnwell;
-                Reached::Fingerprinted(fingerprint(conduct == Conduct::Well))
+                Reached::Told(DriverTold::Fingerprinted(fingerprint(conduct == Conduct::Well)))
             }
             DriverCall::Advance(
-                StartStep::Dial | StartStep::Ping | StartStep::Configure | StartStep::Initialise,
+                StartStep::Dial
+                | StartStep::Ping
+                | StartStep::Configure
+                | StartStep::Own(DriverStep::Initialise),
                 _,
             )
             | DriverCall::AwaitChange

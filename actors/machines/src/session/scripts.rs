@@ -1,0 +1,278 @@
+//! The session's stories, with a plugin that has nothing but the base service and one stream, as a device plugin has: message scripts
+//! against the pure machine, under virtual time.
+//!
+//! A script says what comes back from the plugin and from the owner of the processes; below stands, in order, what the session does.
+
+use goldenscript::ArgumentConsumer;
+
+use super::*;
+use crate::conversation;
+use crate::kernel::{CallKey, CallLost, Effect, Input, LastNews, Machine, Never, StepContext};
+use crate::process::{Executable, Launched, Lifetime, ProcessName, ProcessSpec, ProcessTag};
+use crate::processes::Recalled;
+use crate::stage::{Fault, Player, Stage, play_all, word};
+use crate::vocabulary::*;
+
+#[test]
+fn every_story_of_a_session_goes_as_it_is_told() {
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/session/scripts"), 5, || Player::new(begin, say));
+}
+
+// === A plugin of devices ===
+
+/// A device plugin has no step of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum NoStep {}
+
+impl ServiceStep for NoStep {
+    fn as_str(self) -> &'static str {
+        match self {}
+    }
+}
+
+/// What its stream brings: the whole list of devices each time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum DevicesTold {
+    Devices(Vec<String>),
+    /// What no stream of devices brings.
+    Figures,
+}
+
+#[derive(Debug, Clone, Hash, Default)]
+struct Devices {
+    devices: Vec<String>,
+}
+
+impl Service for Devices {
+    type Step = NoStep;
+    type Told = DevicesTold;
+
+    const NOUN: &'static str = "device plugin";
+    const STEPS: &'static [NoStep] = &[];
+
+    fn may_lack(step: NoStep) -> bool {
+        match step {}
+    }
+
+    fn take(&mut self, step: NoStep, _: Option<&DevicesTold>) -> bool {
+        match step {}
+    }
+
+    fn take_from_stream(&mut self, told: &DevicesTold) -> Option<Said> {
+        match told {
+            DevicesTold::Devices(devices) => {
+                self.devices.clone_from(devices);
+                let health =
+                    if devices.is_empty() { SessionHealth::Undetected } else { SessionHealth::Healthy };
+                Some(Said { health, description: String::new() })
+            }
+            DevicesTold::Figures => None,
+        }
+    }
+}
+
+/// Brings the plugin anew.
+#[derive(Debug, Clone, Copy)]
+struct Restart(Attempt);
+
+conversation! {
+    /// What is said to the machine of a device plugin.
+    enum DeviceAsk -> DeviceAnswer {
+        Restart => (),
+    }
+}
+
+/// What is known of a device plugin.
+#[derive(Debug, Clone, PartialEq)]
+struct DeviceReport {
+    known: SessionStatus,
+    stage: SessionStage,
+    devices: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Device {
+    session: Session<Devices>,
+    told: LastNews<DeviceReport>,
+}
+
+impl Machine for Device {
+    const KIND: &'static str = "device";
+    type Config = SessionConfig;
+    type Image = ();
+    type Ask = DeviceAsk;
+    type Answer = DeviceAnswer;
+    type Call = SessionCall<NoStep>;
+    type Outcome = Result<Reached<DevicesTold>, Trouble>;
+    type Timer = SessionTimer;
+    type Change = Never;
+    type News = DeviceReport;
+    type View = DeviceReport;
+
+    fn restore(config: &SessionConfig, (): (), moment: Moment) -> Self {
+        let session = Session::new(config.clone(), Devices::default(), moment);
+        Self { session, told: LastNews::default() }
+    }
+
+    fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
+        let was_over = self.session.is_over();
+        match input {
+            Input::Asked { id, ask: DeviceAsk::Restart(Restart(number)), .. } => {
+                self.session.restart_now(*number, cx);
+                cx.reply(*id, DeviceAnswer::Restart(()));
+            }
+            Input::Resumed | Input::Returned { .. } | Input::Elapsed(_) | Input::StopRequested(_) => {
+                self.session.step(input, cx);
+            }
+        }
+        self.told.publish(&self.view(), cx);
+        if self.session.is_over() && !was_over {
+            cx.stop();
+        }
+    }
+
+    fn view(&self) -> DeviceReport {
+        DeviceReport {
+            known: self.session.status().clone(),
+            stage: self.session.stage(),
+            devices: self.session.service().devices.clone(),
+        }
+    }
+}
+
+// === The stories ===
+
+fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Device>, Fault> {
+    let mut process = ProcessSpec::new(Executable::at("/bin/devices"));
+    if args.take_key("lifetime") == Some("surviving") {
+        process.lifetime = Lifetime::Surviving;
+    }
+    let backoff =
+        Backoff { first: std::time::Duration::from_secs(5), jitter_percent: 0, ..Backoff::default() };
+    let seconds = std::time::Duration::from_secs;
+    let config = SessionConfig {
+        stop_grace: seconds(4),
+        polite_deadline: seconds(1),
+        process: process.into(),
+        not_launched: None,
+        adopts_any: false,
+        mode: SessionMode::Serve,
+        limits: SessionLimits {
+            backoff,
+            step_deadline: seconds(10),
+            fingerprint_deadline: seconds(50),
+            fingerprint_pause: seconds(1),
+            silent_until_replaced: 2,
+            drain_deadline: seconds(3),
+        },
+    };
+    Ok(Stage::begin(config, tell))
+}
+
+fn say(stage: &mut Stage<Device>, verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<(), Fault> {
+    let is_step =
+        |call: &SessionCall<NoStep>| !matches!(call, SessionCall::AwaitEnd(_) | SessionCall::HangUp { .. });
+    match verb {
+        "restart" => stage.ask(DeviceAsk::Restart(Restart(stage.machine.view().known.restart.next()))),
+        "gives" => {
+            let outcome = read_outcome(args)?;
+            let call = stage.take_call(is_step)?;
+            stage.give(call, outcome);
+        }
+        // The same, but of a try before this one.
+        "late" => {
+            let outcome = read_outcome(args)?;
+            let (key, call) = stage.take_call(is_step)?;
+            stage.give((CallKey { attempt: Attempt::default(), ..key }, call), outcome);
+        }
+        // No call of a lease is in flight any more.
+        "drained" => {
+            let call = stage.take_call(|call| matches!(call, SessionCall::HangUp { .. }))?;
+            stage.give(call, Ok(Ok(Reached::Done)));
+        }
+        // The end of the launch with this number.
+        "ended" => {
+            let launch: u8 = word(args, "launch")?.parse()?;
+            let call = stage.take_call(|call| *call == SessionCall::AwaitEnd(tag(launch)))?;
+            stage.give(call, Ok(Ok(Reached::Ended("exit code 1".to_owned()))));
+        }
+        unknown => return Err(format!("no such verb: {unknown}").into()),
+    }
+    Ok(())
+}
+
+fn tag(launch: u8) -> ProcessTag {
+    ProcessTag::new([launch; 16])
+}
+
+fn launched(launch: u8, is_adopted: bool) -> Launched {
+    Launched {
+        name: ProcessName::new("device-usb").unwrap(),
+        tag: tag(launch),
+        pid: 100 + u32::from(launch),
+        started_at: Timestamp::default(),
+        handshake: None,
+        is_adopted,
+        spec_digest: None,
+    }
+}
+
+fn read_outcome(args: &mut ArgumentConsumer<'_>) -> Result<Outcome<Devices>, Fault> {
+    let word = word(args, "outcome")?;
+    let number = |args: &mut ArgumentConsumer<'_>| -> Result<u8, Fault> {
+        Ok(args.next_pos().unwrap_or("1").parse()?)
+    };
+    let trouble = |kind, what: &str| Ok(Err(Trouble { kind, what: what.to_owned() }));
+    Ok(match word.as_str() {
+        "unknown" => Ok(Ok(Reached::Recalled(Recalled::Unknown))),
+        "proven" => Ok(Ok(Reached::Recalled(Recalled::Proven(launched(number(args)?, true))))),
+        "launched" => Ok(Ok(Reached::Launched(launched(number(args)?, false)))),
+        "connected" => Ok(Ok(Reached::Connected(Generation::new(number(args)?.into())))),
+        "version" => Ok(Ok(Reached::Identified { version: "1.0".into() })),
+        "devices" => {
+            let mut devices = Vec::new();
+            while let Some(device) = args.next_pos() {
+                devices.push(device.to_owned());
+            }
+            Ok(Ok(Reached::Told(DevicesTold::Devices(devices))))
+        }
+        "figures" => Ok(Ok(Reached::Told(DevicesTold::Figures))),
+        "done" => Ok(Ok(Reached::Done)),
+        "ended" => Ok(Ok(Reached::Ended("exit code 0".to_owned()))),
+        "silence" => trouble(TroubleKind::Silent, "no answer"),
+        "no" => trouble(TroubleKind::Answered, "it said no"),
+        "deadline" => Err(CallLost::DeadlineExceeded(std::time::Duration::from_secs(12))),
+        unknown => return Err(format!("no such outcome: {unknown}").into()),
+    })
+}
+
+fn tell(effect: &Effect<Device>, now: Timestamp) -> String {
+    match effect {
+        Effect::Call { call, deadline, .. } => match call {
+            SessionCall::Advance(step, None) => format!("call: {step:?} within {deadline:?}"),
+            SessionCall::Advance(step, Some(to)) => {
+                format!("call: {step:?} to launch {} within {deadline:?}", to.tag.bytes()[0])
+            }
+            SessionCall::AwaitChange => format!("call: await another program within {deadline:?}"),
+            SessionCall::ReadOn => format!("call: read on within {deadline:?}"),
+            SessionCall::AwaitEnd(tag) => format!("await the end of launch {}", tag.bytes()[0]),
+            SessionCall::HangUp { reason, within, .. } => format!("hang up within {within:?}: {reason}"),
+            SessionCall::ShutdownAnswer => format!("call: shutdown within {deadline:?}"),
+            SessionCall::StopProcess { tag, grace } => {
+                let launch = tag.map_or("whichever there is".to_owned(), |tag| tag.bytes()[0].to_string());
+                format!("stop launch {launch} within {grace:?}, {deadline:?} in all")
+            }
+        },
+        Effect::Publish(DeviceReport { known, stage, devices }) => {
+            let reason = if known.reason.is_empty() { String::new() } else { format!(" ({})", known.reason) };
+            let pid = known.pid.map_or("no process".to_owned(), |pid| format!("pid {pid}"));
+            let (health, generation) = (known.health, known.generation);
+            format!("news: {stage}, {health}{reason}, generation {generation}, {pid}, devices {devices:?}")
+        }
+        Effect::Reply(_, DeviceAnswer::Restart(())) => "answer: taken".to_owned(),
+        Effect::StartTimer(timer, at) => format!("{timer:?} in {:?}", at.since(now)),
+        Effect::CancelTimer(_) => String::new(),
+        Effect::Stop(ending) => format!("ends: {ending:?}"),
+        Effect::Persist(_, never) => match *never {},
+    }
+}

@@ -1,0 +1,42 @@
+//! A plugin that serves: what it tells of itself, as it tells it.
+
+use super::behaviour::WAIT_DEADLINE;
+use super::calls::{Outcome, Reached, SessionCall, SessionTimer, Step, Trouble, TroubleKind};
+use super::failing::confused;
+use super::service::{Plugin, Said, Service};
+use super::state::{Phase, Session};
+use crate::kernel::{CallLost, StepContext};
+
+impl<S: Service> Session<S> {
+    /// Waits for the next fingerprint.
+    pub(super) fn read_on<M: Plugin<S>>(&mut self, cx: &mut StepContext<M>) {
+        self.phase = Phase::Watching;
+        self.call(WAIT_DEADLINE, SessionCall::ReadOn, cx);
+    }
+
+    /// The stream brought something, or is over.
+    pub(super) fn read_on_answered<M: Plugin<S>>(&mut self, outcome: &Outcome<S>, cx: &mut StepContext<M>) {
+        match outcome {
+            Ok(Ok(Reached::Told(told))) => self.told(told, cx),
+            // Nothing happened for a long time.
+            Err(CallLost::DeadlineExceeded(_)) => self.read_on(cx),
+            Ok(Err(trouble)) => self.failed(trouble, cx),
+            Ok(Ok(_)) => self.failed(&confused::<S>(Step::Watch), cx),
+            Err(lost @ (CallLost::Crashed(_) | CallLost::Busy(_))) => {
+                let what = format!("{}: {lost}", Step::<S::Step>::Watch);
+                self.failed(&Trouble { kind: TroubleKind::Answered, what }, cx);
+            }
+        }
+    }
+
+    /// The plugin told something of itself.
+    pub(super) fn told<M: Plugin<S>>(&mut self, told: &S::Told, cx: &mut StepContext<M>) {
+        let Some(Said { health, description }) = self.service.take_from_stream(told) else {
+            return self.failed(&confused::<S>(Step::Watch), cx);
+        };
+        self.silent_failures = 0;
+        self.set_health(cx.moment(), health, description);
+        self.phase = Phase::Resting;
+        cx.start_timer(SessionTimer::ReadOn, cx.now() + self.config.limits.fingerprint_pause);
+    }
+}
