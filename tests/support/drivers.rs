@@ -39,6 +39,11 @@ impl DriverStage {
 
     /// A host that tries again soon, and soon finds that no answer comes.
     pub(crate) fn builder(&self) -> HostBuilder {
+        self.builder_with(|_| {})
+    }
+
+    /// The same, with other options of its drivers.
+    pub(crate) fn builder_with(&self, change: impl FnOnce(&mut DriversOptions)) -> HostBuilder {
         let mut options = DriversOptions::default();
         options.limits.backoff = Backoff {
             first: Duration::from_millis(100),
@@ -47,6 +52,7 @@ impl DriverStage {
         };
         options.limits.step_deadline = Duration::from_secs(3);
         options.eventor.backoff = Backoff { first: Duration::from_millis(100), ..options.eventor.backoff };
+        change(&mut options);
         self.stage.builder().drivers(options)
     }
 

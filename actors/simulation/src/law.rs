@@ -69,6 +69,7 @@ laws! {
     Hlt8 = "HLT-08": "a restart within the grace is no news, and beyond it there is one removal",
     Scl5 = "SCL-05": "equal reports are told once",
     Reg8 = "REG-08": "what a former life says late changes nothing",
+    Hlt3 = "HLT-03": "a driver that is watched is pinged; while it leaves a ping unanswered it is told to be unhealthy, and keeps its connection and its process; with an answer the health counts again that it told last",
     Hlt4 = "HLT-04": "a driver's readiness is told as soon as it is known, and so is everything else about it",
     Hlt5 = "HLT-05": "every end of a driver's stream or process leads to another try, after a pause that grows",
     Shd3 = "SHD-03": "callers of a driver that is told to stop are cut off in that step",

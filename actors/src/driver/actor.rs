@@ -95,6 +95,12 @@ impl EffectHandler<Driver> for Handler {
                     link.advance(start_step, &self.config.spec, deadline)
                 })
             }
+            DriverCall::Ping => {
+                let deadline = self.config.limits.step_deadline;
+                self.over_link(StartStep::Ping.as_str(), |link| {
+                    link.advance(StartStep::Ping, &self.config.spec, deadline)
+                })
+            }
             DriverCall::ReadOn => self.over_link(StartStep::Watch.as_str(), Link::read_on),
             DriverCall::AwaitEnd(tag) => self.processes.await_end(name, tag),
             DriverCall::HangUp { is_worth_retrying, reason, within } => {

@@ -13,12 +13,12 @@ use crate::goplugin::{Handshake, HandshakeTerms, PluginEndpoint};
 use crate::kernel::{CallKey, CallLost, Effect};
 use crate::process::{Executable, Launched, Lifetime, ProcessRecord, ProcessSpec, ProcessTag, Reach};
 use crate::processes::Recalled;
-use crate::stage::{Fault, Player, Stage, number, play_all, word};
+use crate::stage::{Fault, Player, Stage, number, parse_span, play_all, word};
 use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_the_driver_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver/scripts"), 26, || Player::new(begin, say));
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver/scripts"), 29, || Player::new(begin, say));
 }
 
 fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Driver>, Fault> {
@@ -37,6 +37,12 @@ fn say(stage: &mut Stage<Driver>, verb: &str, args: &mut ArgumentConsumer<'_>) -
         "gives" => {
             let outcome = read_outcome(args)?;
             let call = stage.take_call(is_step)?;
+            stage.give(call, outcome);
+        }
+        // The ping that is under way comes back.
+        "pinged" => {
+            let outcome = read_outcome(args)?;
+            let call = stage.take_call(|call| *call == DriverCall::Ping)?;
             stage.give(call, outcome);
         }
         // The same, but of a try before this one.
@@ -67,7 +73,7 @@ fn say(stage: &mut Stage<Driver>, verb: &str, args: &mut ArgumentConsumer<'_>) -
 }
 
 fn is_step(call: &DriverCall) -> bool {
-    !matches!(call, DriverCall::AwaitEnd(_) | DriverCall::HangUp { .. })
+    !matches!(call, DriverCall::AwaitEnd(_) | DriverCall::HangUp { .. } | DriverCall::Ping)
 }
 
 fn advance(stage: &mut Stage<Driver>) -> Result<(), Fault> {
@@ -137,6 +143,7 @@ fn read_config(args: &mut ArgumentConsumer<'_>) -> Result<DriverConfig, Fault> {
     }
     let mut limits = DriverLimits::default();
     limits.backoff.jitter_percent = 0;
+    limits.ping_every = args.take_key("pings").map(parse_span).transpose()?;
     let mode = if args.take_key("mode") == Some("retire") { DriverMode::Retire } else { DriverMode::Serve };
     let not_launched = args.take_key("not-launched").map(str::to_owned);
     let adopts_any = args.take_key("adopts") == Some("any");
@@ -230,6 +237,7 @@ fn tell(effect: &Effect<Driver>, now: Timestamp) -> String {
                 format!("call: {step} to launch {} within {deadline:?}", to.tag.bytes()[0])
             }
             DriverCall::AwaitChange => format!("call: await another program within {deadline:?}"),
+            DriverCall::Ping => format!("call: ping within {deadline:?}"),
             DriverCall::ReadOn => format!("call: read on within {deadline:?}"),
             DriverCall::AwaitEnd(tag) => format!("await the end of launch {}", tag.bytes()[0]),
             DriverCall::HangUp { is_worth_retrying, reason, within } => {

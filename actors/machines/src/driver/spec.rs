@@ -110,6 +110,10 @@ pub struct DriverLimits {
     /// How long to wait before the next fingerprint is read, so that a driver that tells more than anybody can use is slowed
     /// down instead of us. 100 ms by default.
     pub fingerprint_pause: Duration,
+    /// How often a driver that serves is pinged (D50), since a hung one is as quiet as one that has nothing to tell. A ping may take as
+    /// long as a [step](Self::step_deadline). While one has no answer the driver is unhealthy; its connection, its leases and its process
+    /// stay. 30 s by default; `None`: never.
+    pub ping_every: Option<Duration>,
     /// After how many failures in a row without an answer the process is ended and another one launched. 3 by default.
     pub silent_until_replaced: u32,
     /// How long to wait for the process's end before an error that looks like it is reported as another one (D111). 3 s by
@@ -133,6 +137,7 @@ impl Default for DriverLimits {
             step_deadline: Duration::from_secs(10),
             fingerprint_deadline: Duration::from_secs(50),
             fingerprint_pause: Duration::from_millis(100),
+            ping_every: Some(Duration::from_secs(30)),
             silent_until_replaced: 3,
             end_wait: Duration::from_secs(3),
             drain_deadline: Duration::from_secs(4),
@@ -149,6 +154,7 @@ impl DriverLimits {
             step_deadline: self.step_deadline,
             fingerprint_deadline: self.fingerprint_deadline,
             fingerprint_pause: self.fingerprint_pause,
+            ping_every: self.ping_every,
             silent_until_replaced: self.silent_until_replaced,
             drain_deadline: self.drain_deadline,
         }

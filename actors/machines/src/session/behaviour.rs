@@ -51,42 +51,13 @@ impl<S: Service> Session<S> {
         match (timer, self.phase) {
             (SessionTimer::Retry, Phase::Pausing) => self.retry(cx),
             (SessionTimer::ReadOn, Phase::Resting) => self.read_on(cx),
+            (SessionTimer::Ping, Phase::Watching | Phase::Resting) => self.ping(cx),
             (SessionTimer::Reawait, _) => self.await_end(cx),
             (SessionTimer::Grace, Phase::Ending(Ending::Leaving, _, since)) => {
                 self.not_left(since, cx);
             }
             // What was waited for has come, or is not waited for any more.
-            (
-                SessionTimer::Retry,
-                Phase::Starting(_)
-                | Phase::Watching
-                | Phase::Resting
-                | Phase::Refused
-                | Phase::Ending(..)
-                | Phase::Gone,
-            )
-            | (
-                SessionTimer::ReadOn,
-                Phase::Starting(_)
-                | Phase::Watching
-                | Phase::Pausing
-                | Phase::Refused
-                | Phase::Ending(..)
-                | Phase::Gone,
-            )
-            | (
-                SessionTimer::Grace,
-                Phase::Starting(_)
-                | Phase::Watching
-                | Phase::Resting
-                | Phase::Pausing
-                | Phase::Refused
-                | Phase::Ending(
-                    Ending::Recalling | Ending::Draining | Ending::ShutdownAnswer | Ending::Stopping,
-                    ..,
-                )
-                | Phase::Gone,
-            ) => {}
+            (SessionTimer::Retry | SessionTimer::ReadOn | SessionTimer::Ping | SessionTimer::Grace, _) => {}
         }
     }
 
@@ -136,6 +107,11 @@ impl<S: Service> Session<S> {
             SessionCall::AwaitEnd(tag) => {
                 if self.process.as_ref().is_some_and(|process| process.tag == *tag) {
                     self.end_heard(outcome, cx);
+                }
+            }
+            SessionCall::Ping => {
+                if self.pings.call.came_back(key) {
+                    self.pinged(outcome, cx);
                 }
             }
             SessionCall::Advance(..)

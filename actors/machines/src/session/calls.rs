@@ -63,6 +63,8 @@ pub enum SessionCall<T> {
     Advance(Step<T>, Option<Box<Launched>>),
     /// Read the next fingerprint from the stream that is open.
     ReadOn,
+    /// Ask a plugin that is watched whether it is there (D50).
+    Ping,
     /// Wait until this process has ended.
     AwaitEnd(ProcessTag),
     /// Wait until its program is another file than the one that was refused.
@@ -149,6 +151,8 @@ pub enum SessionTimer {
     Retry,
     /// The next fingerprint.
     ReadOn,
+    /// The next ping of a plugin that is watched.
+    Ping,
     /// The end of its process may be asked for again.
     Reawait,
     /// The end of the plugin's time to end by itself.

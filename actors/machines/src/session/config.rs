@@ -49,6 +49,8 @@ pub struct SessionLimits {
     pub fingerprint_deadline: Duration,
     /// How long to wait before the next fingerprint is read.
     pub fingerprint_pause: Duration,
+    /// How often a plugin that is watched is pinged; `None`: never.
+    pub ping_every: Option<Duration>,
     /// After how many failures in a row without an answer the process is ended and another one launched.
     pub silent_until_replaced: u32,
     /// How long calls in flight may take to end when the plugin is stopped or restarted; then they are cut.

@@ -59,6 +59,7 @@ impl<S: Service> Session<S> {
         });
         cx.cancel_timer(SessionTimer::Retry);
         cx.cancel_timer(SessionTimer::ReadOn);
+        self.end_pings(cx);
         match self.phase {
             Phase::Gone => {}
             _ if self.is_left_running() => self.end_process(Then::Leave, cx),
@@ -102,6 +103,7 @@ impl<S: Service> Session<S> {
     pub(super) fn end_process<M: Plugin<S>>(&mut self, then: Then, cx: &mut StepContext<M>) {
         cx.cancel_timer(SessionTimer::Retry);
         cx.cancel_timer(SessionTimer::ReadOn);
+        self.end_pings(cx);
         match self.link {
             Link::Up(..) => {
                 self.phase = Phase::Ending(Ending::Draining, then, cx.now());

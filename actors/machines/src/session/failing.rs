@@ -63,6 +63,7 @@ impl<S: Service> Session<S> {
         self.phase = Phase::Pausing;
         let pause = self.backoff.failed(&self.config.limits.backoff, cx.moment());
         cx.cancel_timer(SessionTimer::ReadOn);
+        self.end_pings(cx);
         cx.start_timer(SessionTimer::Retry, cx.now() + pause);
     }
 

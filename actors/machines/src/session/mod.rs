@@ -29,6 +29,9 @@
 //! - A program that is refused is launched again only when its file has changed, or when a restart is requested.
 //! - A connection outlives the end of the stream: clients go on over it, and the plugin is asked again whether it is there. Only when no
 //!   answer comes is the connection given up, and with it its generation.
+//! - A plugin that is watched is pinged (D50), since a hung one is as quiet as one that has nothing to tell. While a ping has no answer it
+//!   is unhealthy, with the reason, and nothing else: it may be busy, and what it runs may run in its own process. So its connection and
+//!   its leases stay, it is not ended, and it is pinged on. With the first answer the health counts again that it told last (HLT-03).
 //! - When the process ends, every question in flight fails as *the plugin is gone* (PRC-05); when the session stops, within an
 //!   instant (SHD-03).
 //! - Once stopping, nothing is launched, dialled or tried again, whichever event comes (I6, SHD-06).
@@ -50,6 +53,7 @@ mod status;
 mod state;
 
 mod behaviour;
+mod pinging;
 mod watching;
 
 mod ending;

@@ -10,12 +10,12 @@ use crate::conversation;
 use crate::kernel::{CallKey, CallLost, Effect, Input, LastNews, Machine, Never, StepContext};
 use crate::process::{Executable, Launched, Lifetime, ProcessName, ProcessSpec, ProcessTag};
 use crate::processes::Recalled;
-use crate::stage::{Fault, Player, Stage, play_all, word};
+use crate::stage::{Fault, Player, Stage, parse_span, play_all, word};
 use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_a_session_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/session/scripts"), 5, || Player::new(begin, say));
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/session/scripts"), 6, || Player::new(begin, say));
 }
 
 // === A plugin of devices ===
@@ -162,6 +162,7 @@ fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Device>, Fault> {
             step_deadline: seconds(10),
             fingerprint_deadline: seconds(50),
             fingerprint_pause: seconds(1),
+            ping_every: args.take_key("pings").map(parse_span).transpose()?,
             silent_until_replaced: 2,
             drain_deadline: seconds(3),
         },
@@ -170,13 +171,20 @@ fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Device>, Fault> {
 }
 
 fn say(stage: &mut Stage<Device>, verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<(), Fault> {
-    let is_step =
-        |call: &SessionCall<NoStep>| !matches!(call, SessionCall::AwaitEnd(_) | SessionCall::HangUp { .. });
+    let is_step = |call: &SessionCall<NoStep>| {
+        !matches!(call, SessionCall::AwaitEnd(_) | SessionCall::HangUp { .. } | SessionCall::Ping)
+    };
     match verb {
         "restart" => stage.ask(DeviceAsk::Restart(Restart(stage.machine.view().known.restart.next()))),
         "gives" => {
             let outcome = read_outcome(args)?;
             let call = stage.take_call(is_step)?;
+            stage.give(call, outcome);
+        }
+        // The ping that is under way comes back.
+        "pinged" => {
+            let outcome = read_outcome(args)?;
+            let call = stage.take_call(|call| *call == SessionCall::Ping)?;
             stage.give(call, outcome);
         }
         // The same, but of a try before this one.
@@ -254,6 +262,7 @@ fn tell(effect: &Effect<Device>, now: Timestamp) -> String {
                 format!("call: {step:?} to launch {} within {deadline:?}", to.tag.bytes()[0])
             }
             SessionCall::AwaitChange => format!("call: await another program within {deadline:?}"),
+            SessionCall::Ping => format!("call: ping within {deadline:?}"),
             SessionCall::ReadOn => format!("call: read on within {deadline:?}"),
             SessionCall::AwaitEnd(tag) => format!("await the end of launch {}", tag.bytes()[0]),
             SessionCall::HangUp { reason, within, .. } => format!("hang up within {within:?}: {reason}"),

@@ -2,6 +2,7 @@
 
 use super::calls::Step;
 use super::config::SessionConfig;
+use super::pinging::Pings;
 use super::service::Service;
 use super::status::{SessionHealth, SessionStage, SessionStatus};
 use crate::kernel::{OneCall, StopMode};
@@ -93,6 +94,7 @@ pub struct Session<S: Service> {
     pub(super) status: SessionStatus,
     /// The step that is under way, or whatever else leads from this phase to the next.
     pub(super) call: OneCall,
+    pub(super) pings: Pings,
     pub(super) backoff: BackoffState,
     /// How many failures in a row there were without an answer.
     pub(super) silent_failures: u32,
@@ -115,6 +117,7 @@ impl<S: Service> Session<S> {
             link: Link::Down,
             status: SessionStatus::of_nothing_yet(moment.now),
             call: OneCall::default(),
+            pings: Pings::default(),
             backoff: BackoffState::default(),
             silent_failures: 0,
             is_restart_due: false,

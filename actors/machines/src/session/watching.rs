@@ -3,7 +3,7 @@
 use super::behaviour::WAIT_DEADLINE;
 use super::calls::{Outcome, Reached, SessionCall, SessionTimer, Step, Trouble, TroubleKind};
 use super::failing::confused;
-use super::service::{Plugin, Said, Service};
+use super::service::{Plugin, Service};
 use super::state::{Phase, Session};
 use crate::kernel::{CallLost, StepContext};
 
@@ -31,11 +31,18 @@ impl<S: Service> Session<S> {
 
     /// The plugin told something of itself.
     pub(super) fn told<M: Plugin<S>>(&mut self, told: &S::Told, cx: &mut StepContext<M>) {
-        let Some(Said { health, description }) = self.service.take_from_stream(told) else {
+        let Some(said) = self.service.take_from_stream(told) else {
             return self.failed(&confused::<S>(Step::Watch), cx);
         };
         self.silent_failures = 0;
-        self.set_health(cx.moment(), health, description);
+        if matches!(self.phase, Phase::Starting(_)) {
+            self.begin_pings(cx);
+        }
+        match &mut self.pings.withheld {
+            // It may have told this before it hung.
+            Some(withheld) => *withheld = said,
+            None => self.set_health(cx.moment(), said.health, said.description),
+        }
         self.phase = Phase::Resting;
         cx.start_timer(SessionTimer::ReadOn, cx.now() + self.config.limits.fingerprint_pause);
     }

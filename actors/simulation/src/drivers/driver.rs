@@ -2,7 +2,7 @@
 
 use callboard_actors::driver::{
     Driver, DriverAsk, DriverCall, DriverConfig, DriverHealth, DriverMode, DriverReport, DriverStage,
-    DriverStep, DriverTimer, DriverTold, Fingerprint, Reached, StartStep, Trouble, TroubleKind,
+    DriverStep, DriverTimer, DriverTold, Reached, StartStep, Trouble, TroubleKind,
 };
 use callboard_actors::process::{Lifetime, ProcessTag};
 use callboard_actors::processes::Recalled;
@@ -12,8 +12,9 @@ use callboard_actors::vocabulary::{Moment, Timestamp};
 use super::super::law::Law;
 use super::super::stand_in::Constant;
 use super::super::witness::{Verdict, Witness};
-use super::known::{Known, Outcome};
+use super::known::{Heard, Known, Outcome};
 use super::pauses::Pauses;
+use super::pinged::Pinged;
 
 /// Sees everything that one driver does.
 #[derive(Debug, Clone, Hash)]
@@ -25,6 +26,7 @@ pub struct DriverLaws {
     retry_at: Option<Timestamp>,
     reads_on: bool,
     has_grace: bool,
+    pinged: Pinged,
     pauses: Pauses,
     stopped: Option<StopMode>,
     is_gone: bool,
@@ -33,21 +35,6 @@ pub struct DriverLaws {
     told: Option<DriverReport>,
     /// What is found of it.
     pub(in super::super) verdict: Verdict,
-}
-
-/// What an input comes to.
-#[derive(Debug, Clone, PartialEq)]
-enum Heard {
-    /// Something that the machine may act upon.
-    Something,
-    /// What another try, or the end of another process, comes back with.
-    Stale,
-    /// The plugin told this of itself.
-    Fingerprint(Fingerprint),
-    /// Its process has ended. True if it was connected to.
-    End(bool),
-    /// It is to end.
-    Stop,
 }
 
 /// What must have been done over a connection before the plugin is believed to be healthy.
@@ -70,6 +57,7 @@ impl DriverLaws {
             retry_at: None,
             reads_on: false,
             has_grace: false,
+            pinged: Pinged::default(),
             pauses: Pauses::default(),
             stopped: None,
             is_gone: false,
@@ -111,9 +99,16 @@ impl DriverLaws {
             Input::Elapsed(DriverTimer::Retry) => self.retry_at = None,
             Input::Elapsed(DriverTimer::ReadOn) => self.reads_on = false,
             Input::Elapsed(DriverTimer::Grace) => self.has_grace = false,
+            Input::Elapsed(DriverTimer::Ping) => self.pinged.is_due = false,
             Input::Elapsed(DriverTimer::Reawait) => self.known.hears_of_end = false,
             Input::Returned { call: DriverCall::AwaitEnd(tag), outcome, .. } => {
                 return self.heard_of_end(*tag, outcome);
+            }
+            Input::Returned { key, call: DriverCall::Ping, outcome } => {
+                return match self.pinged.returned(*key, outcome) {
+                    Some(is_answered) => is_answered.map_or(Heard::Something, Heard::Pinged),
+                    None => Heard::Stale,
+                };
             }
             // It is still being looked whether a process of it runs.
             Input::Returned { key, call: DriverCall::HangUp { .. }, .. } if *key == CallKey::default() => {}
@@ -198,6 +193,11 @@ impl DriverLaws {
                 self.known.hears_of_end = true;
                 return;
             }
+            DriverCall::Ping => {
+                self.goes_on("to ping");
+                self.pinged.awaited = Some(key);
+                return;
+            }
             DriverCall::HangUp { within, .. } => {
                 self.known.is_hung_up = true;
                 if key == CallKey::default() {
@@ -246,6 +246,7 @@ impl DriverLaws {
             DriverTimer::Grace => self.has_grace = true,
             DriverTimer::Reawait => self.known.hears_of_end = true,
             DriverTimer::ReadOn => self.reads_on = true,
+            DriverTimer::Ping => self.pinged.is_due = true,
             DriverTimer::Retry => {
                 let (shortest, longest) = self.pauses.failed(&self.config.limits.backoff, moment.now);
                 let pause = at.since(moment.now);
@@ -257,7 +258,9 @@ impl DriverLaws {
                 self.retry_at = Some(at);
             }
         }
-        if matches!(timer, DriverTimer::Retry | DriverTimer::ReadOn) && self.stopped.is_some() {
+        if matches!(timer, DriverTimer::Retry | DriverTimer::ReadOn | DriverTimer::Ping)
+            && self.stopped.is_some()
+        {
             self.violation(Law::I6, || format!("it is being stopped and waits for {timer:?}"));
         }
     }
@@ -277,7 +280,7 @@ impl DriverLaws {
         if report.health == DriverHealth::Healthy && was != Some(DriverHealth::Healthy) {
             let read = self.known.read.clone().unwrap_or_default();
             if !NEEDED.iter().all(|start_step| read.contains(start_step))
-                || !matches!(heard, Heard::Fingerprint(_))
+                || !matches!(heard, Heard::Fingerprint(_) | Heard::Pinged(true))
             {
                 self.violation(Law::I2, || {
                     format!("it is called healthy, and over its connection was {read:?}")
@@ -289,6 +292,9 @@ impl DriverLaws {
             && !matches!(heard, Heard::Fingerprint(_))
         {
             self.violation(Law::I5, || "it is unhealthy without a reason".to_owned());
+        }
+        if report.stage != DriverStage::Watching {
+            self.pinged = Pinged { is_due: self.pinged.is_due, ..Pinged::default() };
         }
         self.is_gone |= report.health == DriverHealth::Gone;
         self.told = Some(report.clone());
@@ -302,9 +308,14 @@ impl DriverLaws {
         }
         if let Heard::Fingerprint(said) = heard
             && self.stopped.is_none()
+            && !self.pinged.is_unanswered
             && (view.health != said.health || view.reason != said.description)
         {
             self.violation(Law::Hlt4, || format!("it says {}, and {} is told", said.health, view.health));
+        }
+        let is_pinged = self.config.limits.ping_every.is_some();
+        if let Some(what) = self.pinged.check(is_pinged, heard, effects, &view) {
+            self.violation(Law::Hlt3, || what);
         }
         if let Heard::End(was_connected) = heard {
             let hangs_up =
@@ -372,6 +383,7 @@ impl Witness<Driver> for DriverLaws {
                 Effect::StartTimer(timer, at) => self.sets(moment, *timer, *at),
                 Effect::CancelTimer(DriverTimer::Retry) => self.retry_at = None,
                 Effect::CancelTimer(DriverTimer::ReadOn) => self.reads_on = false,
+                Effect::CancelTimer(DriverTimer::Ping) => self.pinged.is_due = false,
                 Effect::CancelTimer(DriverTimer::Grace) => self.has_grace = false,
                 Effect::CancelTimer(DriverTimer::Reawait) => self.known.hears_of_end = false,
                 Effect::Reply(..) | Effect::Stop(_) => {}

@@ -53,6 +53,8 @@ pub struct DriversBounds {
     pub is_serving: bool,
     /// How many calls come back in another way than well, and in which.
     pub faults: (u8, &'static [Conduct]),
+    /// Whether the driver is pinged while it is watched.
+    pub pings: bool,
     /// How often the process ends of itself.
     pub exits: u8,
     /// How often something happens to the task.
@@ -82,6 +84,7 @@ impl DriversBounds {
         orders: (0, &[]),
         is_serving: false,
         faults: (0, &[]),
+        pings: false,
         exits: 0,
         events: 0,
         journal: (8, false),

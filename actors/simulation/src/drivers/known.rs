@@ -1,6 +1,6 @@
 //! What a driver has been told.
 
-use callboard_actors::driver::{Reached, StartStep, Trouble};
+use callboard_actors::driver::{Fingerprint, Reached, StartStep, Trouble};
 use callboard_actors::process::ProcessTag;
 use callboard_actors::shell::CallLost;
 
@@ -22,4 +22,21 @@ pub(super) struct Known {
     pub(super) is_draining: bool,
     /// Whether it was told that its process cannot be ended, or that no process is known.
     pub(super) is_excused: bool,
+}
+
+/// What an input comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Heard {
+    /// Something that the machine may act upon.
+    Something,
+    /// What another try, or the end of another process, comes back with.
+    Stale,
+    /// The plugin told this of itself.
+    Fingerprint(Fingerprint),
+    /// A ping has an answer, or has none.
+    Pinged(bool),
+    /// Its process has ended. True if it was connected to.
+    End(bool),
+    /// It is to end.
+    Stop,
 }

@@ -14,6 +14,8 @@ mod known;
 
 mod pauses;
 
+mod pinged;
+
 mod ground;
 
 mod subscribers;

@@ -45,6 +45,7 @@ impl DriversWorld {
         let mut drivers = DriversOptions::default();
         drivers.eventor.journal_items = bounds.journal.0;
         drivers.limits.backoff.jitter_percent = 0;
+        drivers.limits.ping_every = drivers.limits.ping_every.filter(|_| bounds.pings);
         drivers.eventor.backoff.jitter_percent = 0;
         drivers.restart_backoff.jitter_percent = 0;
         let options = DriversModelOptions {

@@ -155,6 +155,42 @@ fn a_driver_that_gives_up_after_the_end_of_its_stream_breaks_hlt_05() {
     });
 }
 
+const HANGING: DriversBounds =
+    DriversBounds { pings: true, faults: (1, &[Conduct::Hangs]), pauses: 2, ..SERVING };
+
+#[test]
+fn a_driver_that_is_not_pinged_again_breaks_hlt_03() {
+    driver(Law::Hlt3, HANGING, |input, effects| {
+        let is_due = matches!(input, Input::Elapsed(DriverTimer::Ping));
+        without(effects, |effect| is_due && matches!(effect, Effect::StartTimer(DriverTimer::Ping, _)))
+    });
+}
+
+#[test]
+fn a_driver_that_takes_a_ping_without_an_answer_for_one_that_has_one_breaks_hlt_03() {
+    let mishears = Mishears(|input| match input {
+        Input::Returned { key, call: DriverCall::Ping, outcome: Err(_) } => {
+            Some(Input::Returned { key, call: DriverCall::Ping, outcome: Ok(Ok(Reached::Done)) })
+        }
+        other => Some(other),
+    });
+    let tampers = DriversTampers { driver: Some(Rc::new(mishears)), ..DriversTampers::default() };
+    found_out(Law::Hlt3, HANGING, tampers);
+}
+
+#[test]
+fn a_driver_that_hangs_up_over_a_ping_without_an_answer_breaks_hlt_03() {
+    driver(Law::Hlt3, HANGING, |input, mut effects| {
+        if matches!(input, Input::Returned { call: DriverCall::Ping, outcome: Err(_), .. }) {
+            let (reason, within) = (String::new(), std::time::Duration::ZERO);
+            let call = DriverCall::HangUp { is_worth_retrying: true, reason, within };
+            let deadline = std::time::Duration::from_secs(2);
+            effects.push(Effect::Call { key: CallKey::default(), deadline, call });
+        }
+        effects
+    });
+}
+
 #[test]
 fn a_driver_that_keeps_its_first_fingerprint_to_itself_breaks_hlt_04() {
     driver(Law::Hlt4, NONE, |_, effects| {

@@ -50,6 +50,15 @@ fn every_order_of_bad_answers_leads_to_another_try_hlt_04_hlt_05() {
 }
 
 #[test]
+fn every_order_of_pings_without_an_answer_is_told_and_cuts_nothing_hlt_03() {
+    let ways = &[Conduct::Hangs, Conduct::Refuses, Conduct::IsSilent];
+    let pings = DriversBounds { pings: true, faults: (1, ways), pauses: 3, is_prompt: true, ..SERVING };
+    holds("a driver does not answer", pings, DriversBounds { faults: (2, ways), pauses: 4, ..pings });
+    let ends = DriversBounds { exits: 1, stops: &[StopMode::Stop], pauses: 2, ..pings };
+    holds("a driver does not answer, exits and stops", ends, DriversBounds { stops: EITHER, ..ends });
+}
+
+#[test]
 fn every_order_of_exits_leads_to_one_process_again_prc_04_prc_05() {
     let exits = DriversBounds { exits: 1, pauses: 1, ..SERVING };
     holds("a driver's process exits", exits, DriversBounds { exits: 2, pauses: 2, ..SERVING });

@@ -41,6 +41,7 @@ impl DriversModel {
             DriverCall::Advance(StartStep::Dial, _) => self.drop_link(life),
             DriverCall::Advance(..)
             | DriverCall::ReadOn
+            | DriverCall::Ping
             | DriverCall::AwaitEnd(_)
             | DriverCall::AwaitChange
             | DriverCall::ShutdownAnswer
@@ -255,6 +256,7 @@ impl DriversModel {
                 | StartStep::Own(DriverStep::Initialise),
                 _,
             )
+            | DriverCall::Ping
             | DriverCall::AwaitChange
             | DriverCall::HangUp { .. } => Reached::Done,
             DriverCall::AwaitEnd(_) => Reached::Ended("exit code 1".to_owned()),
@@ -358,7 +360,7 @@ fn is_possible(
         (DriverCall::Advance(StartStep::Watch, _) | DriverCall::ReadOn, Conduct::IsUnwell) => is_linked,
         (DriverCall::ShutdownAnswer, Conduct::Lingers | Conduct::Well) => is_linked,
         (_, Conduct::Lingers | Conduct::IsUnwell) => false,
-        (DriverCall::Advance(..), Conduct::Well) => is_linked,
+        (DriverCall::Advance(..) | DriverCall::Ping, Conduct::Well) => is_linked,
         (_, Conduct::Refuses | Conduct::Declines) => is_linked,
         (DriverCall::ReadOn, Conduct::Hangs) => false,
         (_, Conduct::IsSilent | Conduct::Hangs) => true,

@@ -50,12 +50,14 @@ impl DriversModel {
 
     // === Calls ===
 
-    /// The step that a driver has under way, or what its eventor reads: the oldest.
+    /// The step that a driver has under way, or what its eventor reads: the oldest that comes back of itself, or else the oldest.
     fn step_of(&self, life: Attempt) -> Option<u64> {
         match &self.children.get(&life)?.actor {
             Actor::Driver(child) => {
                 let is_step = |call: &DriverCall| !matches!(call, DriverCall::AwaitEnd(_));
-                child.actor.calls().find(|(_, call)| is_step(call)).map(|(number, _)| number)
+                let steps =
+                    || child.actor.calls().filter(|(_, call)| is_step(call)).map(|(number, _)| number);
+                steps().find(|number| self.natural(life, *number).is_some()).or_else(|| steps().next())
             }
             Actor::Eventor(child) => child.actor.calls().next().map(|(number, _)| number),
         }

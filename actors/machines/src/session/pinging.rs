@@ -1,0 +1,69 @@
+//! Whether a plugin that is watched still answers. Its stream does not tell: that of a hung one is as quiet as that of one that has
+//! nothing to tell.
+
+use super::calls::{Outcome, SessionCall, SessionTimer, Step};
+use super::service::{Plugin, Said, Service};
+use super::state::Session;
+use super::status::SessionHealth;
+use crate::kernel::{CALL_GRACE, CallLost, OneCall, StepContext};
+
+/// The pings of a plugin that is watched.
+#[derive(Debug, Clone, Hash, Default)]
+pub(super) struct Pings {
+    /// The one that is under way.
+    pub(super) call: OneCall,
+    /// What the plugin told last of its health, while a ping has no answer. It counts again when one has.
+    pub(super) withheld: Option<Said>,
+}
+
+impl<S: Service> Session<S> {
+    /// Pings the plugin from now on, as long as it is watched.
+    pub(super) fn begin_pings<M: Plugin<S>>(&mut self, cx: &mut StepContext<M>) {
+        if let Some(every) = self.config.limits.ping_every {
+            cx.start_timer(SessionTimer::Ping, cx.now() + every);
+        }
+    }
+
+    /// It is watched no more: what comes back of a ping says nothing of what follows.
+    pub(super) fn end_pings<M: Plugin<S>>(&mut self, cx: &mut StepContext<M>) {
+        cx.cancel_timer(SessionTimer::Ping);
+        self.pings.call.forget();
+        self.pings.withheld = None;
+    }
+
+    pub(super) fn ping<M: Plugin<S>>(&mut self, cx: &mut StepContext<M>) {
+        self.begin_pings(cx);
+        if !self.pings.call.is_awaited() {
+            let deadline = self.config.limits.step_deadline.saturating_add(CALL_GRACE);
+            cx.call(self.pings.call.begin(self.status.generation), deadline, SessionCall::Ping);
+        }
+    }
+
+    /// A ping came back. As in every go-plugin host only an error counts, whatever health status is answered (D50).
+    pub(super) fn pinged<M: Plugin<S>>(&mut self, outcome: &Outcome<S>, cx: &mut StepContext<M>) {
+        match outcome {
+            Ok(Ok(_)) => {
+                if let Some(Said { health, description }) = self.pings.withheld.take() {
+                    self.set_health(cx.moment(), health, description);
+                }
+            }
+            Ok(Err(trouble)) => self.unanswered(&trouble.what, cx),
+            Err(lost @ CallLost::DeadlineExceeded(_)) => {
+                self.unanswered(&format!("{}: {lost}", Step::<S::Step>::Ping), cx);
+            }
+            // The ping was not made: that says nothing of the plugin.
+            Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {}
+        }
+    }
+
+    /// The plugin may be busy, and what it runs may run in its own process: it is unhealthy, and nothing is cut or ended.
+    fn unanswered<M: Plugin<S>>(&mut self, what: &str, cx: &mut StepContext<M>) {
+        let reason = format!("it does not answer: {what}");
+        self.troubles.add(cx.now(), &reason);
+        if self.pings.withheld.is_none() {
+            let (health, description) = (self.status.health, self.status.reason.clone());
+            self.pings.withheld = Some(Said { health, description });
+        }
+        self.set_health(cx.moment(), SessionHealth::Unhealthy, reason);
+    }
+}

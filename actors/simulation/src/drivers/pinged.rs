@@ -1,0 +1,63 @@
+//! What became of the pings of a driver that is watched.
+
+use callboard_actors::driver::{Driver, DriverHealth, DriverReport, DriverStage};
+use callboard_actors::shell::{CallKey, CallLost, Effect};
+
+use super::known::{Heard, Outcome};
+
+/// The pings since it is watched.
+#[derive(Debug, Clone, Hash, Default)]
+pub(super) struct Pinged {
+    /// Whether the next one is waited for.
+    pub(super) is_due: bool,
+    /// The one that is under way.
+    pub(super) awaited: Option<CallKey>,
+    /// Whether the last one had no answer.
+    pub(super) is_unanswered: bool,
+    /// What the plugin said last of its health.
+    pub(super) said: Option<(DriverHealth, String)>,
+}
+
+impl Pinged {
+    /// One came back. `None` if it is of another time; otherwise whether it has an answer, if that can be said.
+    pub(super) fn returned(&mut self, key: CallKey, outcome: &Outcome) -> Option<Option<bool>> {
+        self.awaited.take_if(|awaited| *awaited == key)?;
+        let is_answered = match outcome {
+            Ok(Ok(_)) => true,
+            Ok(Err(_)) | Err(CallLost::DeadlineExceeded(_)) => false,
+            Err(CallLost::Crashed(_) | CallLost::Busy(_)) => return Some(None),
+        };
+        self.is_unanswered = !is_answered;
+        Some(Some(is_answered))
+    }
+
+    /// A ping without an answer shows in the report, and cuts and ends nothing: what is wrong, if anything is.
+    pub(super) fn check(
+        &mut self,
+        is_pinged: bool,
+        heard: &Heard,
+        effects: &[Effect<Driver>],
+        view: &DriverReport,
+    ) -> Option<String> {
+        if let Heard::Fingerprint(said) = heard {
+            self.said = Some((said.health, said.description.clone()));
+        }
+        let ends =
+            |effect: &_| matches!(effect, Effect::Call { .. } | Effect::StartTimer(..) | Effect::Stop(_));
+        if *heard == Heard::Pinged(false) && effects.iter().any(ends) {
+            return Some(format!("a ping has no answer, and that leads to {effects:?}"));
+        }
+        if view.stage != DriverStage::Watching {
+            return None;
+        }
+        if is_pinged && !self.is_due {
+            return Some("it is watched, and is not pinged again".to_owned());
+        }
+        if self.is_unanswered && view.health != DriverHealth::Unhealthy {
+            return Some(format!("a ping has no answer, and it is told to be {}", view.health));
+        }
+        let told = Some((view.health, view.reason.clone()));
+        (*heard == Heard::Pinged(true) && self.said != told)
+            .then(|| format!("a ping is answered, it said {:?}, and {told:?} is told", self.said))
+    }
+}
