@@ -1,6 +1,6 @@
 //! The questions to the registry: how they are drawn, asked and written, what the plain list answers, and wrong answers to them.
 //!
-//! A question is told here completely: as a client of a simulated host asks it ([`Question`]), as the small world asks it
+//! All of a question stands here: as a client of a simulated host asks it ([`Question`]), as the small world asks it
 //! ([`prompt`], [`wait`]), its laws, and the wrong answer that these must find.
 
 use std::fmt;
