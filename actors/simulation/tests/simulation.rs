@@ -108,7 +108,12 @@ fn a_registry_that_drops_updates_is_found_out_and_its_history_is_short_and_shows
 #[test]
 fn a_registry_that_denies_whom_it_holds_is_found_out_and_its_history_is_short_and_shows_it_again() {
     let simulation = Simulation { seed: 2, messages: 40_000, ..SMALL };
-    finds_out(&simulation, || Tampers::deny(Question::RegistrationOf(0, 0)), Law::R1, 10);
+    let (about_one, about_all) =
+        ([Question::Describe(0), Question::RegistrationOf(0, 0)], [Question::List, Question::DescribeAll]);
+    for question in about_one.into_iter().chain(about_all) {
+        finds_out(&simulation, || Tampers::deny(question), Law::R1, 10);
+    }
+    finds_out(&simulation, || Tampers::deny(Question::Wait(0, 0)), Law::R7, 10);
 }
 
 #[test]
