@@ -220,7 +220,7 @@ fn a_claim_of_an_operator_stays_when_the_host_is_killed_until_it_is_released_v8_
     });
     let claim = || host.json(&["volume", "status", "data"])["claims"][0].clone();
     until_true("the mount is proven again", program::TIMEOUT, || claim()["proven"] == true);
-    assert_eq!(claim()["wish"], "held");
+    assert_eq!(claim()["desired"], "held");
     assert_eq!(namespace.mounted(&data_dir, &volumes), mounted);
     host.json(&["volume", "release", "data", "--allocation", "web"]);
     assert_eq!(namespace.mounted(&data_dir, &volumes), [""; 0], "{}", host.log());

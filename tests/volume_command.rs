@@ -169,7 +169,7 @@ fn what_cannot_be_done_with_a_volume_is_refused_with_the_holder_and_what_to_do_v
         1,
         &["allocation web holds volume default/data", "release that claim first"],
     );
-    assert_eq!(host.json(&["volume", "status", "data"])["claims"][0]["wish"], "held");
+    assert_eq!(host.json(&["volume", "status", "data"])["claims"][0]["desired"], "held");
 
     // The end of what the host itself runs would release such a claim.
     let own = ["volume", "claim", "data", "--allocation", "plugin"];
@@ -200,7 +200,7 @@ fn a_release_that_the_plugin_does_not_confirm_goes_on_and_is_forced_with_an_audi
         "{said}"
     );
     let failing = host.json(&["volume", "status", "data"]);
-    assert_eq!(failing["claims"][0]["wish"], "released");
+    assert_eq!(failing["claims"][0]["desired"], "released");
     let checked = host.ask(&["status", "--check"]);
     let table = String::from_utf8_lossy(&checked.stdout);
     assert!(checked.status.code() == Some(3) && table.contains("1 not well: volume default/data"), "{table}");
@@ -594,7 +594,7 @@ fn an_order_that_is_never_confirmed_is_given_up_while_the_volume_is_in_use_v9() 
     assert!(exit == 1 && said.contains("there is nothing to force"), "{said}");
     std::fs::remove_file(&broken).expect("it is there");
     assert_eq!(printed(&host, &modify("label=new")), "default/data is modified\n");
-    assert_eq!(host.json(&["volume", "status", "data"])["claims"][0]["wish"], "held");
+    assert_eq!(host.json(&["volume", "status", "data"])["claims"][0]["desired"], "held");
     host.json(&RELEASE);
 }
 

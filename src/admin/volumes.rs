@@ -7,7 +7,7 @@ use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
 use callboard_actors::vocabulary::{AllocationId, PluginName, Topology};
-use callboard_actors::volume::{Abandoned, ClaimStatus, OrderStatus, VolumeKey, VolumeStatus, Wish};
+use callboard_actors::volume::{Abandoned, ClaimStatus, Desired, OrderStatus, VolumeKey, VolumeStatus};
 use callboard_actors::volumes::{SameVolume, VolumeActor, VolumeReport};
 use callboard_proto::admin::v1 as wire;
 
@@ -130,13 +130,13 @@ fn order(order: &OrderStatus) -> wire::VolumeOrder {
 }
 
 fn claim(claim: &ClaimStatus) -> wire::VolumeClaim {
-    let wish = match claim.wish {
-        Wish::Held => "held",
-        Wish::Released => "released",
+    let desired = match claim.desired {
+        Desired::Held => "held",
+        Desired::Released => "released",
     };
     wire::VolumeClaim {
         allocation: claim.allocation.to_string(),
-        wish: wish.to_owned(),
+        desired: desired.to_owned(),
         provisional: claim.is_provisional,
         proven: claim.is_proven,
         publish: claim.publish.to_owned(),
@@ -165,10 +165,10 @@ pub(super) fn awaited(views: &Views) -> BTreeMap<&AllocationId, String> {
     let mut awaited = BTreeMap::<_, String>::new();
     for status in views.volumes.volumes.iter().filter_map(|report| report.status.as_deref()) {
         for claim in status.claims.iter().filter(|claim| claim.is_known()) {
-            let what = match claim.wish {
-                Wish::Held if claim.is_up() => continue,
-                Wish::Held => "mounted for it",
-                Wish::Released => "released",
+            let what = match claim.desired {
+                Desired::Held if claim.is_up() => continue,
+                Desired::Held => "mounted for it",
+                Desired::Released => "released",
             };
             let text = format!("; volume {} is not {what} yet: {}", status.key, status.doing);
             awaited.entry(&claim.allocation).or_default().push_str(&text);
@@ -243,7 +243,7 @@ mod tests {
             allocation: AllocationId::new("web").expect("a good name"),
             usage: "file system, single-node-writer".to_owned(),
             staged_at: None,
-            wish: Wish::Released,
+            desired: Desired::Released,
             is_provisional: false,
             is_proven: true,
             publish,
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_volumes_that_a_user_waits_for_are_told_with_what_they_wait_for() {
-        let held = |publish| ClaimStatus { wish: Wish::Held, ..web(publish, None) };
+        let held = |publish| ClaimStatus { desired: Desired::Held, ..web(publish, None) };
         let waiting = |name, publish| VolumeStatus {
             doing: "NodeStageVolume is in flight".to_owned(),
             ..status(name, vec![held(publish)])
@@ -316,7 +316,7 @@ mod tests {
             stage: "unknown-down".to_owned(),
             claims: vec![wire::VolumeClaim {
                 allocation: "web".to_owned(),
-                wish: "released".to_owned(),
+                desired: "released".to_owned(),
                 provisional: false,
                 proven: true,
                 publish: "going-down".to_owned(),

@@ -272,7 +272,7 @@ fn claim(claim: &wire::VolumeClaim) -> Value {
     json!({
         "allocation": claim.allocation,
         "usage": known(&claim.usage),
-        "wish": claim.wish,
+        "desired": claim.desired,
         "provisional": claim.provisional,
         "proven": claim.proven,
         "publish": claim.publish,

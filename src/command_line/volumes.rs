@@ -77,7 +77,7 @@ fn step_tone(step: &str) -> Tone {
 fn claims(volume: &wire::VolumeStatus) -> String {
     let claim = |claim: &wire::VolumeClaim| {
         let marks = [
-            (claim.wish == "released", " released"),
+            (claim.desired == "released", " released"),
             (claim.provisional, " provisional"),
             (claim.publish == "up" && !claim.proven, " not-proven"),
         ];
@@ -214,7 +214,7 @@ mod tests {
     fn claim(allocation: &str, error: &str) -> wire::VolumeClaim {
         wire::VolumeClaim {
             allocation: allocation.to_owned(),
-            wish: "held".to_owned(),
+            desired: "held".to_owned(),
             proven: true,
             publish: "up".to_owned(),
             error: error.to_owned(),

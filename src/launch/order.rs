@@ -44,10 +44,10 @@ pub enum PartsError {
 }
 
 /// What the order rests on: the name of a part, and the names of those that it starts after.
-pub(super) type Wish<'p> = (&'p str, &'p [String]);
+pub(super) type Dependencies<'p> = (&'p str, &'p [String]);
 
 /// The places of the parts in the order in which they start: each behind all that it depends on, and else as they were given.
-pub(super) fn start_order(parts: &[Wish<'_>]) -> Result<Vec<usize>, PartsError> {
+pub(super) fn start_order(parts: &[Dependencies<'_>]) -> Result<Vec<usize>, PartsError> {
     check_names(parts)?;
     let mut order: Vec<usize> = Vec::with_capacity(parts.len());
     while order.len() < parts.len() {
@@ -65,8 +65,8 @@ pub(super) fn start_order(parts: &[Wish<'_>]) -> Result<Vec<usize>, PartsError> 
     Ok(order)
 }
 
-fn check_names(parts: &[Wish<'_>]) -> Result<(), PartsError> {
-    let is_known = |wanted: &str, among: &[Wish<'_>]| among.iter().any(|(name, _)| *name == wanted);
+fn check_names(parts: &[Dependencies<'_>]) -> Result<(), PartsError> {
+    let is_known = |wanted: &str, among: &[Dependencies<'_>]| among.iter().any(|(name, _)| *name == wanted);
     for (place, (name, after)) in parts.iter().enumerate() {
         if is_known(name, &parts[..place]) {
             return Err(PartsError::Duplicate { name: (*name).to_owned() });
@@ -90,7 +90,7 @@ mod tests {
     fn order(parts: &[(&str, &[&str])]) -> Result<Vec<String>, String> {
         let after: Vec<Vec<String>> =
             parts.iter().map(|(_, after)| after.iter().map(|name| (*name).to_owned()).collect()).collect();
-        let wishes: Vec<Wish<'_>> =
+        let wishes: Vec<Dependencies<'_>> =
             parts.iter().zip(&after).map(|((name, _), after)| (*name, after.as_slice())).collect();
         let order = start_order(&wishes).map_err(|error| error.to_string())?;
         Ok(order.into_iter().map(|place| parts[place].0.to_owned()).collect())

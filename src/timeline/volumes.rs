@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use callboard_actors::volume::{
-    ClaimStatus, ClaimsConfirmed, Exists, Expanded, Forced, OrderStatus, Released, VolumeKey, VolumeStatus,
-    Wish,
+    ClaimStatus, ClaimsConfirmed, Desired, Exists, Expanded, Forced, OrderStatus, Released, VolumeKey,
+    VolumeStatus,
 };
 use callboard_actors::volumes::{
     VolumeActor, VolumeRegistered, VolumeReport, VolumesAnswer, VolumesNews, VolumesView,
@@ -221,7 +221,7 @@ impl Told<'_> {
     fn claim(&self, claim: &ClaimStatus, before: Option<&ClaimStatus>) -> Vec<Line> {
         let (key, allocation) = (&self.status.key, &claim.allocation);
         let mut lines = Vec::new();
-        if claim.wish == Wish::Released && before.is_none_or(|before| before.wish == Wish::Held) {
+        if claim.desired == Desired::Released && before.is_none_or(|before| before.desired == Desired::Held) {
             lines.push(to_everyone(format!("{allocation} has released {key}")));
         }
         let published_before = before.map_or("down", |before| before.publish);
@@ -410,7 +410,7 @@ mod tests {
             usage: String::new(),
             allocation: AllocationId::new("web").unwrap(),
             staged_at: None,
-            wish: Wish::Held,
+            desired: Desired::Held,
             is_provisional: false,
             is_proven: false,
             publish,
@@ -503,7 +503,7 @@ mod tests {
     #[test]
     fn a_claim_is_told_from_its_beginning_to_its_end_and_each_step_once_v3() {
         let proven = ClaimStatus { is_proven: true, ..claim("up") };
-        let released = |publish| ClaimStatus { wish: Wish::Released, publish, ..proven.clone() };
+        let released = |publish| ClaimStatus { desired: Desired::Released, publish, ..proven.clone() };
         let lines = story([
             status("down", "down", vec![]),
             status("going-up", "down", vec![claim("down")]),

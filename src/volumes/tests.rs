@@ -14,8 +14,8 @@ use callboard_actors::vocabulary::{
     AllocationId, Generation, PluginName, RunNumber, VolumeName, VolumeNamespace,
 };
 use callboard_actors::volume::{
-    self, ClaimStatus, Claimed, ClaimsConfirmed, Created, Exists, NewVolume, ObservedEnd, Released, Usage,
-    VolumeAnswer, VolumeAsk, VolumeKey, VolumeNews, VolumeSpec, VolumeStatus, Wish,
+    self, ClaimStatus, Claimed, ClaimsConfirmed, Created, Desired, Exists, NewVolume, ObservedEnd, Released,
+    Usage, VolumeAnswer, VolumeAsk, VolumeKey, VolumeNews, VolumeSpec, VolumeStatus,
 };
 use callboard_actors::volumes::{
     KnownVolume, VolumeReported, Volumes, VolumesCall, VolumesChange, VolumesConfig, VolumesImage,
@@ -188,7 +188,7 @@ pub(super) fn status(spec: &VolumeSpec, claimants: Vec<AllocationId>) -> VolumeS
         allocation,
         usage: String::new(),
         staged_at: None,
-        wish: Wish::Held,
+        desired: Desired::Held,
         is_provisional: true,
         is_proven: false,
         publish: "unknown",

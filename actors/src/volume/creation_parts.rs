@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::parts::{CapabilityPart, Part};
 use super::step_parts::StepPart;
-use super::{CreateArgs, Existence, NewVolume, Origin, Wish};
+use super::{CreateArgs, Desired, Existence, NewVolume, Origin};
 use crate::csi::{self, CapacityRange, TopologyRequirement, VolumeContentSource};
 
 type Map = BTreeMap<String, String>;
@@ -17,7 +17,7 @@ type Map = BTreeMap<String, String>;
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ExistencePart {
     args: Option<Box<CreatePart>>,
-    wish: WishPart,
+    desired: DesiredPart,
     step: StepPart<(), ()>,
     volume: Option<Box<MadePart>>,
 }
@@ -30,13 +30,18 @@ impl Part for ExistencePart {
             Origin::Registered => None,
             Origin::Created(args) => Some(Part::of(args)),
         };
-        Self { args, wish: WishPart::of(&it.wish), step: Part::of(&it.step), volume: Part::of(&it.volume) }
+        Self {
+            args,
+            desired: DesiredPart::of(&it.desired),
+            step: Part::of(&it.step),
+            volume: Part::of(&it.volume),
+        }
     }
 
     fn read(self) -> Result<Existence, String> {
         Ok(Existence {
             origin: self.args.read()?.map_or(Origin::Registered, Origin::Created),
-            wish: self.wish.read()?,
+            desired: self.desired.read()?,
             step: self.step.read()?,
             volume: self.volume.read()?,
         })
@@ -44,25 +49,25 @@ impl Part for ExistencePart {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum WishPart {
+pub(super) enum DesiredPart {
     Held,
     Released,
 }
 
-impl Part for WishPart {
-    type Of = Wish;
+impl Part for DesiredPart {
+    type Of = Desired;
 
-    fn of(it: &Wish) -> Self {
+    fn of(it: &Desired) -> Self {
         match it {
-            Wish::Held => Self::Held,
-            Wish::Released => Self::Released,
+            Desired::Held => Self::Held,
+            Desired::Released => Self::Released,
         }
     }
 
-    fn read(self) -> Result<Wish, String> {
+    fn read(self) -> Result<Desired, String> {
         Ok(match self {
-            Self::Held => Wish::Held,
-            Self::Released => Wish::Released,
+            Self::Held => Desired::Held,
+            Self::Released => Desired::Released,
         })
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::creation_parts::{ExistencePart, WishPart};
+use super::creation_parts::{DesiredPart, ExistencePart};
 use super::parts::{Part, PathPart, SpecPart, TimePart, UsagePart};
 use super::step_parts::{AttachPart, IntentPart, ProofPart, PublishPart, StagePart, StepPart};
 use super::{Abandoned, Audit, ClaimRecord, Forced, VolumeKey, VolumeLayout, VolumeRecord};
@@ -254,7 +254,7 @@ struct ClaimPart {
     allocation: String,
     usage: UsagePart,
     target_path: PathPart,
-    wish: WishPart,
+    desired: DesiredPart,
     run: u64,
     number: u64,
     attach: Option<IntentPart<AttachPart>>,
@@ -265,13 +265,13 @@ impl Part for ClaimPart {
     type Of = ClaimRecord;
 
     fn of(it: &ClaimRecord) -> Self {
-        let ClaimRecord { spec, allocation, usage, target_path, wish, run, number, attach, publish } = it;
+        let ClaimRecord { spec, allocation, usage, target_path, desired, run, number, attach, publish } = it;
         Self {
             spec: Part::of(spec),
             allocation: allocation.as_str().to_owned(),
             usage: Part::of(usage),
             target_path: Part::of(target_path),
-            wish: Part::of(wish),
+            desired: Part::of(desired),
             run: run.get(),
             number: *number,
             attach: Part::of(attach),
@@ -285,7 +285,7 @@ impl Part for ClaimPart {
             allocation: AllocationId::new(&self.allocation).map_err(|error| error.to_string())?,
             usage: self.usage.read()?,
             target_path: self.target_path.read()?,
-            wish: self.wish.read()?,
+            desired: self.desired.read()?,
             run: RunNumber::new(self.run),
             number: self.number,
             attach: self.attach.read()?,
@@ -333,7 +333,7 @@ mod tests {
     use crate::csi::Secrets;
     use crate::mounts::{DeviceNumber, MountIdentity, UniqueMountId};
     use crate::persister::{decode, encode};
-    use crate::volume::{CreateArgs, Mark, Origin, Proof, Step, Towards, Wish};
+    use crate::volume::{CreateArgs, Desired, Mark, Origin, Proof, Step, Towards};
 
     fn data() -> VolumeKey {
         volume_key("d", "v")
@@ -373,7 +373,7 @@ mod tests {
             Step::Unknown(Towards::Up, intent.clone()),
             Step::Unknown(Towards::Down, intent),
         ] {
-            let record = ClaimRecord { publish, wish: Wish::Held, attach: None, ..claim(data(), "a1") };
+            let record = ClaimRecord { publish, desired: Desired::Held, attach: None, ..claim(data(), "a1") };
             comes_back(ClaimRow(record.into()));
         }
         let registered =

@@ -82,7 +82,7 @@ pub(super) fn volume(key: VolumeKey) -> VolumeRecord {
         spec: spec(key),
         existence: Some(Existence {
             origin: Origin::Created(Arc::new(create_args())),
-            wish: Wish::Held,
+            desired: Desired::Held,
             step: Step::Up(intent(()), ()),
             volume: Some(Arc::new(made)),
         }),
@@ -112,7 +112,7 @@ pub(super) fn claim(key: VolumeKey, allocation: &str) -> ClaimRecord {
         allocation: AllocationId::new(allocation).unwrap(),
         usage: usage(),
         target_path: "/t".into(),
-        wish: Wish::Released,
+        desired: Desired::Released,
         run: RunNumber::new(3),
         number: 2,
         attach: Some(intent(attach_args())),

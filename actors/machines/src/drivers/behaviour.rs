@@ -38,7 +38,7 @@ impl Machine for Drivers {
             eventors: BTreeMap::new(),
             served: BTreeSet::new(),
             dispensing: BTreeMap::new(),
-            curious: BTreeMap::new(),
+            until_known: BTreeMap::new(),
             given_up: BTreeMap::new(),
             stop: None,
             stop_began: moment.now,
@@ -149,7 +149,7 @@ impl Drivers {
             DriversTimer::RestartEventor(driver) => self.start_eventor(driver, cx),
             DriversTimer::Dispense(driver, id) => self.dispense_ended(driver, *id, cx),
             DriversTimer::AwaitDrivers(id) => {
-                if self.curious.remove(id).is_some() {
+                if self.until_known.remove(id).is_some() {
                     cx.reply(*id, DriversAnswer::AwaitDrivers(self.summary()));
                 }
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::DriverSummary;
 use super::messages::{DispenseDriver, DispensedDriver, DriversAnswer, NotDispensed, Wanted};
-use super::state::{Curious, Drivers, DriversTimer, Waiting};
+use super::state::{Drivers, DriversTimer, UntilKnown, Waiting};
 use crate::driver::{DriverHealth, DriverStage};
 use crate::kernel::{AskId, StepContext};
 use crate::supervisor::ChildState;
@@ -15,7 +15,7 @@ impl Drivers {
     pub(super) fn waiting(&self) -> usize {
         let dispensing: usize = self.dispensing.values().map(|waiting| waiting.len()).sum();
         let leaving: usize = self.entries.values().map(|entry| entry.leaving.len()).sum();
-        dispensing + leaving + self.curious.len()
+        dispensing + leaving + self.until_known.len()
     }
 
     // === Giving out ===
@@ -145,7 +145,7 @@ impl Drivers {
     pub(super) fn give_up(&mut self, driver: &DriverName, reason: &str, cx: &mut StepContext<Self>) {
         if self.options.expected.contains(driver) {
             self.given_up.insert(driver.clone(), reason.to_owned());
-            self.tell_curious(cx);
+            self.answer_all_known(cx);
         }
     }
 
@@ -161,7 +161,7 @@ impl Drivers {
         if awaited.is_empty() || is_over || self.waiting() >= self.options.waiting_max {
             cx.reply(id, DriversAnswer::AwaitDrivers(self.summary()));
         } else {
-            self.curious.insert(id, Curious { awaited });
+            self.until_known.insert(id, UntilKnown { awaited });
             cx.start_timer(DriversTimer::AwaitDrivers(id), until);
         }
     }
@@ -174,15 +174,15 @@ impl Drivers {
         }
     }
 
-    pub(super) fn tell_curious(&mut self, cx: &mut StepContext<Self>) {
+    pub(super) fn answer_all_known(&mut self, cx: &mut StepContext<Self>) {
         let known: Vec<AskId> = self
-            .curious
+            .until_known
             .iter()
-            .filter(|(_, curious)| curious.awaited.iter().all(|driver| self.is_known(driver)))
+            .filter(|(_, caller)| caller.awaited.iter().all(|driver| self.is_known(driver)))
             .map(|(id, _)| *id)
             .collect();
         for id in known {
-            self.curious.remove(&id);
+            self.until_known.remove(&id);
             cx.cancel_timer(DriversTimer::AwaitDrivers(id));
             cx.reply(id, DriversAnswer::AwaitDrivers(self.summary()));
         }

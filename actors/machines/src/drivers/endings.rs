@@ -56,7 +56,7 @@ impl Drivers {
             Some(next) if self.stop.is_none() => self.add_entry(next, cx),
             Some(_) | None => self.depart(entry, cx),
         }
-        self.tell_curious(cx);
+        self.answer_all_known(cx);
     }
 
     /// Notes for the report of a stop what became of a driver.
@@ -133,7 +133,7 @@ impl Drivers {
             cx.publish(DriversNews::Reported(entry.report.clone()));
         }
         self.serve_waiting(driver, cx);
-        self.tell_curious(cx);
+        self.answer_all_known(cx);
     }
 
     // === The end of all ===
@@ -147,7 +147,7 @@ impl Drivers {
         self.stop = Some(mode);
         let drivers: Vec<_> = self.dispensing.keys().cloned().collect();
         drivers.iter().for_each(|driver| self.refuse_waiting(driver, cx));
-        for (id, _) in std::mem::take(&mut self.curious) {
+        for (id, _) in std::mem::take(&mut self.until_known) {
             cx.cancel_timer(DriversTimer::AwaitDrivers(id));
             cx.reply(id, DriversAnswer::AwaitDrivers(self.summary()));
         }

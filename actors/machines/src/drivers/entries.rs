@@ -261,6 +261,6 @@ impl Drivers {
         }
         self.attend(driver, cx);
         self.serve_waiting(driver, cx);
-        self.tell_curious(cx);
+        self.answer_all_known(cx);
     }
 }

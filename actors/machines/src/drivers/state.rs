@@ -316,7 +316,7 @@ pub(super) struct Waiting {
 
 /// A caller that waits until these drivers are known.
 #[derive(Debug, Clone, Hash)]
-pub(super) struct Curious {
+pub(super) struct UntilKnown {
     pub(super) awaited: BTreeSet<DriverName>,
 }
 
@@ -330,7 +330,7 @@ pub struct Drivers {
     /// Drivers whose tasks were watched by a former life of this machine, and whose eventor has not been started since.
     pub(super) served: BTreeSet<DriverName>,
     pub(super) dispensing: BTreeMap<DriverName, BTreeMap<AskId, Waiting>>,
-    pub(super) curious: BTreeMap<AskId, Curious>,
+    pub(super) until_known: BTreeMap<AskId, UntilKnown>,
     /// Expected drivers that do not come, and why.
     pub(super) given_up: BTreeMap<DriverName, String>,
     pub(super) stop: Option<StopMode>,

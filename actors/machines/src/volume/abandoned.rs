@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::force::{Abandoned, ForceRelease, ForceScope};
 use super::messages::{Claim, ClaimError};
-use super::moves::Move;
+use super::operation::Operation;
 use super::outcome::{Failure, Known, Seen};
 use super::record::{Mark, Usage, VolumeChange};
 use super::returning::Came;
@@ -46,12 +46,12 @@ impl Target {
 
     /// While a process may use it, it is looked at until the kernel shows nothing there. Then, or at once when its claim was released, its
     /// publication is undone at the plugin (C133); when that fails, or the plugin is away, it is looked at what is there.
-    fn next(&self, has_node: bool) -> Move {
+    fn next(&self, has_node: bool) -> Operation {
         let path = self.record.path.clone();
         match self.found {
-            Some(Found::Nothing) => Move::UnpublishAbandoned(path),
-            None if self.record.is_released && has_node => Move::UnpublishAbandoned(path),
-            Some(Found::NotUndone) | None => Move::LookAtAbandoned(path),
+            Some(Found::Nothing) => Operation::UnpublishAbandoned(path),
+            None if self.record.is_released && has_node => Operation::UnpublishAbandoned(path),
+            Some(Found::NotUndone) | None => Operation::LookAtAbandoned(path),
         }
     }
 }
@@ -134,7 +134,7 @@ impl Volume {
 
     /// What is done about abandoned targets, whatever else is held: of each at which no claim may be published. Claims of an earlier run are
     /// confirmed before (V14).
-    pub(super) fn abandoned_moves(&self) -> impl Iterator<Item = Move> {
+    pub(super) fn abandoned_operations(&self) -> impl Iterator<Item = Operation> {
         let has_node = self.node().is_some();
         let is_in_the_way = |claim: &state::Claim, path: &Path| {
             claim.is_provisional || claim.record.target_path == path && !claim.record.publish.is_down()
@@ -146,7 +146,7 @@ impl Volume {
     }
 
     /// What is done first about the abandoned target at which a claim is to be published.
-    pub(super) fn abandoned_move_at(&self, path: &Path) -> Option<Move> {
+    pub(super) fn abandoned_operation_at(&self, path: &Path) -> Option<Operation> {
         self.abandoned.get(path).map(|target| target.next(self.node().is_some()))
     }
 
@@ -174,7 +174,7 @@ impl Volume {
     /// The plugin was asked to undo what was published at an abandoned target. Such a claim was given up since these calls failed: when nothing is
     /// mounted there, they are not repeated without end.
     pub(super) fn abandoned_undone(&mut self, path: &Path, came: Came, cx: &mut StepContext<Self>) {
-        let undo = Move::UnpublishAbandoned(path.to_owned());
+        let undo = Operation::UnpublishAbandoned(path.to_owned());
         if let Some(failure) = came.not_down(&undo, None) {
             self.try_failed(cx.moment(), &undo, &failure);
             let tries_max = self.config.options.tries_max;
@@ -219,6 +219,6 @@ impl Volume {
             }
         };
         let failure = Failure { known: Known::NotNow, reason };
-        self.try_failed(cx.moment(), &Move::LookAtAbandoned(path.to_owned()), &failure);
+        self.try_failed(cx.moment(), &Operation::LookAtAbandoned(path.to_owned()), &failure);
     }
 }

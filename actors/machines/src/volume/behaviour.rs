@@ -9,11 +9,11 @@ use super::expanding::size_of;
 use super::force::PrepareForce;
 use super::lifecycle::Exists;
 use super::messages::{ClaimError, ReleaseError, VolumeAnswer, VolumeAsk};
-use super::moves::Move;
 use super::news::{VolumeNews, VolumeStatus};
+use super::operation::Operation;
 use super::ordered::Ordered;
 use super::outcome::{VolumeCall, VolumeOutcome};
-use super::record::{ClaimRecord, Step, Towards, VolumeChange, VolumeImage, VolumeRecord, Wish};
+use super::record::{ClaimRecord, Desired, Step, Towards, VolumeChange, VolumeImage, VolumeRecord};
 use super::state::{Claim, Lifecycle, ReleaseWaiter, Tries, Volume, VolumeConfig, VolumeTimer};
 use crate::kernel::{AskId, CallKey, Input, Machine, StepContext, StopMode};
 use crate::vocabulary::{Attempt, Moment, Timestamp};
@@ -191,10 +191,10 @@ impl Volume {
         self.settle_orders(cx);
         self.answer_claims(cx);
         self.answer_releases(cx);
-        let mut wanted = self.wanted_moves();
-        if let Some(next) = self.next_move(&wanted, cx.now()) {
+        let mut wanted = self.wanted_operations();
+        if let Some(next) = self.next_operation(&wanted, cx.now()) {
             self.begin(next, cx);
-            wanted = self.wanted_moves();
+            wanted = self.wanted_operations();
         }
         if !self.is_setting_up() {
             self.catch_up(cx);
@@ -214,7 +214,7 @@ impl Volume {
     }
 
     /// Wakes itself for the next try of what has to wait.
-    fn schedule(&self, wanted: &[Move], cx: &mut StepContext<Self>) {
+    fn schedule(&self, wanted: &[Operation], cx: &mut StepContext<Self>) {
         let due = wanted.iter().filter_map(|next| {
             let tries = self.tries_of(next)?;
             tries.due(next.towards()).filter(|due| !tries.is_held && *due > cx.now())
@@ -272,7 +272,7 @@ impl Volume {
     }
 
     /// Ends when nothing is in flight and nothing more is to be undone, or when the time for that is over. The ledger has the rest.
-    fn end_if_done(&mut self, wanted: &[Move], cx: &mut StepContext<Self>) {
+    fn end_if_done(&mut self, wanted: &[Operation], cx: &mut StepContext<Self>) {
         if self.stopping.is_none() {
             return;
         }
@@ -306,6 +306,6 @@ fn restored(config: &VolumeConfig, row: ClaimRecord) -> Claim {
         Step::Up(intent, proof) if proof.boot_id != config.boot_id => Step::Unknown(Towards::Up, intent),
         other => other.restored(),
     };
-    let is_provisional = row.wish == Wish::Held && row.run != config.run;
+    let is_provisional = row.desired == Desired::Held && row.run != config.run;
     Claim::new(ClaimRecord { publish, ..row }, is_provisional)
 }

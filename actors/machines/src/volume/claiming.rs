@@ -2,7 +2,7 @@
 
 use super::existence::Existence;
 use super::messages::{Claim as ClaimVolume, ClaimError, Claimed, VolumeAnswer};
-use super::record::{ClaimRecord, Step, Usage, VolumeChange, Wish};
+use super::record::{ClaimRecord, Desired, Step, Usage, VolumeChange};
 use super::state::{Claim, Lifecycle, Volume, VolumeTimer};
 use crate::csi::{AccessMode, AccessType, VolumeCapability};
 use crate::kernel::{AskId, StepContext};
@@ -57,7 +57,7 @@ impl Volume {
             allocation: asked.allocation.clone(),
             usage: asked.usage.clone(),
             target_path: self.config.layout.target(key, &asked.allocation, &asked.usage),
-            wish: Wish::Held,
+            desired: Desired::Held,
             run: self.config.run,
             number: self.claims.values().map(|claim| claim.record.number + 1).max().unwrap_or(1),
             attach: None,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::group::Taken;
-use super::moves::Move;
 use super::news::GroupStatus;
+use super::operation::Operation;
 use super::order::Order;
 use super::order_messages::{Done, OrderError};
 use super::ordered::Ordered;
@@ -40,7 +40,7 @@ impl Volume {
                 Need::Waits(Wait::OfferingPlugin)
             }
             (Step::Down | Step::Unknown(..), Some(_)) => {
-                Need::Move(Move::Order(record.number, ordered.next_call()))
+                Need::Operation(Operation::Order(record.number, ordered.next_call()))
             }
         }
     }

@@ -6,7 +6,7 @@ use super::existence::{CreateArgs, Existence, Origin};
 use super::lifecycle::{CreateError, CreateVolume};
 use super::messages::VolumeAnswer;
 use super::outcome::{Failure, Known, VolumeCall, VolumeOutcome};
-use super::record::{Intent, Step, Towards, VolumeSpec, Wish};
+use super::record::{Desired, Intent, Step, Towards, VolumeSpec};
 use super::state::{Flight, Volume, VolumeTimer};
 use super::steps::Begun;
 use crate::csi::{self, Request, Secrets};
@@ -51,17 +51,17 @@ impl Volume {
             return Err(CreateError::Invalid { volume, reason: fault.to_string() });
         }
         let Some(existence) = &self.record.existence else { return Ok(()) };
-        match (&existence.origin, existence.wish) {
-            (Origin::Registered, Wish::Held) => {
+        match (&existence.origin, existence.desired) {
+            (Origin::Registered, Desired::Held) => {
                 let volume_id = self.record.spec.volume_id.clone();
                 Err(CreateError::Registered { volume, volume_id })
             }
-            (_, Wish::Released) => Err(CreateError::BeingDeleted { volume }),
-            (Origin::Created(args), Wish::Held) if args.volume != asked.volume => {
+            (_, Desired::Released) => Err(CreateError::BeingDeleted { volume }),
+            (Origin::Created(args), Desired::Held) if args.volume != asked.volume => {
                 let differences = args.volume.differences(&asked.volume);
                 Err(CreateError::OtherArguments { volume, differences })
             }
-            (Origin::Created(_), Wish::Held) => Ok(()),
+            (Origin::Created(_), Desired::Held) => Ok(()),
         }
     }
 
@@ -97,7 +97,7 @@ impl Volume {
         };
         let is_certain = failure.known != Known::Unclear && !flight.was_unknown;
         let is_final = matches!(failure.known, Known::Refused | Known::Unsupported);
-        let is_unwanted = existence.wish == Wish::Released;
+        let is_unwanted = existence.desired == Desired::Released;
         existence.step = if is_certain { Step::Down } else { Step::Unknown(Towards::Up, intent) };
         let is_spent = self.try_failed(cx.moment(), &flight.what, &failure);
         match is_certain {

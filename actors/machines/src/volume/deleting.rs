@@ -3,7 +3,7 @@
 use super::lifecycle::{CreateError, DeleteError, DeleteVolume};
 use super::messages::VolumeAnswer;
 use super::outcome::{Failure, Known, VolumeCall};
-use super::record::{Step, Towards, Wish};
+use super::record::{Desired, Step, Towards};
 use super::state::{DeleteWaiter, Flight, Volume, VolumeTimer};
 use super::steps::Begun;
 use crate::kernel::{AskId, StepContext};
@@ -24,9 +24,9 @@ impl Volume {
         let did_exist = self.record.existence.as_ref().is_some_and(|existence| !existence.step.is_down());
         self.life.tries.is_held = false;
         if let Some(existence) = &mut self.record.existence
-            && existence.wish == Wish::Held
+            && existence.desired == Desired::Held
         {
-            existence.wish = Wish::Released;
+            existence.desired = Desired::Released;
             match did_exist {
                 true => self.keep_volume(cx),
                 false => self.gone(),
@@ -62,8 +62,8 @@ impl Volume {
     /// The claims, and the steps that are not down for certain.
     pub(super) fn held_by(&self) -> Vec<String> {
         let claims = self.in_order().into_iter().map(|claim| {
-            let wish = if claim.is_released() { "is being released" } else { "is held" };
-            format!("the claim of allocation {} {wish}", claim.record.allocation)
+            let desired = if claim.is_released() { "is being released" } else { "is held" };
+            format!("the claim of allocation {} {desired}", claim.record.allocation)
         });
         let (stage, attach) = (self.record.stage.as_str(), self.record.attach.as_str());
         let steps = [("stage", stage), ("attach", attach)].into_iter().filter(|(_, state)| *state != "down");
@@ -120,7 +120,7 @@ impl Volume {
     /// The plugin does not delete it: it is as before.
     fn stay(&mut self, reason: &str, cx: &mut StepContext<Self>) {
         if let Some(existence) = &mut self.record.existence {
-            existence.wish = Wish::Held;
+            existence.desired = Desired::Held;
         }
         self.life.may_be_deleted = false;
         self.keep_volume(cx);
@@ -133,7 +133,7 @@ impl Volume {
 
     /// Forgets by force what may exist at the plugin. What it gives is what may be left there.
     pub(super) fn forget_existence(&mut self) -> Option<String> {
-        let existence = self.record.existence.take_if(|existence| existence.wish == Wish::Released)?;
+        let existence = self.record.existence.take_if(|existence| existence.desired == Desired::Released)?;
         let state = existence.step.as_str();
         let name = existence.args().map(|args| args.name.as_str());
         let left = match name.filter(|_| existence.is_unclear()) {

@@ -3,7 +3,7 @@
 
 use super::existence::{Existence, Origin};
 use super::lifecycle::Disown;
-use super::record::{Step, Wish};
+use super::record::{Desired, Step};
 use super::state::Volume;
 use crate::kernel::StepContext;
 
@@ -18,7 +18,7 @@ impl Volume {
     /// The id that it is not deleted by before its owner allows that, if it is to be deleted.
     pub(super) fn deletion_to_allow(&self) -> Option<&str> {
         let existence = self.record.existence.as_ref()?;
-        let is_meant = existence.wish == Wish::Released && existence.step.is_up();
+        let is_meant = existence.desired == Desired::Released && existence.step.is_up();
         (is_meant && !self.life.may_be_deleted).then_some(self.record.spec.volume_id.as_str())
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::record::{Intent, Step, Towards, VolumeKey, VolumeSpec, Wish};
+use super::record::{Desired, Intent, Step, Towards, VolumeKey, VolumeSpec};
 use crate::csi::{
     self, AccessType, CapacityRange, CreateVolumeRequest, MountVolume, Secrets, TopologyRequirement,
     VolumeCapability, VolumeContentSource,
@@ -143,7 +143,7 @@ pub struct Existence {
     /// Where it comes from.
     pub origin: Origin,
     /// Whether it is to exist. One that is released is deleted, and then forgotten.
-    pub wish: Wish,
+    pub desired: Desired,
     /// Its creation, with its deletion as the inverse.
     pub step: Step<(), ()>,
     /// The answer of the plugin that created it, whole (C059, V10).
@@ -156,7 +156,7 @@ impl Existence {
         let up = Step::Up(Intent { args: (), generation: Generation::default() }, ());
         (!spec.volume_id.is_empty()).then_some(Self {
             origin: Origin::Registered,
-            wish: Wish::Held,
+            desired: Desired::Held,
             step: up,
             volume: None,
         })
@@ -172,7 +172,7 @@ impl Existence {
 
     /// That of a volume that is to be created.
     pub(super) const fn wanted(args: Arc<CreateArgs>) -> Self {
-        Self { origin: Origin::Created(args), wish: Wish::Held, step: Step::Down, volume: None }
+        Self { origin: Origin::Created(args), desired: Desired::Held, step: Step::Down, volume: None }
     }
 
     /// What a restart makes of it.
@@ -190,8 +190,10 @@ impl Existence {
 
     /// Whether the ledger has to have it although nothing of it is used: what is registered and stays as it is, its host knows.
     pub(super) const fn is_to_be_kept(&self) -> bool {
-        let is_as_registered =
-            matches!((&self.origin, self.wish, &self.step), (Origin::Registered, Wish::Held, Step::Up(..)));
+        let is_as_registered = matches!(
+            (&self.origin, self.desired, &self.step),
+            (Origin::Registered, Desired::Held, Step::Up(..))
+        );
         !is_as_registered
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::existence::Origin;
 use super::lifecycle::{CreateError, Created, DeleteError, Deleted, Exists};
 use super::messages::VolumeAnswer;
-use super::moves::Move;
-use super::record::{Step, Towards, VolumeSpec, Wish};
+use super::operation::Operation;
+use super::record::{Desired, Step, Towards, VolumeSpec};
 use super::state::{DeleteWaiter, Lifecycle, Volume};
 use crate::kernel::{AskId, StepContext};
 
@@ -14,27 +14,29 @@ impl Volume {
     /// Whether it exists, in a word.
     pub(super) fn exists(&self) -> Exists {
         let Some(existence) = &self.record.existence else { return Exists::Absent };
-        match (existence.wish, &existence.step, &existence.origin) {
-            (Wish::Released, ..) => Exists::BeingDeleted,
-            (Wish::Held, Step::Up(..), Origin::Registered) => Exists::Registered,
-            (Wish::Held, Step::Up(..), Origin::Created(_)) if self.life.unfit.is_some() => Exists::Unfit,
-            (Wish::Held, Step::Up(..), Origin::Created(_)) => Exists::Created,
-            (Wish::Held, Step::Down | Step::GoingUp(_) | Step::GoingDown(_) | Step::Unknown(..), _) => {
+        match (existence.desired, &existence.step, &existence.origin) {
+            (Desired::Released, ..) => Exists::BeingDeleted,
+            (Desired::Held, Step::Up(..), Origin::Registered) => Exists::Registered,
+            (Desired::Held, Step::Up(..), Origin::Created(_)) if self.life.unfit.is_some() => Exists::Unfit,
+            (Desired::Held, Step::Up(..), Origin::Created(_)) => Exists::Created,
+            (Desired::Held, Step::Down | Step::GoingUp(_) | Step::GoingDown(_) | Step::Unknown(..), _) => {
                 Exists::BeingCreated
             }
         }
     }
 
     /// The call about its existence that is to be made.
-    pub(super) fn existence_move(&self) -> Option<Move> {
+    pub(super) fn existence_operation(&self) -> Option<Operation> {
         let existence = self.record.existence.as_ref()?;
-        match (existence.wish, &existence.step) {
-            (Wish::Held, Step::Up(..)) | (Wish::Released, Step::Down) => None,
-            (Wish::Released, Step::Up(..)) if !self.life.may_be_deleted => None,
+        match (existence.desired, &existence.step) {
+            (Desired::Held, Step::Up(..)) | (Desired::Released, Step::Down) => None,
+            (Desired::Released, Step::Up(..)) if !self.life.may_be_deleted => None,
             (_, Step::GoingUp(_) | Step::GoingDown(_)) => None,
             // What is to be deleted and may exist is created once more first: only its answer tells the id (C061).
-            (_, Step::Unknown(Towards::Up, _)) | (Wish::Held, Step::Down) => Some(Move::Create),
-            (Wish::Released, Step::Up(..)) | (_, Step::Unknown(Towards::Down, _)) => Some(Move::Delete),
+            (_, Step::Unknown(Towards::Up, _)) | (Desired::Held, Step::Down) => Some(Operation::Create),
+            (Desired::Released, Step::Up(..)) | (_, Step::Unknown(Towards::Down, _)) => {
+                Some(Operation::Delete)
+            }
         }
     }
 

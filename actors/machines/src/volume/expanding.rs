@@ -1,6 +1,6 @@
 //! Expansion: first at the storage, then on this node, where the volume is published (C109 to C113, C149 to C153).
 
-use super::moves::Move;
+use super::operation::Operation;
 use super::order::{GrowArgs, Order, OrderRecord};
 use super::order_messages::{Done, Expanded, OrderError};
 use super::ordered::Ordered;
@@ -61,7 +61,7 @@ impl Volume {
         if self.is_next_on_node(record) {
             return self.node_need(record);
         }
-        let begin = Need::Move(Move::Order(record.number, record.order.call()));
+        let begin = Need::Operation(Operation::Order(record.number, record.order.call()));
         match &record.at_controller {
             Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(Wait::InFlight),
             Step::Up(..) => Need::Met(()),
@@ -85,7 +85,7 @@ impl Volume {
                 Need::Waits(Wait::ExpandingPlugin)
             }
             (Step::Down | Step::Unknown(..), Some(_)) => match self.published() {
-                Some(_) => Need::Move(Move::Order(record.number, Call::NodeExpandVolume)),
+                Some(_) => Need::Operation(Operation::Order(record.number, Call::NodeExpandVolume)),
                 None => Need::Waits(Wait::Publication),
             },
         }

@@ -11,7 +11,7 @@
 //! While a step is under way, directories are made for the next one. Its intent stays on disk until that call has come back, whatever
 //! becomes of the claim: after a crash the undo of that step removes them.
 
-use super::moves::Move;
+use super::operation::Operation;
 use super::record::{Intent, Proof, PublishArgs, StageArgs, Step, VolumeChange};
 use super::state::{Claim, Volume};
 use crate::csi::Context;
@@ -120,13 +120,15 @@ impl Volume {
 
     /// Whether a call is in flight during which directories are made for the publication of this claim.
     pub(super) fn is_prepared(&self, claim: &Claim) -> bool {
-        let is_staging = self.flight.as_ref().is_some_and(|flight| flight.what == Move::Stage);
+        let is_staging = self.flight.as_ref().is_some_and(|flight| flight.what == Operation::Stage);
         is_staging && claim.announced.is_some()
     }
 
     /// Whether a call is in flight with whose outcome those of the steps before it are written.
     pub(super) fn is_setting_up(&self) -> bool {
-        self.flight.as_ref().is_some_and(|flight| matches!(flight.what, Move::Stage | Move::Publish(_)))
+        self.flight
+            .as_ref()
+            .is_some_and(|flight| matches!(flight.what, Operation::Stage | Operation::Publish(_)))
     }
 
     /// Writes what the ledger lacks of attaching and staging.

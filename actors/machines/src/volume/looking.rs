@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::messages::{ClaimError, VolumeAnswer};
-use super::moves::Move;
 use super::news::VolumeNews;
+use super::operation::Operation;
 use super::outcome::{Failure, Known, Seen};
 use super::record::{Mark, Proof, Step, Towards};
 use super::state::Volume;
@@ -20,8 +20,8 @@ impl Volume {
             Ok(false) => self.staging_is_lost(&seen, cx),
             Err(reason) => {
                 let failure = Failure { known: Known::Unclear, reason };
-                if self.try_failed(cx.moment(), &Move::LookAtStage, &failure) {
-                    self.give_up(&Move::LookAtStage, &failure.reason, cx);
+                if self.try_failed(cx.moment(), &Operation::LookAtStage, &failure) {
+                    self.give_up(&Operation::LookAtStage, &failure.reason, cx);
                 }
             }
         }

@@ -106,7 +106,7 @@ mod turns;
 
 mod paths;
 
-mod moves;
+mod operation;
 
 mod ledger;
 
@@ -156,8 +156,8 @@ pub use outcome::{
 };
 pub use paths::VolumeLayout;
 pub use record::{
-    AttachArgs, Audit, ClaimRecord, Intent, Mark, Proof, PublishArgs, StageArgs, Step, Towards, Usage,
-    VolumeChange, VolumeImage, VolumeKey, VolumeRecord, VolumeSpec, Wish,
+    AttachArgs, Audit, ClaimRecord, Desired, Intent, Mark, Proof, PublishArgs, StageArgs, Step, Towards,
+    Usage, VolumeChange, VolumeImage, VolumeKey, VolumeRecord, VolumeSpec,
 };
 pub use snapshots::check_alone;
 pub use state::{Volume, VolumeConfig, VolumeOptions, VolumeTimer};

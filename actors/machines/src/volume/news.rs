@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::force::{Abandoned, Forced};
 use super::group::GroupOrder;
 use super::lifecycle::Exists;
-use super::record::{VolumeKey, Wish};
+use super::record::{Desired, VolumeKey};
 use super::shown::LOST;
 use crate::csi;
 use crate::vocabulary::{AllocationId, PluginName};
@@ -20,7 +20,7 @@ pub struct ClaimStatus {
     /// How it uses the volume, in words; empty if its row was damaged.
     pub usage: String,
     /// Whether it is held.
-    pub wish: Wish,
+    pub desired: Desired,
     /// Whether it comes from an earlier run and was not confirmed (V14).
     pub is_provisional: bool,
     /// Whether its mount was proven in this run (V7).
@@ -139,7 +139,7 @@ impl fmt::Display for VolumeStatus {
         write!(f, "attach {}, stage {}", self.attach, self.stage)?;
         for claim in &self.claims {
             let marks = [
-                (claim.wish == Wish::Released, " released"),
+                (claim.desired == Desired::Released, " released"),
                 (claim.is_provisional, " provisional"),
                 (claim.is_proven, " proven"),
             ];

@@ -3,8 +3,8 @@
 use super::controller_orders::group_status;
 use super::lifecycle::Exists;
 use super::messages::VolumeAnswer;
-use super::moves::Move;
 use super::news::{OrderStatus, VolumeNews};
+use super::operation::Operation;
 use super::order::{Brought, Order, OrderCall, OrderRecord};
 use super::order_messages::{Done, OrderError, PlaceOrder};
 use super::ordered::Ordered;
@@ -189,7 +189,7 @@ impl Volume {
         outcome: &Result<VolumeOutcome, CallLost>,
         cx: &mut StepContext<Self>,
     ) {
-        let Move::Order(number, call) = flight.what else { return };
+        let Operation::Order(number, call) = flight.what else { return };
         let is_on_node = call == Call::NodeExpandVolume;
         let Some(ordered) = self.ordered_mut(number) else {
             // It was forgotten by force while the call was in flight.

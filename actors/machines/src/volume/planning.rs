@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::moves::Move;
+use super::operation::Operation;
 use super::record::{PublishArgs, StageArgs, Step, Usage};
 use super::state::{Claim, Volume};
 use super::waits::Wait;
@@ -15,20 +15,20 @@ pub(super) enum Need<T> {
     /// Nothing: this is its result.
     Met(T),
     /// This operation comes first.
-    Move(Move),
+    Operation(Operation),
     /// Something else has to happen.
     Waits(Wait),
 }
 
 impl Volume {
     /// The first of these operations that can begin now.
-    pub(super) fn next_move(&self, wanted: &[Move], now: Timestamp) -> Option<Move> {
+    pub(super) fn next_operation(&self, wanted: &[Operation], now: Timestamp) -> Option<Operation> {
         wanted.iter().find(|wanted| self.may_begin(wanted, now)).cloned()
     }
 
     /// Every operation that is to be done, the most urgent one first; none while one is in flight. What makes room comes before what takes
     /// it.
-    pub(super) fn wanted_moves(&self) -> Vec<Move> {
+    pub(super) fn wanted_operations(&self) -> Vec<Operation> {
         if self.flight.is_some() || self.stopping == Some(StopMode::Detach) || self.is_out_of_time {
             return Vec::new();
         }
@@ -37,51 +37,51 @@ impl Volume {
             !claim.record.publish.is_down() && (claim.is_released() || claim.is_stale && claim.is_wanted())
         };
         let undone = claims.iter().filter(is_undone);
-        let mut moves: Vec<_> =
-            undone.map(|claim| Move::Unpublish(claim.record.allocation.clone())).collect();
+        let mut operations: Vec<_> =
+            undone.map(|claim| Operation::Unpublish(claim.record.allocation.clone())).collect();
         let is_unused = self.claims.is_empty() && self.lost.is_empty();
         if is_unused || self.stopping.is_none() {
-            moves.extend(self.abandoned_moves());
+            operations.extend(self.abandoned_operations());
         }
         if is_unused {
-            moves.extend(self.down_move());
+            operations.extend(self.down_operation());
         }
         if self.stopping.is_none() {
-            moves.extend(self.existence_move());
+            operations.extend(self.existence_operation());
             let wanted = claims.iter().filter(|claim| claim.is_wanted() && !claim.is_stale);
-            moves.extend(wanted.filter_map(|claim| match self.need(claim) {
-                Need::Move(next) => Some(next),
+            operations.extend(wanted.filter_map(|claim| match self.need(claim) {
+                Need::Operation(next) => Some(next),
                 Need::Met(()) | Need::Waits(_) => None,
             }));
             // Claims come first: they wait less.
-            moves.extend(self.orders.iter().filter_map(|ordered| match self.order_need(ordered) {
-                Need::Move(next) => Some(next),
+            operations.extend(self.orders.iter().filter_map(|ordered| match self.order_need(ordered) {
+                Need::Operation(next) => Some(next),
                 Need::Met(()) | Need::Waits(_) => None,
             }));
         }
-        moves
+        operations
     }
 
     /// What is undone next, of what the claims share (V3).
-    fn down_move(&self) -> Option<Move> {
+    fn down_operation(&self) -> Option<Operation> {
         let shared = match (self.record.stage.is_down(), self.record.attach.is_down()) {
-            (false, _) => Move::Unstage,
-            (true, false) => Move::Detach,
+            (false, _) => Operation::Unstage,
+            (true, false) => Operation::Detach,
             (true, true) => return None,
         };
         // A claim that was given up by force may still be published above it (C131).
         match self.abandoned.is_empty() {
             true => Some(shared),
-            false => self.abandoned_moves().next(),
+            false => self.abandoned_operations().next(),
         }
     }
 
     /// Whether its half of the plugin is there, and it has not to wait for its next try.
-    fn may_begin(&self, wanted: &Move, now: Timestamp) -> bool {
+    fn may_begin(&self, wanted: &Operation, now: Timestamp) -> bool {
         let has_node = || self.node().is_some();
         let has_controller = || self.route.as_ref().is_some_and(|route| route.controller.is_some());
         let is_reachable = match wanted {
-            Move::LookAtStage | Move::LookAt(_) | Move::LookAtAbandoned(_) => true,
+            Operation::LookAtStage | Operation::LookAt(_) | Operation::LookAtAbandoned(_) => true,
             other if other.is_at_controller() => has_controller(),
             _ => has_node(),
         };
@@ -93,27 +93,27 @@ impl Volume {
     pub(super) fn need(&self, claim: &Claim) -> Need<()> {
         let id = &claim.record.allocation;
         if claim.record.publish.is_down()
-            && let Some(first) = self.abandoned_move_at(&claim.record.target_path)
+            && let Some(first) = self.abandoned_operation_at(&claim.record.target_path)
         {
-            return Need::Move(first);
+            return Need::Operation(first);
         }
         match &claim.record.publish {
             Step::Up(..) if claim.is_proven => Need::Met(()),
-            Step::Up(..) => Need::Move(Move::LookAt(id.clone())),
+            Step::Up(..) => Need::Operation(Operation::LookAt(id.clone())),
             Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(Wait::InFlight),
             Step::Down | Step::Unknown(..) => match self.publish_args(claim) {
                 // What is below it has to be undone, and nothing but unknown publications is in the way (V3).
                 Need::Waits(Wait::Others) if self.is_in_the_way(claim) => {
-                    Need::Move(Move::Unpublish(id.clone()))
+                    Need::Operation(Operation::Unpublish(id.clone()))
                 }
                 Need::Waits(why) => Need::Waits(why),
-                Need::Move(first) => Need::Move(first),
+                Need::Operation(first) => Need::Operation(first),
                 Need::Met(args) => match &claim.record.publish {
                     // What may be set up with other arguments is undone first (C138).
                     Step::Unknown(_, intent) if intent.args != args => {
-                        Need::Move(Move::Unpublish(id.clone()))
+                        Need::Operation(Operation::Unpublish(id.clone()))
                     }
-                    _ => Need::Move(Move::Publish(id.clone())),
+                    _ => Need::Operation(Operation::Publish(id.clone())),
                 },
             },
         }
@@ -135,12 +135,12 @@ impl Volume {
         let usage = &claim.record.usage;
         let publish_context = match self.attachment(usage) {
             Need::Met(context) => context,
-            Need::Move(first) => return Need::Move(first),
+            Need::Operation(first) => return Need::Operation(first),
             Need::Waits(why) => return Need::Waits(why),
         };
         let staging_path = match self.staging(usage, &publish_context) {
             Need::Met(path) => path,
-            Need::Move(first) => return Need::Move(first),
+            Need::Operation(first) => return Need::Operation(first),
             Need::Waits(why) => return Need::Waits(why),
         };
         Need::Met(PublishArgs {
@@ -158,7 +158,7 @@ impl Volume {
                 Need::Met(context.clone())
             }
             Step::Unknown(_, intent) if intent.args.capability == usage.capability && self.may_attach() => {
-                Need::Move(Move::Attach)
+                Need::Operation(Operation::Attach)
             }
             Step::Up(..) | Step::Unknown(..) => self.undo_first(),
             Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(Wait::InFlight),
@@ -170,7 +170,7 @@ impl Volume {
                     (Some(_), None) => Need::Waits(Wait::Controller),
                     (Some(_), Some(controller)) if !controller.attaches => Need::Met(Context::new()),
                     (Some(node), Some(_)) if node.node_id.is_none() => Need::Waits(Wait::NodeId),
-                    (Some(_), Some(_)) => Need::Move(Move::Attach),
+                    (Some(_), Some(_)) => Need::Operation(Operation::Attach),
                 }
             }
         }
@@ -192,16 +192,18 @@ impl Volume {
         match &self.record.stage {
             Step::Up(intent, proof) if fits(&intent.args) => {
                 if proof.mark.is_some() && !self.is_stage_proven {
-                    return Need::Move(Move::LookAtStage);
+                    return Need::Operation(Operation::LookAtStage);
                 }
                 // Whether it is passed on is up to the generation that publishes (V16).
                 Need::Met(node.stages.then(|| intent.args.staging_path.clone()))
             }
             // A generation that does not stage is never asked to; it may still be asked to undo (C120, V16).
-            Step::Unknown(_, intent) if fits(&intent.args) && node.stages => Need::Move(Move::Stage),
+            Step::Unknown(_, intent) if fits(&intent.args) && node.stages => {
+                Need::Operation(Operation::Stage)
+            }
             Step::Up(..) | Step::Unknown(..) => self.undo_first(),
             Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(Wait::InFlight),
-            Step::Down if node.stages => Need::Move(Move::Stage),
+            Step::Down if node.stages => Need::Operation(Operation::Stage),
             Step::Down => Need::Met(None),
         }
     }
@@ -210,8 +212,8 @@ impl Volume {
     /// not confirmed (V14).
     fn undo_first<T>(&self) -> Need<T> {
         let is_confirmed = self.claims.values().all(|claim| !claim.is_provisional);
-        match self.down_move() {
-            Some(undo) if is_confirmed && self.are_unpublished() => Need::Move(undo),
+        match self.down_operation() {
+            Some(undo) if is_confirmed && self.are_unpublished() => Need::Operation(undo),
             Some(_) | None => Need::Waits(Wait::Others),
         }
     }

@@ -239,9 +239,9 @@ fn may_be_up<A, P>(intent: Option<Intent<A>>) -> Step<A, P> {
     intent.map_or(Step::Down, |intent| Step::Unknown(Towards::Up, intent))
 }
 
-/// Whether a claim is held.
+/// What the host wants: whether a claim is held, or a created volume kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Wish {
+pub enum Desired {
     /// An allocation holds it.
     Held,
     /// No process uses it any more: it is undone and then forgotten (V8).
@@ -260,7 +260,7 @@ pub struct ClaimRecord {
     /// Where it finds the volume. Stored, never computed again (V5).
     pub target_path: PathBuf,
     /// Whether it is held.
-    pub wish: Wish,
+    pub desired: Desired,
     /// The run of the host in which it was made or last confirmed (V14).
     pub run: RunNumber,
     /// Its place in the order of all claims of the volume.

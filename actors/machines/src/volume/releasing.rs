@@ -6,10 +6,10 @@ use super::force::{Abandoned, ForceError, ForceRelease, Forced};
 use super::messages::{
     ClaimError, ClaimsConfirmed, ConfirmClaims, Release, ReleaseError, Released, VolumeAnswer,
 };
-use super::moves::Move;
 use super::news::VolumeNews;
+use super::operation::Operation;
 use super::outcome::VolumeCall;
-use super::record::{Audit, Step, VolumeChange, Wish};
+use super::record::{Audit, Desired, Step, VolumeChange};
 use super::returning::named;
 use super::state::{Claim, ReleaseWaiter, Volume, VolumeTimer};
 use crate::kernel::{AskId, CallKey, StepContext};
@@ -59,7 +59,7 @@ impl Volume {
     fn let_go(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         let Some(claim) = self.claims.get_mut(allocation) else { return };
         claim.tries.undo_again(&self.config.options.backoff, cx.now());
-        if std::mem::replace(&mut claim.record.wish, Wish::Released) == Wish::Released {
+        if std::mem::replace(&mut claim.record.desired, Desired::Released) == Desired::Released {
             return;
         }
         (claim.is_provisional, claim.is_proven) = (false, false);
@@ -112,9 +112,9 @@ impl Volume {
     }
 
     /// An undo was refused for good: answers the callers that would wait for it in vain.
-    pub(super) fn refuse_releases(&mut self, what: &Move, reason: &str, cx: &mut StepContext<Self>) {
+    pub(super) fn refuse_releases(&mut self, what: &Operation, reason: &str, cx: &mut StepContext<Self>) {
         let is_meant = |waiter: &ReleaseWaiter| match what {
-            Move::Unpublish(id) => waiter.allocation == *id,
+            Operation::Unpublish(id) => waiter.allocation == *id,
             // What the claims shared: every caller waits for that.
             _ => true,
         };
@@ -180,7 +180,7 @@ impl Volume {
             return Err(ForceError::Held { volume, holder: held.record.allocation.clone() });
         }
         let is_shared_left = || {
-            let is_deleted = |existence: &Existence| existence.wish == Wish::Released;
+            let is_deleted = |existence: &Existence| existence.desired == Desired::Released;
             !self.is_shared_down() || self.record.existence.as_ref().is_some_and(is_deleted)
         };
         let is_left = meant.any(|claim| !claim.record.publish.is_down())

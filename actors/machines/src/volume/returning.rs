@@ -4,10 +4,10 @@ use std::fmt::Display;
 use std::path::Path;
 
 use super::messages::{ClaimError, VolumeAnswer};
-use super::moves::Move;
 use super::news::VolumeNews;
+use super::operation::Operation;
 use super::outcome::{Failure, Known, Seen, VolumeOutcome};
-use super::record::{Proof, Step, Wish};
+use super::record::{Desired, Proof, Step};
 use super::state::{Flight, Volume};
 use super::steps::after_failure;
 use crate::csi::Context;
@@ -41,20 +41,20 @@ impl Volume {
             return;
         }
         let Some(flight) = self.flight.take_if(|flight| flight.attempt == key.attempt) else { return };
-        if !matches!(flight.what, Move::Attach | Move::Stage) {
+        if !matches!(flight.what, Operation::Attach | Operation::Stage) {
             self.catch_up(cx);
         }
         let came = came(&flight.what, outcome);
         match &flight.what {
-            Move::Create => self.create_returned(&flight, outcome, cx),
-            Move::Order(..) => self.order_returned(&flight, outcome, cx),
-            Move::Delete => self.delete_returned(&flight, came.result.map(|_| ()), cx),
-            Move::LookAtStage => self.stage_seen(came.seen, cx),
-            Move::LookAt(id) => self.target_seen(&id.clone(), came.seen, cx),
-            Move::LookAtAbandoned(path) => self.abandoned_seen(path, came.seen, cx),
-            Move::UnpublishAbandoned(path) => self.abandoned_undone(path, came, cx),
-            Move::Attach | Move::Stage | Move::Publish(_) => self.went_up(&flight, came, cx),
-            Move::Detach | Move::Unstage | Move::Unpublish(_) => {
+            Operation::Create => self.create_returned(&flight, outcome, cx),
+            Operation::Order(..) => self.order_returned(&flight, outcome, cx),
+            Operation::Delete => self.delete_returned(&flight, came.result.map(|_| ()), cx),
+            Operation::LookAtStage => self.stage_seen(came.seen, cx),
+            Operation::LookAt(id) => self.target_seen(&id.clone(), came.seen, cx),
+            Operation::LookAtAbandoned(path) => self.abandoned_seen(path, came.seen, cx),
+            Operation::UnpublishAbandoned(path) => self.abandoned_undone(path, came, cx),
+            Operation::Attach | Operation::Stage | Operation::Publish(_) => self.went_up(&flight, came, cx),
+            Operation::Detach | Operation::Unstage | Operation::Unpublish(_) => {
                 self.went_down(&flight, came, cx);
             }
         }
@@ -77,7 +77,7 @@ impl Volume {
         };
         let is_certain = failure.known != Known::Unclear && !flight.was_unknown;
         self.leave_step(&flight.what, is_certain, cx);
-        if let (Move::Publish(id), Known::NotNow) = (&flight.what, failure.known) {
+        if let (Operation::Publish(id), Known::NotNow) = (&flight.what, failure.known) {
             self.doubt_unseen_staging(id);
         }
         let is_final = matches!(failure.known, Known::Refused | Known::Unsupported);
@@ -96,13 +96,13 @@ impl Volume {
     ) -> Result<(), Failure> {
         let unclear = |reason| Failure { known: Known::Unclear, reason };
         match &flight.what {
-            Move::Attach => {
+            Operation::Attach => {
                 if let Step::GoingUp(intent) = &self.record.attach {
                     self.record.attach = Step::Up(intent.clone(), context);
                     self.keep_attached(cx);
                 }
             }
-            Move::Stage => {
+            Operation::Stage => {
                 let Step::GoingUp(intent) = &self.record.stage else { return Ok(()) };
                 let mark = match seen {
                     Seen::Present(mark) => Some(mark),
@@ -116,7 +116,7 @@ impl Volume {
                 (self.is_stage_proven, self.is_stage_stale) = (true, false);
                 self.keep_staged(cx);
             }
-            Move::Publish(id) => {
+            Operation::Publish(id) => {
                 let Some(claim) = self.claims.get_mut(id) else { return Ok(()) };
                 let Step::GoingUp(intent) = &claim.record.publish else { return Ok(()) };
                 let mark = match seen {
@@ -145,25 +145,25 @@ impl Volume {
                 self.supersede_abandoned(id, cx);
                 self.go(id, up, cx);
             }
-            Move::Create
-            | Move::Delete
-            | Move::Detach
-            | Move::Unstage
-            | Move::Unpublish(_)
-            | Move::LookAtStage
-            | Move::LookAt(_)
-            | Move::LookAtAbandoned(_)
-            | Move::UnpublishAbandoned(_)
-            | Move::Order(..) => {}
+            Operation::Create
+            | Operation::Delete
+            | Operation::Detach
+            | Operation::Unstage
+            | Operation::Unpublish(_)
+            | Operation::LookAtStage
+            | Operation::LookAt(_)
+            | Operation::LookAtAbandoned(_)
+            | Operation::UnpublishAbandoned(_)
+            | Operation::Order(..) => {}
         }
         Ok(())
     }
 
     /// Nothing more is tried for the claims that need this step: they fail, and what was begun is undone.
-    pub(super) fn give_up(&mut self, what: &Move, reason: &str, cx: &mut StepContext<Self>) {
+    pub(super) fn give_up(&mut self, what: &Operation, reason: &str, cx: &mut StepContext<Self>) {
         let reason = named(what, reason);
         match what {
-            Move::Publish(id) | Move::LookAt(id) => self.fail_claim(&id.clone(), &reason, cx),
+            Operation::Publish(id) | Operation::LookAt(id) => self.fail_claim(&id.clone(), &reason, cx),
             _ => {
                 let is_open = |id: &&AllocationId| {
                     self.claims
@@ -184,7 +184,7 @@ impl Volume {
 
     fn fail_claim(&mut self, id: &AllocationId, reason: &str, cx: &mut StepContext<Self>) {
         let Some(claim) = self.claims.get_mut(id) else { return };
-        claim.record.wish = Wish::Released;
+        claim.record.desired = Desired::Released;
         claim.is_proven = false;
         let waiters = std::mem::take(&mut claim.waiters);
         let is_down = claim.record.publish.is_down();
@@ -219,27 +219,27 @@ impl Volume {
     }
 
     /// Where the kernel is looked at after this is undone.
-    fn undone_at(&self, what: &Move) -> Option<&Path> {
+    fn undone_at(&self, what: &Operation) -> Option<&Path> {
         match what {
-            Move::Unstage => self.record.stage.intent().map(|intent| &*intent.args.staging_path),
-            Move::Unpublish(id) => self.claims.get(id).map(|claim| &*claim.record.target_path),
-            Move::Create
-            | Move::Delete
-            | Move::Attach
-            | Move::Detach
-            | Move::Stage
-            | Move::Publish(_)
-            | Move::LookAtStage
-            | Move::LookAt(_)
-            | Move::LookAtAbandoned(_)
-            | Move::UnpublishAbandoned(_)
-            | Move::Order(..) => None,
+            Operation::Unstage => self.record.stage.intent().map(|intent| &*intent.args.staging_path),
+            Operation::Unpublish(id) => self.claims.get(id).map(|claim| &*claim.record.target_path),
+            Operation::Create
+            | Operation::Delete
+            | Operation::Attach
+            | Operation::Detach
+            | Operation::Stage
+            | Operation::Publish(_)
+            | Operation::LookAtStage
+            | Operation::LookAt(_)
+            | Operation::LookAtAbandoned(_)
+            | Operation::UnpublishAbandoned(_)
+            | Operation::Order(..) => None,
         }
     }
 
-    fn note_down(&mut self, what: &Move, cx: &mut StepContext<Self>) {
+    fn note_down(&mut self, what: &Operation, cx: &mut StepContext<Self>) {
         match what {
-            Move::Unpublish(id) => {
+            Operation::Unpublish(id) => {
                 let id = id.clone();
                 let Some(claim) = self.claims.get_mut(&id) else { return };
                 if !matches!(claim.record.publish, Step::GoingDown(_)) {
@@ -252,12 +252,12 @@ impl Volume {
                     self.keep_claim(&id, cx);
                 }
             }
-            Move::Unstage if matches!(self.record.stage, Step::GoingDown(_)) => {
+            Operation::Unstage if matches!(self.record.stage, Step::GoingDown(_)) => {
                 self.record.stage = Step::Down;
                 self.is_stage_stale = false;
                 self.keep_volume(cx);
             }
-            Move::Detach if matches!(self.record.attach, Step::GoingDown(_)) => {
+            Operation::Detach if matches!(self.record.attach, Step::GoingDown(_)) => {
                 self.record.attach = Step::Down;
                 self.keep_volume(cx);
             }
@@ -271,7 +271,7 @@ impl Volume {
     // === Both ===
 
     /// Notes a failed try. True if so many failed in a row that nothing more is to be tried upwards.
-    pub(super) fn try_failed(&mut self, moment: Moment, what: &Move, failure: &Failure) -> bool {
+    pub(super) fn try_failed(&mut self, moment: Moment, what: &Operation, failure: &Failure) -> bool {
         let options = self.config.options;
         let Some(tries) = self.tries(what) else { return false };
         let reason = named(what, &failure.reason);
@@ -280,19 +280,19 @@ impl Volume {
     }
 
     /// What a failed call leaves of its step. Unknown needs no write: an intent on disk means the same after a restart.
-    fn leave_step(&mut self, what: &Move, is_certain: bool, cx: &mut StepContext<Self>) {
+    fn leave_step(&mut self, what: &Operation, is_certain: bool, cx: &mut StepContext<Self>) {
         match what {
-            Move::Attach | Move::Detach => {
+            Operation::Attach | Operation::Detach => {
                 if let Some(left) = after_failure(&self.record.attach, is_certain) {
                     self.record.attach = left;
                 }
             }
-            Move::Stage | Move::Unstage => {
+            Operation::Stage | Operation::Unstage => {
                 if let Some(left) = after_failure(&self.record.stage, is_certain) {
                     self.record.stage = left;
                 }
             }
-            Move::Publish(id) | Move::Unpublish(id) => {
+            Operation::Publish(id) | Operation::Unpublish(id) => {
                 if let Some(claim) = self.claims.get_mut(id)
                     && let Some(left) = after_failure(&claim.record.publish, is_certain)
                 {
@@ -303,13 +303,13 @@ impl Volume {
                 }
                 return;
             }
-            Move::Create
-            | Move::Delete
-            | Move::LookAtStage
-            | Move::LookAt(_)
-            | Move::LookAtAbandoned(_)
-            | Move::UnpublishAbandoned(_)
-            | Move::Order(..) => return,
+            Operation::Create
+            | Operation::Delete
+            | Operation::LookAtStage
+            | Operation::LookAt(_)
+            | Operation::LookAtAbandoned(_)
+            | Operation::UnpublishAbandoned(_)
+            | Operation::Order(..) => return,
         }
         if is_certain {
             self.keep_volume(cx);
@@ -321,7 +321,7 @@ impl Volume {
 impl Came {
     /// Why what was undone is not down for certain, if so. With the path, if there was a look and no other one
     /// tells what is there.
-    pub(super) fn not_down(self, what: &Move, path: Option<&Path>) -> Option<Failure> {
+    pub(super) fn not_down(self, what: &Operation, path: Option<&Path>) -> Option<Failure> {
         let at = path.map(|path| format!(" at {}", path.display())).unwrap_or_default();
         let is_left_to_the_kernel =
             |failure: &Failure| matches!(failure.known, Known::Absent | Known::Unsupported);
@@ -334,7 +334,9 @@ impl Came {
                 reason: format!("it is confirmed and cannot be looked at: {reason}"),
             }),
             // What the plugin takes for attached all the same: the kernel cannot decide that (C082).
-            (Err(failure), _) if *what == Move::Detach && failure.known == Known::Absent => Some(failure),
+            (Err(failure), _) if *what == Operation::Detach && failure.known == Known::Absent => {
+                Some(failure)
+            }
             (Err(failure), Seen::Nothing) if is_left_to_the_kernel(&failure) => None,
             // The plugin does not undo it, so that a person has to.
             (Err(failure), Seen::Present(mark)) if path.is_some() && is_left_to_the_kernel(&failure) => {
@@ -355,21 +357,22 @@ fn still_there(what: &dyn Display, at: &str) -> Failure {
 }
 
 /// Why an operation failed, with its name, which the error of a call begins with already.
-pub(super) fn named(what: &Move, reason: &str) -> String {
-    if let Move::LookAtAbandoned(path) = what {
+pub(super) fn named(what: &Operation, reason: &str) -> String {
+    if let Operation::LookAtAbandoned(path) = what {
         return format!("at {}: {reason}", path.display());
     }
     let name = what.name();
     if reason.starts_with(name) { reason.to_owned() } else { format!("{name}: {reason}") }
 }
 
-fn came(what: &Move, outcome: &Result<VolumeOutcome, CallLost>) -> Came {
+fn came(what: &Operation, outcome: &Result<VolumeOutcome, CallLost>) -> Came {
     let unclear = |reason: String| {
         let known = Known::Unclear;
         Came { result: Err(Failure { known, reason: reason.clone() }), seen: Seen::Unclear(reason) }
     };
-    let is_controller = matches!(what, Move::Attach | Move::Detach | Move::Delete);
-    let is_look = matches!(what, Move::LookAtStage | Move::LookAt(_) | Move::LookAtAbandoned(_));
+    let is_controller = matches!(what, Operation::Attach | Operation::Detach | Operation::Delete);
+    let is_look =
+        matches!(what, Operation::LookAtStage | Operation::LookAt(_) | Operation::LookAtAbandoned(_));
     match outcome {
         Ok(VolumeOutcome::Controller(result)) if is_controller => {
             Came { result: result.clone(), seen: Seen::Nothing }
@@ -395,7 +398,7 @@ mod tests {
 
     #[test]
     fn what_is_still_mounted_after_its_undo_is_told_with_its_path_and_what_to_do_c064_v7() {
-        let undo = Move::Unpublish(AllocationId::new("web").expect("a good id"));
+        let undo = Operation::Unpublish(AllocationId::new("web").expect("a good id"));
         let told = |result| {
             let seen = Seen::Present(Mark::Device(DeviceNumber { major: 7, minor: 1 }));
             let failure = Came { result, seen }.not_down(&undo, Some(Path::new("/t"))).expect("it is there");
@@ -414,7 +417,7 @@ mod tests {
     #[test]
     fn the_name_of_a_call_stands_once_in_its_error() {
         let call = "NodeStageVolume on csi-node/zfs failed";
-        assert_eq!(named(&Move::Stage, call), call);
-        assert_eq!(named(&Move::Stage, "no room"), "NodeStageVolume: no room");
+        assert_eq!(named(&Operation::Stage, call), call);
+        assert_eq!(named(&Operation::Stage, "no room"), "NodeStageVolume: no room");
     }
 }

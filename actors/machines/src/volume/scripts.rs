@@ -21,7 +21,7 @@ use super::order_messages::*;
 use super::outcome::{
     ControllerRoute, Expands, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,
 };
-use super::record::{Mark, Step, Usage, VolumeChange, VolumeImage, VolumeKey, VolumeSpec, Wish};
+use super::record::{Desired, Mark, Step, Usage, VolumeChange, VolumeImage, VolumeKey, VolumeSpec};
 use super::state::{Volume, VolumeConfig, VolumeOptions, VolumeTimer};
 use crate::csi::{self, AccessMode, AccessType, MountVolume, VolumeCapability};
 use crate::kernel::{CallLost, Effect};
@@ -487,12 +487,12 @@ fn tell_change(change: &VolumeChange) -> String {
             format!("ledger: {existence}attach {}, stage {}", row.attach.as_str(), row.stage.as_str())
         }
         VolumeChange::KeepClaim(row) => {
-            let wish = if row.wish == Wish::Held { "held" } else { "released" };
+            let desired = if row.desired == Desired::Held { "held" } else { "released" };
             let proof = match &row.publish {
                 Step::Up(_, proof) => proof.mark.as_ref().map(|mark| format!(", {mark}")).unwrap_or_default(),
                 _ => String::new(),
             };
-            format!("ledger: {} {wish}, publish {}{proof}", row.allocation, row.publish.as_str())
+            format!("ledger: {} {desired}, publish {}{proof}", row.allocation, row.publish.as_str())
         }
         VolumeChange::ForgetClaim(id) => format!("ledger: {id} forgotten"),
         VolumeChange::ForgetVolume => "ledger: volume forgotten".to_owned(),
@@ -518,13 +518,13 @@ fn tell_change(change: &VolumeChange) -> String {
 }
 
 fn tell_existence(existence: &Existence) -> String {
-    let wish = if existence.wish == Wish::Held { "" } else { " to be deleted" };
+    let desired = if existence.desired == Desired::Held { "" } else { " to be deleted" };
     match &existence.volume {
         _ if !existence.is_to_be_kept() => String::new(),
-        None => format!("volume {}{wish}, ", existence.step.as_str()),
+        None => format!("volume {}{desired}, ", existence.step.as_str()),
         Some(volume) => {
             let csi::Volume { volume_id, capacity_bytes, .. } = &**volume;
-            format!("volume {}{wish} as {volume_id} of {capacity_bytes} bytes, ", existence.step.as_str())
+            format!("volume {}{desired} as {volume_id} of {capacity_bytes} bytes, ", existence.step.as_str())
         }
     }
 }

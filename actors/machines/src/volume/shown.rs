@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::moves::Move;
 use super::news::{ClaimStatus, VolumeNews, VolumeStatus};
+use super::operation::Operation;
 use super::planning::Need;
-use super::record::{Usage, Wish};
+use super::record::{Desired, Usage};
 use super::state::{Claim, Tries, Volume};
 use crate::csi::AccessType;
 use crate::kernel::StepContext;
@@ -35,7 +35,7 @@ impl VolumeStatus {
     /// what was given up by force, and what was ordered is done as far as it can be now. Otherwise something is on its way, or waits.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        let is_up = |claim: &ClaimStatus| claim.wish == Wish::Held && claim.is_mounted();
+        let is_up = |claim: &ClaimStatus| claim.desired == Desired::Held && claim.is_mounted();
         let is_used = !self.claims.is_empty() && self.claims.iter().all(is_up);
         let is_used = is_used && self.is_rested() && !self.exists.is_changing();
         (self.is_vacant() || is_used) && self.abandoned.is_empty()
@@ -44,7 +44,7 @@ impl VolumeStatus {
     /// Whether it is in use and nothing of it waits to be undone: every claim is held. It stays so while the host is down.
     #[must_use]
     pub fn is_kept(&self) -> bool {
-        let is_kept = |claim: &ClaimStatus| claim.wish == Wish::Held && claim.publish != LOST;
+        let is_kept = |claim: &ClaimStatus| claim.desired == Desired::Held && claim.publish != LOST;
         let is_settled = !self.exists.is_changing() && self.abandoned.is_empty();
         is_settled && !self.claims.is_empty() && self.claims.iter().all(is_kept)
     }
@@ -65,11 +65,11 @@ impl VolumeStatus {
 impl Volume {
     /// The present status.
     pub(super) fn status(&self) -> VolumeStatus {
-        self.status_of(&self.wanted_moves())
+        self.status_of(&self.wanted_operations())
     }
 
     /// The same, while these operations are to be done.
-    fn status_of(&self, wanted: &[Move]) -> VolumeStatus {
+    fn status_of(&self, wanted: &[Operation]) -> VolumeStatus {
         let claims = self.in_order().into_iter().map(claim_status);
         let lost = self.lost.iter().map(|id| self.lost_status(id));
         let of_targets = self.abandoned.values().map(|target| &target.tries);
@@ -98,7 +98,7 @@ impl Volume {
         ClaimStatus {
             allocation: allocation.clone(),
             usage: String::new(),
-            wish: Wish::Held,
+            desired: Desired::Held,
             is_provisional: false,
             is_proven: false,
             publish: LOST,
@@ -109,7 +109,7 @@ impl Volume {
     }
 
     /// Publishes the status, while these operations are to be done, if it differs from the last one.
-    pub(super) fn tell(&mut self, wanted: &[Move], cx: &mut StepContext<Self>) {
+    pub(super) fn tell(&mut self, wanted: &[Operation], cx: &mut StepContext<Self>) {
         let status = self.status_of(wanted);
         if self.told.as_deref() != Some(&status) {
             let status = Arc::new(status);
@@ -120,11 +120,11 @@ impl Volume {
 
     /// What it does or waits for, in words.
     pub(super) fn doing(&self) -> String {
-        self.doing_of(&self.wanted_moves())
+        self.doing_of(&self.wanted_operations())
     }
 
     /// The same, while these operations are to be done.
-    fn doing_of(&self, wanted: &[Move]) -> String {
+    fn doing_of(&self, wanted: &[Operation]) -> String {
         if let Some(flight) = &self.flight {
             return format!("{} is in flight", describe(&flight.what));
         }
@@ -141,12 +141,12 @@ impl Volume {
         }
         let waits = |claim: &&Claim| match self.need(claim) {
             Need::Waits(wait) if claim.is_wanted() => Some(wait),
-            Need::Waits(_) | Need::Met(()) | Need::Move(_) => None,
+            Need::Waits(_) | Need::Met(()) | Need::Operation(_) => None,
         };
         let of_orders = self.orders.iter().filter(|ordered| !self.is_resting(ordered));
         let mut of_orders = of_orders.filter_map(|ordered| match self.order_need(ordered) {
             Need::Waits(wait) => Some(wait),
-            Need::Met(()) | Need::Move(_) => None,
+            Need::Met(()) | Need::Operation(_) => None,
         });
         match self.in_order().iter().find_map(waits).or_else(|| of_orders.next()) {
             Some(wait) => format!("waits: {}", self.waits_for(wait)),
@@ -167,7 +167,7 @@ impl Volume {
 
     /// The host stops, and this claim is not undone before.
     fn left_to_the_next_start(&self, claim: &Claim) -> String {
-        let what = describe(&Move::Unpublish(claim.record.allocation.clone()));
+        let what = describe(&Operation::Unpublish(claim.record.allocation.clone()));
         let reason = match (&claim.tries.error, self.node()) {
             (Some(error), _) => error,
             (None, None) => "no instance of the plugin is healthy",
@@ -177,7 +177,7 @@ impl Volume {
     }
 
     /// Why the next operation has not begun.
-    fn why_not(&self, next: &Move) -> String {
+    fn why_not(&self, next: &Operation) -> String {
         let tries = self.tries_of(next);
         let what = describe(next);
         match tries.map(|tries| (tries, tries.error.as_deref())) {
@@ -191,20 +191,22 @@ impl Volume {
     }
 }
 
-fn describe(what: &Move) -> String {
+fn describe(what: &Operation) -> String {
     match what {
-        Move::Publish(id) | Move::Unpublish(id) | Move::LookAt(id) => format!("{} for {id}", what.name()),
-        Move::LookAtAbandoned(path) | Move::UnpublishAbandoned(path) => {
+        Operation::Publish(id) | Operation::Unpublish(id) | Operation::LookAt(id) => {
+            format!("{} for {id}", what.name())
+        }
+        Operation::LookAtAbandoned(path) | Operation::UnpublishAbandoned(path) => {
             format!("{} at {}", what.name(), path.display())
         }
-        Move::Create
-        | Move::Delete
-        | Move::Attach
-        | Move::Detach
-        | Move::Stage
-        | Move::Unstage
-        | Move::LookAtStage
-        | Move::Order(..) => what.name().to_owned(),
+        Operation::Create
+        | Operation::Delete
+        | Operation::Attach
+        | Operation::Detach
+        | Operation::Stage
+        | Operation::Unstage
+        | Operation::LookAtStage
+        | Operation::Order(..) => what.name().to_owned(),
     }
 }
 
@@ -212,7 +214,7 @@ fn claim_status(claim: &Claim) -> ClaimStatus {
     ClaimStatus {
         allocation: claim.record.allocation.clone(),
         usage: claim.record.usage.to_string(),
-        wish: claim.record.wish,
+        desired: claim.record.desired,
         is_provisional: claim.is_provisional,
         is_proven: claim.is_proven,
         publish: claim.record.publish.as_str(),

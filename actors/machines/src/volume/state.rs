@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::abandoned::Target;
-use super::moves::Move;
 use super::news::VolumeStatus;
+use super::operation::Operation;
 use super::ordered::Ordered;
 use super::outcome::{ControllerRoute, NodeRoute, Route};
 use super::paths::VolumeLayout;
 use super::record::{
-    Audit, ClaimRecord, Intent, PublishArgs, StageArgs, Towards, VolumeRecord, VolumeSpec, Wish,
+    Audit, ClaimRecord, Desired, Intent, PublishArgs, StageArgs, Towards, VolumeRecord, VolumeSpec,
 };
 use crate::kernel::{AskId, StopMode};
 use crate::vocabulary::{AllocationId, Attempt, Backoff, BackoffState, Moment, RunNumber, Timestamp};
@@ -220,7 +220,7 @@ impl Claim {
     }
 
     pub(super) const fn is_released(&self) -> bool {
-        matches!(self.record.wish, Wish::Released)
+        matches!(self.record.desired, Desired::Released)
     }
 
     /// Whether it is to be set up now.
@@ -241,7 +241,7 @@ pub(super) struct ReleaseWaiter {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Flight {
     pub(super) attempt: Attempt,
-    pub(super) what: Move,
+    pub(super) what: Operation,
     /// Whether the step was unknown when the call was made: then a refusal does not prove that nothing is set up.
     pub(super) was_unknown: bool,
 }
@@ -336,34 +336,34 @@ impl Volume {
     }
 
     /// The tries of an operation; `None` for a claim that was forgotten.
-    pub(super) fn tries_of(&self, of: &Move) -> Option<&Tries> {
+    pub(super) fn tries_of(&self, of: &Operation) -> Option<&Tries> {
         match of {
-            Move::Create | Move::Delete => Some(&self.life.tries),
-            Move::Attach | Move::Detach => Some(&self.attach_tries),
-            Move::Stage | Move::Unstage | Move::LookAtStage => Some(&self.stage_tries),
-            Move::LookAtAbandoned(path) | Move::UnpublishAbandoned(path) => {
+            Operation::Create | Operation::Delete => Some(&self.life.tries),
+            Operation::Attach | Operation::Detach => Some(&self.attach_tries),
+            Operation::Stage | Operation::Unstage | Operation::LookAtStage => Some(&self.stage_tries),
+            Operation::LookAtAbandoned(path) | Operation::UnpublishAbandoned(path) => {
                 self.abandoned.get(path).map(|target| &target.tries)
             }
-            Move::Publish(id) | Move::Unpublish(id) | Move::LookAt(id) => {
+            Operation::Publish(id) | Operation::Unpublish(id) | Operation::LookAt(id) => {
                 self.claims.get(id).map(|claim| &claim.tries)
             }
-            Move::Order(number, _) => self.ordered(*number).map(|ordered| &ordered.tries),
+            Operation::Order(number, _) => self.ordered(*number).map(|ordered| &ordered.tries),
         }
     }
 
     /// The same, to change them.
-    pub(super) fn tries(&mut self, of: &Move) -> Option<&mut Tries> {
+    pub(super) fn tries(&mut self, of: &Operation) -> Option<&mut Tries> {
         match of {
-            Move::Create | Move::Delete => Some(&mut self.life.tries),
-            Move::Attach | Move::Detach => Some(&mut self.attach_tries),
-            Move::Stage | Move::Unstage | Move::LookAtStage => Some(&mut self.stage_tries),
-            Move::LookAtAbandoned(path) | Move::UnpublishAbandoned(path) => {
+            Operation::Create | Operation::Delete => Some(&mut self.life.tries),
+            Operation::Attach | Operation::Detach => Some(&mut self.attach_tries),
+            Operation::Stage | Operation::Unstage | Operation::LookAtStage => Some(&mut self.stage_tries),
+            Operation::LookAtAbandoned(path) | Operation::UnpublishAbandoned(path) => {
                 self.abandoned.get_mut(path).map(|target| &mut target.tries)
             }
-            Move::Publish(id) | Move::Unpublish(id) | Move::LookAt(id) => {
+            Operation::Publish(id) | Operation::Unpublish(id) | Operation::LookAt(id) => {
                 self.claims.get_mut(id).map(|claim| &mut claim.tries)
             }
-            Move::Order(number, _) => {
+            Operation::Order(number, _) => {
                 let ordered = self.ordered_mut(*number);
                 ordered.map(|ordered| &mut ordered.tries)
             }

@@ -1,7 +1,7 @@
 //! How an operation begins: its intent is written down with the exact arguments, and then the call is made (V1, V5).
 
 use super::before::Before;
-use super::moves::Move;
+use super::operation::Operation;
 use super::outcome::VolumeCall;
 use super::planning::Need;
 use super::record::{AttachArgs, Intent, Step, Towards};
@@ -13,30 +13,30 @@ use crate::vocabulary::{AllocationId, Generation};
 pub(super) type Begun = (VolumeCall, bool);
 
 impl Volume {
-    /// Begins an operation that [`next_move`](Self::next_move) has found.
-    pub(super) fn begin(&mut self, what: Move, cx: &mut StepContext<Self>) {
+    /// Begins an operation that [`next_operation`](Self::next_operation) has found.
+    pub(super) fn begin(&mut self, what: Operation, cx: &mut StepContext<Self>) {
         let generation = self.generation(&what);
         let begun = match &what {
-            Move::Create => self.begin_create(generation, cx),
-            Move::Delete => self.begin_delete(generation, cx),
-            Move::Attach => self.begin_attach(generation, cx),
-            Move::Stage => self.begin_stage(generation, cx),
-            Move::Publish(id) => self.begin_publish(id, generation, cx),
-            Move::Detach | Move::Unstage => self.begin_undo(&what, generation, cx),
-            Move::Unpublish(id) => self.begin_unpublish(id, generation, cx),
-            Move::Order(number, call) => self.begin_order(*number, *call, generation, cx),
-            Move::LookAtStage => {
+            Operation::Create => self.begin_create(generation, cx),
+            Operation::Delete => self.begin_delete(generation, cx),
+            Operation::Attach => self.begin_attach(generation, cx),
+            Operation::Stage => self.begin_stage(generation, cx),
+            Operation::Publish(id) => self.begin_publish(id, generation, cx),
+            Operation::Detach | Operation::Unstage => self.begin_undo(&what, generation, cx),
+            Operation::Unpublish(id) => self.begin_unpublish(id, generation, cx),
+            Operation::Order(number, call) => self.begin_order(*number, *call, generation, cx),
+            Operation::LookAtStage => {
                 let path = self.record.stage.intent().map(|intent| intent.args.staging_path.clone());
                 path.map(|path| (VolumeCall::Look { path, staging: None }, false))
             }
-            Move::LookAtAbandoned(path) => {
+            Operation::LookAtAbandoned(path) => {
                 Some((VolumeCall::Look { path: path.clone(), staging: None }, false))
             }
-            Move::UnpublishAbandoned(path) => {
+            Operation::UnpublishAbandoned(path) => {
                 let spec = self.record.spec.clone();
                 Some((VolumeCall::Unpublish(spec, generation, path.clone()), true))
             }
-            Move::LookAt(id) => self.claims.get(id).map(|claim| {
+            Operation::LookAt(id) => self.claims.get(id).map(|claim| {
                 let path = claim.record.target_path.clone();
                 let staging =
                     claim.record.publish.intent().and_then(|intent| intent.args.staging_path.clone());
@@ -55,7 +55,7 @@ impl Volume {
     }
 
     /// The present generation of the half that an operation calls.
-    fn generation(&self, what: &Move) -> Generation {
+    fn generation(&self, what: &Operation) -> Generation {
         let Some(route) = &self.route else { return Generation::default() };
         let half = match what.is_at_controller() {
             true => route.controller.as_ref().map(|half| half.generation),
@@ -119,7 +119,7 @@ impl Volume {
         let intent = match (claim.record.publish.intent(), self.publish_args(claim)) {
             (Some(intent), _) => intent.clone(),
             (None, Need::Met(args)) => Intent { args, generation },
-            (None, Need::Move(_) | Need::Waits(_)) => return None,
+            (None, Need::Operation(_) | Need::Waits(_)) => return None,
         };
         match claim.announced.as_ref().is_some_and(|announced| announced.foretells(&intent)) {
             // The ledger has it since an earlier step began.
@@ -144,12 +144,12 @@ impl Volume {
 
     fn begin_undo(
         &mut self,
-        what: &Move,
+        what: &Operation,
         generation: Generation,
         cx: &mut StepContext<Self>,
     ) -> Option<Begun> {
         let spec = self.record.spec.clone();
-        let call = if *what == Move::Unstage {
+        let call = if *what == Operation::Unstage {
             let intent = self.record.stage.intent()?.clone();
             self.record.stage = Step::GoingDown(intent.clone());
             self.withdraw_publish(cx);

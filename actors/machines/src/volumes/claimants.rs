@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::vocabulary::{AllocationId, Attempt};
-use crate::volume::{self, ClaimStatus, ForceScope, VolumeAnswer, VolumeAsk, VolumeStatus, Wish};
+use crate::volume::{self, ClaimStatus, Desired, ForceScope, VolumeAnswer, VolumeAsk, VolumeStatus};
 
 /// The allocations that may have a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -74,7 +74,8 @@ impl Claimants {
     /// claim may come after the answer that it is released.
     pub(super) fn read(&mut self, status: &VolumeStatus) {
         let over = std::mem::take(&mut self.over);
-        let is_held = |claim: &&ClaimStatus| claim.wish == Wish::Held && !over.contains(&claim.allocation);
+        let is_held =
+            |claim: &&ClaimStatus| claim.desired == Desired::Held && !over.contains(&claim.allocation);
         for claim in status.claims.iter().filter(is_held) {
             self.by_id.entry(claim.allocation.clone()).or_default();
         }

@@ -17,9 +17,9 @@ use crate::kernel::{CallLost, Effect, Ending, Machine as _};
 use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::*;
 use crate::volume::{
-    self, ClaimStatus, Claimed, ClaimsConfirmed, Created, Deleted, Done, Exists, Expanded, ForceScope,
-    Forced, GroupMember, GroupOrder, GroupStatus, NewVolume, ObservedEnd, OrderStatus, Released, Route,
-    Usage, VolumeAnswer, VolumeAsk, VolumeKey, VolumeNews, VolumeSpec, VolumeStatus, Wish,
+    self, ClaimStatus, Claimed, ClaimsConfirmed, Created, Deleted, Desired, Done, Exists, Expanded,
+    ForceScope, Forced, GroupMember, GroupOrder, GroupStatus, NewVolume, ObservedEnd, OrderStatus, Released,
+    Route, Usage, VolumeAnswer, VolumeAsk, VolumeKey, VolumeNews, VolumeSpec, VolumeStatus,
 };
 use crate::{AskError, FeedItem};
 
@@ -416,7 +416,7 @@ fn read_status(volume: &VolumeKey, args: &mut ArgumentConsumer<'_>) -> Result<Vo
         allocation,
         usage: String::new(),
         staged_at: None,
-        wish: Wish::Held,
+        desired: Desired::Held,
         is_provisional: false,
         is_proven: true,
         publish: "up",

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use callboard_actors::vocabulary::{AllocationId, VolumeName, VolumeNamespace};
 use callboard_machines::csi;
 use callboard_machines::volume::{
-    ClaimStatus, Exists, GroupMember, GroupOrder, GroupStatus, OrderStatus, VolumeKey, VolumeSpec,
-    VolumeStatus, Wish,
+    ClaimStatus, Desired, Exists, GroupMember, GroupOrder, GroupStatus, OrderStatus, VolumeKey, VolumeSpec,
+    VolumeStatus,
 };
 
 use super::plugin::plugin;
@@ -98,7 +98,7 @@ pub(super) fn status(place: usize, volume: &VolumeModel, id: Option<u8>) -> Volu
         allocation: allocation(*number),
         usage: String::new(),
         staged_at: None,
-        wish: if claim.phase == Phase::GoingDown { Wish::Released } else { Wish::Held },
+        desired: if claim.phase == Phase::GoingDown { Desired::Released } else { Desired::Held },
         is_provisional: false,
         is_proven: claim.phase == Phase::Up,
         publish: match claim.phase {

@@ -3,8 +3,8 @@
 use callboard_actors::csi::Context;
 use callboard_actors::vocabulary::{AllocationId, Timestamp};
 use callboard_machines::volume::{
-    Before, ClaimError, Mark, Origin, PublishArgs, StageArgs, Step, Volume, VolumeAnswer, VolumeCall,
-    VolumeNews, VolumeOutcome, Wish,
+    Before, ClaimError, Desired, Mark, Origin, PublishArgs, StageArgs, Step, Volume, VolumeAnswer,
+    VolumeCall, VolumeNews, VolumeOutcome,
 };
 
 use super::super::super::law::Law;
@@ -360,7 +360,7 @@ impl VolumeModel {
             // It was begun for a claim that may have been released since.
             None if is_up && self.has_claimed => false,
             None => {
-                let mut held = claims.iter().filter(|claim| claim.wish == Wish::Held || is_up);
+                let mut held = claims.iter().filter(|claim| claim.desired == Desired::Held || is_up);
                 !self.unconfirmed.is_empty() && held.all(|claim| self.unconfirmed.contains(&claim.allocation))
             }
         };

@@ -2,7 +2,7 @@
 
 use callboard_actors::shell::Machine;
 use callboard_actors::vocabulary::AllocationId;
-use callboard_machines::volume::{VolumeImage, Wish};
+use callboard_machines::volume::{Desired, VolumeImage};
 
 use super::super::super::law::Law;
 use super::super::node::StepOf;
@@ -26,7 +26,7 @@ impl VolumeModel {
         };
         let status = machine.view();
         for claim in &status.claims {
-            if claim.wish == Wish::Released {
+            if claim.desired == Desired::Released {
                 return Err((Law::V9, format!("{} is released, and not undone: {status}", claim.allocation)));
             }
             let is_held_up = status.doing.contains("other claims hold it");

@@ -1,7 +1,7 @@
 //! The host of a volume is gone, and another one starts on what its disk has.
 
 use callboard_actors::vocabulary::Timestamp;
-use callboard_machines::volume::Wish;
+use callboard_machines::volume::Desired;
 
 use super::{VolumeModel, allocation, owner};
 
@@ -20,7 +20,7 @@ impl VolumeModel {
         }
         self.run += 1;
         self.boot += u64::from(is_reboot);
-        let held = disk.rows().claims.iter().filter(|claim| claim.wish == Wish::Held);
+        let held = disk.rows().claims.iter().filter(|claim| claim.desired == Desired::Held);
         self.unconfirmed = held.map(|claim| claim.allocation.clone()).collect();
         self.owner = owner(disk, (self.run, self.boot), self.node.creates, self.tamper.clone());
         self.owner.witness.route = self.node.route();

@@ -8,7 +8,7 @@ use crate::vocabulary::AllocationId;
 
 /// One operation of a volume.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Move {
+pub(super) enum Operation {
     Create,
     Delete,
     Attach,
@@ -27,7 +27,7 @@ pub(super) enum Move {
     Order(u64, Call),
 }
 
-impl Move {
+impl Operation {
     /// Whether it sets something up. A look is part of that, but for one after which something is undone.
     pub(super) const fn is_up(&self) -> bool {
         match self {
