@@ -112,7 +112,7 @@ pub struct DriverLimits {
     pub fingerprint_pause: Duration,
     /// How often a driver that serves is pinged (D50), since a hung one is as quiet as one that has nothing to tell. A ping may take as
     /// long as a [step](Self::step_deadline). While one has no answer the driver is unhealthy; its connection, its leases and its process
-    /// stay. 30 s by default; `None`: never.
+    /// stay. 30 s by default, 100 ms at least; `None`: never.
     pub ping_every: Option<Duration>,
     /// After how many failures in a row without an answer the process is ended and another one launched. 3 by default.
     pub silent_until_replaced: u32,

@@ -1,11 +1,16 @@
 //! Whether a plugin that is watched still answers. Its stream does not tell: that of a hung one is as quiet as that of one that has
 //! nothing to tell.
 
-use super::calls::{Outcome, SessionCall, SessionTimer, Step};
+use std::time::Duration;
+
+use super::calls::{Outcome, SessionCall, SessionTimer, Step, Trouble, TroubleKind};
 use super::service::{Plugin, Said, Service};
 use super::state::Session;
 use super::status::SessionHealth;
 use crate::kernel::{CALL_GRACE, CallLost, OneCall, StepContext};
+
+/// A plugin is not pinged more often than this.
+const PING_EVERY_MIN: Duration = Duration::from_millis(100);
 
 /// The pings of a plugin that is watched.
 #[derive(Debug, Clone, Hash, Default)]
@@ -20,7 +25,7 @@ impl<S: Service> Session<S> {
     /// Pings the plugin from now on, as long as it is watched.
     pub(super) fn begin_pings<M: Plugin<S>>(&mut self, cx: &mut StepContext<M>) {
         if let Some(every) = self.config.limits.ping_every {
-            cx.start_timer(SessionTimer::Ping, cx.now() + every);
+            cx.start_timer(SessionTimer::Ping, cx.now() + every.max(PING_EVERY_MIN));
         }
     }
 
@@ -47,9 +52,12 @@ impl<S: Service> Session<S> {
                     self.set_health(cx.moment(), health, description);
                 }
             }
-            Ok(Err(trouble)) => self.unanswered(&trouble.what, cx),
+            Ok(Err(Trouble { kind: TroubleKind::Silent, what })) => {
+                self.unwell(format!("it does not answer: {what}"), cx);
+            }
+            Ok(Err(trouble)) => self.unwell(format!("it refuses to be pinged: {}", trouble.what), cx),
             Err(lost @ CallLost::DeadlineExceeded(_)) => {
-                self.unanswered(&format!("{}: {lost}", Step::<S::Step>::Ping), cx);
+                self.unwell(format!("it does not answer: {}: {lost}", Step::<S::Step>::Ping), cx);
             }
             // The ping was not made: that says nothing of the plugin.
             Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {}
@@ -57,8 +65,7 @@ impl<S: Service> Session<S> {
     }
 
     /// The plugin may be busy, and what it runs may run in its own process: it is unhealthy, and nothing is cut or ended.
-    fn unanswered<M: Plugin<S>>(&mut self, what: &str, cx: &mut StepContext<M>) {
-        let reason = format!("it does not answer: {what}");
+    fn unwell<M: Plugin<S>>(&mut self, reason: String, cx: &mut StepContext<M>) {
         self.troubles.add(cx.now(), &reason);
         if self.pings.withheld.is_none() {
             let (health, description) = (self.status.health, self.status.reason.clone());

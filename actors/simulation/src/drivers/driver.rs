@@ -303,6 +303,11 @@ impl DriverLaws {
     /// What it reports is what it is, at once; something always follows; and what it leaves is in order.
     fn check(&mut self, heard: &Heard, effects: &[Effect<Driver>], machine: &Driver) {
         let view = machine.view();
+        let is_pinged = self.config.limits.ping_every.is_some();
+        let told = self.told.as_ref().unwrap_or(&view);
+        if let Some(what) = self.pinged.check(is_pinged, heard, effects, told) {
+            self.violation(Law::Hlt3, || what);
+        }
         if self.told.as_ref() != Some(&view) {
             self.violation(Law::Hlt4, || format!("it is {}, and that is not told", view.health));
         }
@@ -312,10 +317,6 @@ impl DriverLaws {
             && (view.health != said.health || view.reason != said.description)
         {
             self.violation(Law::Hlt4, || format!("it says {}, and {} is told", said.health, view.health));
-        }
-        let is_pinged = self.config.limits.ping_every.is_some();
-        if let Some(what) = self.pinged.check(is_pinged, heard, effects, &view) {
-            self.violation(Law::Hlt3, || what);
         }
         if let Heard::End(was_connected) = heard {
             let hangs_up =

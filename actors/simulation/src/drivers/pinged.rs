@@ -37,7 +37,7 @@ impl Pinged {
         is_pinged: bool,
         heard: &Heard,
         effects: &[Effect<Driver>],
-        view: &DriverReport,
+        report: &DriverReport,
     ) -> Option<String> {
         if let Heard::Fingerprint(said) = heard {
             self.said = Some((said.health, said.description.clone()));
@@ -47,16 +47,16 @@ impl Pinged {
         if *heard == Heard::Pinged(false) && effects.iter().any(ends) {
             return Some(format!("a ping has no answer, and that leads to {effects:?}"));
         }
-        if view.stage != DriverStage::Watching {
+        if report.stage != DriverStage::Watching {
             return None;
         }
         if is_pinged && !self.is_due {
             return Some("it is watched, and is not pinged again".to_owned());
         }
-        if self.is_unanswered && view.health != DriverHealth::Unhealthy {
-            return Some(format!("a ping has no answer, and it is told to be {}", view.health));
+        let told = Some((report.health, report.reason.clone()));
+        if self.is_unanswered && (report.health != DriverHealth::Unhealthy || told == self.said) {
+            return Some(format!("a ping has no answer, and {told:?} is told"));
         }
-        let told = Some((view.health, view.reason.clone()));
         (*heard == Heard::Pinged(true) && self.said != told)
             .then(|| format!("a ping is answered, it said {:?}, and {told:?} is told", self.said))
     }

@@ -166,16 +166,31 @@ fn a_driver_that_is_not_pinged_again_breaks_hlt_03() {
     });
 }
 
+/// What a driver reports as soon as a ping came back, answered or not, is changed to healthy.
+fn healthy_after_pings(
+    input: &Input<Driver>,
+    effects: Vec<Effect<Driver>>,
+    is_answered: bool,
+) -> Vec<Effect<Driver>> {
+    let is_meant = matches!(input, Input::Returned { call: DriverCall::Ping, outcome, .. } if outcome.is_ok() == is_answered);
+    changed(effects, |effect| {
+        if let Effect::Publish(report) = effect
+            && is_meant
+        {
+            report.health = DriverHealth::Healthy;
+        }
+    })
+}
+
 #[test]
 fn a_driver_that_takes_a_ping_without_an_answer_for_one_that_has_one_breaks_hlt_03() {
-    let mishears = Mishears(|input| match input {
-        Input::Returned { key, call: DriverCall::Ping, outcome: Err(_) } => {
-            Some(Input::Returned { key, call: DriverCall::Ping, outcome: Ok(Ok(Reached::Done)) })
-        }
-        other => Some(other),
-    });
-    let tampers = DriversTampers { driver: Some(Rc::new(mishears)), ..DriversTampers::default() };
-    found_out(Law::Hlt3, HANGING, tampers);
+    driver(Law::Hlt3, HANGING, |input, effects| healthy_after_pings(input, effects, false));
+}
+
+#[test]
+fn a_driver_that_loses_what_it_was_told_before_a_ping_was_answered_breaks_hlt_03() {
+    let bounds = DriversBounds { faults: (2, &[Conduct::Hangs, Conduct::IsUnwell]), pauses: 3, ..HANGING };
+    driver(Law::Hlt3, bounds, |input, effects| healthy_after_pings(input, effects, true));
 }
 
 #[test]

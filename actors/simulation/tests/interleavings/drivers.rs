@@ -54,6 +54,8 @@ fn every_order_of_pings_without_an_answer_is_told_and_cuts_nothing_hlt_03() {
     let ways = &[Conduct::Hangs, Conduct::Refuses, Conduct::IsSilent];
     let pings = DriversBounds { pings: true, faults: (1, ways), pauses: 3, is_prompt: true, ..SERVING };
     holds("a driver does not answer", pings, DriversBounds { faults: (2, ways), pauses: 4, ..pings });
+    let told = DriversBounds { faults: (2, &[Conduct::Hangs, Conduct::IsUnwell]), ..pings };
+    holds("a driver tells of itself and does not answer", told, DriversBounds { pauses: 4, ..told });
     let ends = DriversBounds { exits: 1, stops: &[StopMode::Stop], pauses: 2, ..pings };
     holds("a driver does not answer, exits and stops", ends, DriversBounds { stops: EITHER, ..ends });
 }
