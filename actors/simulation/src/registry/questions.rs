@@ -52,8 +52,7 @@ impl Question {
                 let meant = served.first().filter(|_| !chance.once_in(8));
                 Self::RegistrationOf(meant.map_or(plugin, |meant| cast.plugin_number(meant)), who)
             }
-            // A script says no shorter time.
-            _ => Self::Wait(plugin, chance.place(5_000).max(1)),
+            _ => Self::Wait(plugin, chance.place(5_000)),
         }
     }
 
@@ -88,7 +87,10 @@ impl fmt::Display for Question {
             Self::DescribeAll => f.write_str("describe-all"),
             Self::RegistrationOf(plugin, who) => write!(f, "registration a{who} {}", plugin_text(*plugin)),
             Self::List => f.write_str("list"),
-            Self::Wait(plugin, millis) => write!(f, "wait {} within={millis}ms", plugin_text(*plugin)),
+            Self::Wait(plugin, millis) => {
+                // A script says no shorter time.
+                write!(f, "wait {} within={}ms", plugin_text(*plugin), millis.max(&1))
+            }
         }
     }
 }
