@@ -5,7 +5,7 @@ mod program;
 use std::collections::BTreeSet;
 use std::fs::Permissions;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -471,128 +471,6 @@ fn a_task_out_of_reach_is_looked_at_again_by_itself_and_goes_on_when_its_driver_
     program.signal(Signal::TERM);
     assert!(program.ended().0.success());
     until_true("nothing is left", TIMEOUT, || !lives(own));
-}
-
-/// A stage with the reference driver as a plugin of that directory, which survives its host, and what it runs. `more` is said of the driver
-/// and `head` of all.
-fn configure_surviving(stage: &Stage, plugins: &Path, head: &str, more: &str) {
-    let directory = stage.directory.path().display().to_string();
-    let driver = "[[driver]]\nname = \"exec\"\nplugin = \"callboard-raw\"\n\
-        args = [\"plugin\", \"exec\", \"--name\", \"exec\", \"--allow-builtin-name\"]\n";
-    let (web, job) = (task(&directory, "web", ""), task(&directory, "job", "start = false"));
-    stage.configure(&format!("plugin_dir = {plugins:?}\n{head}\n{driver}{more}\n{web}{job}"));
-}
-
-#[test]
-fn a_driver_whose_file_is_gone_is_reattached_to_its_process_and_its_tasks_go_on_until_it_is_back_prc_04() {
-    let stage = Stage::new("");
-    let plugins = plugin_dir(&stage);
-    configure_surviving(&stage, &plugins, "", "");
-    let program = stage.run();
-    let first = driver_pid(&until_running(&program, "web"));
-    until_true("the task has begun", TIMEOUT, || starts(&stage, "web").len() == 1);
-    let own = starts(&stage, "web")[0];
-    program.kill();
-
-    let (file, away) = (plugins.join("callboard-raw"), stage.directory.path().join("away"));
-    std::fs::rename(&file, &away).expect("it is there");
-    let program = stage.run();
-    let status = until_running(&program, "web");
-    let driver = find(&status, "drivers", "exec");
-    assert_eq!(
-        (driver_pid(&status), &driver["adopted"], &driver["launches"]),
-        (first, &true.into(), &0.into())
-    );
-    let reason = driver["reason"].as_str().expect("a text");
-    assert!(
-        reason.contains("no other process of it can be launched: ") && reason.contains("callboard-raw"),
-        "{reason}"
-    );
-    assert_eq!(starts(&stage, "web"), [own]);
-
-    // What it runs is started, stopped and recovered as ever.
-    assert!(program.ask(&["start", "job"]).status.success());
-    until_running(&program, "job");
-    program.json(&["stop", "job"]);
-    assert!(lives(own) && lives(first));
-
-    // The file is back: the driver is whole again, by the same process, which is what would be launched.
-    std::fs::rename(&away, &file).expect("it is there");
-    let status = program.until("a driver that can be launched", |status| {
-        let driver = find(status, "drivers", "exec");
-        let reason = driver["reason"].as_str().unwrap_or_default();
-        driver["health"] == "healthy"
-            && !reason.contains("can be launched")
-            && find(status, "tasks", "web")["state"] == "running"
-    });
-    assert_eq!((driver_pid(&status), starts(&stage, "web")), (first, vec![own]), "{status:#}");
-    kill(first);
-    let status = program.until("another process of the driver, with the task", |status| {
-        let driver = find(status, "drivers", "exec");
-        driver["health"] == "healthy"
-            && driver["pid"] != first
-            && find(status, "tasks", "web")["state"] == "running"
-    });
-    let second = driver_pid(&status);
-    assert_eq!(starts(&stage, "web"), [own]);
-    program.signal(Signal::TERM);
-    assert!(program.ended().0.success());
-    until_true("nothing is left", TIMEOUT, || !exists(second) && !lives(own));
-}
-
-#[test]
-fn a_process_of_a_program_that_may_not_run_any_more_is_not_reattached_to_sec_05_sec_07() {
-    let stage = Stage::new("");
-    let plugins = plugin_dir(&stage);
-    let file = plugins.join("callboard-raw");
-    let digest = Command::new("sha256sum").arg(&file).output().expect("it runs").stdout;
-    let digest = String::from_utf8(digest).expect("a text")[..64].to_owned();
-    let pinned = |digest: &str| format!("sha256 = {digest:?}");
-    configure_surviving(&stage, &plugins, "", &pinned(&digest));
-    let program = stage.run();
-    let first = driver_pid(&until_running(&program, "web"));
-    until_true("the task has begun", TIMEOUT, || starts(&stage, "web").len() == 1);
-    let own = starts(&stage, "web")[0];
-    program.kill();
-
-    // What runs is the program that the digest demands, whatever has become of the file.
-    let away = stage.directory.path().join("away");
-    std::fs::rename(&file, &away).expect("it is there");
-    let program = stage.run();
-    assert_eq!(driver_pid(&until_running(&program, "web")), first);
-    program.kill();
-
-    // Another digest is demanded, so what runs is not what may run. Nor is a plugin that is blocked.
-    let is_refused = |status: &Value| {
-        find(status, "drivers", "exec")["health"] == "refused"
-            && find(status, "tasks", "web")["state"] == "out-of-reach"
-    };
-    configure_surviving(&stage, &plugins, "", &pinned(&"0".repeat(64)));
-    let program = stage.run();
-    program.until("a refused driver while its file is away", is_refused);
-    program.kill();
-    std::fs::rename(&away, &file).expect("it is there");
-    let program = stage.run();
-    program.until("a refused driver", is_refused);
-    program.kill();
-    configure_surviving(&stage, &plugins, "block_plugins = [\"callboard-raw\"]", &pinned(&digest));
-    let program = stage.run();
-    let status = program.until("a blocked driver", is_refused);
-    assert!(
-        find(&status, "drivers", "exec")["reason"].as_str().expect("a text").contains("blocked"),
-        "{status:#}"
-    );
-    assert!(lives(first) && lives(own), "nothing has ended them");
-    program.kill();
-
-    // It is allowed again.
-    configure_surviving(&stage, &plugins, "", &pinned(&digest));
-    let program = stage.run();
-    assert_eq!(driver_pid(&until_running(&program, "web")), first);
-    assert_eq!(starts(&stage, "web"), [own]);
-    program.signal(Signal::TERM);
-    assert!(program.ended().0.success());
-    until_true("nothing is left", TIMEOUT, || !exists(first) && !lives(own));
 }
 
 #[test]

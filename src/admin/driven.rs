@@ -24,9 +24,7 @@ pub(super) fn drivers(views: &Views) -> Vec<wire::DriverStatus> {
         drivers.insert(entry.name.to_string(), awaited(entry));
     }
     for report in &views.drivers.reports {
-        let course = views.driven.drivers.iter().find(|entry| entry.name == report.name);
         let told = with_losses(driver(report), report, &views.processes);
-        let told = wire::DriverStatus { reason: whole_reason(report, course), ..told };
         drivers.insert(report.name.to_string(), connected(told, report, views));
     }
     drivers.into_values().collect()
@@ -40,28 +38,13 @@ fn awaited(entry: &DriverEntry) -> wire::DriverStatus {
         DriverCourse::Refused(reason) => ("refused", reason.as_str()),
         DriverCourse::Leaving => ("being ended", "it is not in the configuration any more"),
         // Its report comes in a moment.
-        DriverCourse::Brought | DriverCourse::Reattached(_) => ("no answer yet", ""),
+        DriverCourse::Brought => ("no answer yet", ""),
     };
     wire::DriverStatus {
         name: entry.name.to_string(),
         health: health.to_owned(),
         reason: reason.to_owned(),
         ..Default::default()
-    }
-}
-
-/// Why a driver is as it is, and why no process of it can be launched, if none can.
-fn whole_reason(report: &DriverReport, entry: Option<&DriverEntry>) -> String {
-    match entry.map(|entry| &entry.course) {
-        Some(
-            DriverCourse::Reattached(reason) | DriverCourse::Refused(reason) | DriverCourse::Pausing(reason),
-        ) => {
-            let told = if report.reason.is_empty() { "" } else { "; " };
-            format!("{}{told}no other process of it can be launched: {reason}", report.reason)
-        }
-        Some(DriverCourse::Asking | DriverCourse::Brought | DriverCourse::Leaving) | None => {
-            report.reason.clone()
-        }
     }
 }
 

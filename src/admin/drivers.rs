@@ -23,8 +23,8 @@ pub(super) async fn restart(
     let course = course.map_err(|error| unanswered(&error))?;
     let (pid, resolving) = match course.map_err(|error| Status::not_found(error.to_string()))? {
         DriverCourse::Brought => (restarted(sources, &name).await?, false),
-        DriverCourse::Asking | DriverCourse::Pausing(_) | DriverCourse::Reattached(_) => (0, true),
-        DriverCourse::Refused(reason) => {
+        DriverCourse::Asking => (0, true),
+        DriverCourse::Pausing(reason) | DriverCourse::Refused(reason) => {
             return Err(Status::failed_precondition(format!("driver {name} is not restarted: {reason}")));
         }
         DriverCourse::Leaving => {

@@ -17,8 +17,8 @@ use super::logged::Logged;
 use super::memory::TasksMemory;
 use super::readers::{Reader, Readers, position};
 use super::{
-    Brought, Found, Heard, KeptDriver, KeptHandle, RunEvidence, RunKey, Started, Swept, TaskIdentities,
-    Tasks, TasksCall, TasksNews, TasksOptions, TasksOutcome, Trouble, Waited,
+    Found, Heard, KeptDriver, KeptHandle, RunEvidence, RunKey, Started, Swept, TaskIdentities, Tasks,
+    TasksCall, TasksNews, TasksOptions, TasksOutcome, Trouble, Waited,
 };
 use crate::config::TaskConfig;
 
@@ -30,11 +30,9 @@ pub type Watching = Result<TaskEvents, Trouble>;
 /// What the tasks say to drivers, and to those who keep them.
 pub trait Runners: 'static {
     /// Looks for the plugin of a driver of the configuration, and adds the driver to those of the host.
-    fn bring(&self, driver: DriverName) -> Asking<Result<Brought, Trouble>>;
-    /// Waits until the file of the plugin of a driver is another one than when it was looked for.
-    fn await_plugin(&self, driver: DriverName) -> Asking<()>;
+    fn bring(&self, driver: DriverName) -> Asking<Result<(), Trouble>>;
     /// Adds a driver that the configuration has no more to those of the host, so that what is left of its tasks can be stopped.
-    fn bring_back(&self, driver: DriverName, kept: Box<KeptDriver>) -> Asking<Result<Brought, Trouble>>;
+    fn bring_back(&self, driver: DriverName, kept: Box<KeptDriver>) -> Asking<Result<(), Trouble>>;
     /// Ends a driver that the configuration has no more; a process that an earlier run of the host left is proven before that.
     /// These are the tasks that it leaves and that cannot be ended.
     fn dismiss(&self, driver: DriverName, left: Vec<AllocationId>) -> Asking<Result<(), Trouble>>;
@@ -93,9 +91,8 @@ pub fn start(
     settings: Settings,
 ) -> Running {
     // For each task the wait for its end and for its events is under way all the time, something may be said to its driver, and
-    // it may be located; a driver that does not answer may keep no other task from being dealt with. For each driver the wait for
-    // another file of its plugin may be under way beside a look for it.
-    let calls_max = 5 * options.tasks.len() + 2 * options.drivers.len() + 64;
+    // it may be located; a driver that does not answer may keep no other task from being dealt with.
+    let calls_max = 5 * options.tasks.len() + options.drivers.len() + 64;
     let calls_running_max = settings.calls_running_max.max(calls_max);
     let calls_waiting_max = settings.calls_waiting_max.max(calls_max);
     let settings = Settings { calls_running_max, calls_waiting_max, ..settings };
@@ -117,9 +114,6 @@ impl<R: Runners> EffectHandler<Tasks> for Handler<R> {
         let runners = &self.runners;
         shell::Started::Running(match call {
             TasksCall::Bring(driver) => into(runners.bring(driver), TasksOutcome::Brought),
-            TasksCall::AwaitPlugin(driver) => {
-                into(runners.await_plugin(driver), |()| TasksOutcome::PluginChanged)
-            }
             TasksCall::BringBack(driver, kept) => {
                 into(runners.bring_back(driver, kept), TasksOutcome::Brought)
             }

@@ -18,7 +18,7 @@ use callboard_actors::shell::Address;
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
 use super::actor::{Asking, Runners, Watching};
-use super::bringing::Bringer;
+use super::bringing::{bring, bring_back};
 use super::endings::ending_of;
 use super::exits::{confirmed, exit_of};
 use super::plugins::Plugins;
@@ -26,8 +26,8 @@ use super::prepare::Preparer;
 use super::remains::{Living, Remains};
 use super::starts::{Starts, not_leased};
 use super::{
-    ADVICE, Brought, Found, Heard, KeptDriver, KeptHandle, RunEvidence, RunKey, Started, Swept,
-    TaskIdentities, Trouble, Waited, failed_start, handle, is_unknown, not_sent, passing, refused_for_good,
+    ADVICE, Found, Heard, KeptDriver, KeptHandle, RunEvidence, RunKey, Started, Swept, TaskIdentities,
+    Trouble, Waited, failed_start, handle, is_unknown, not_sent, passing, refused_for_good,
 };
 use crate::config::TaskConfig;
 use crate::exec::KILL_TIMEOUT;
@@ -67,7 +67,7 @@ pub struct HostRunners {
     processes: Address<Processes>,
     leases: Leases,
     journals: TaskJournals,
-    bringer: Bringer,
+    plugins: Rc<Plugins>,
     preparer: Rc<Preparer>,
     starts: Starts,
     remains: Remains,
@@ -83,14 +83,12 @@ impl HostRunners {
         identities: &TaskIdentities,
     ) -> Self {
         let RunnersSurroundings { drivers, processes, leases, journals } = surroundings;
-        let bringer =
-            Bringer { drivers: drivers.clone(), processes: processes.clone(), plugins: Rc::new(plugins) };
         Self {
             drivers,
             processes,
             leases,
             journals,
-            bringer,
+            plugins: Rc::new(plugins),
             preparer: Rc::new(preparer),
             starts: Starts::default(),
             remains: Remains::new(identities.owner().into()),
@@ -114,17 +112,12 @@ impl HostRunners {
 }
 
 impl Runners for HostRunners {
-    fn bring(&self, driver: DriverName) -> Asking<Result<Brought, Trouble>> {
-        Box::pin(self.bringer.clone().bring(driver))
+    fn bring(&self, driver: DriverName) -> Asking<Result<(), Trouble>> {
+        Box::pin(bring(self.drivers.clone(), Rc::clone(&self.plugins), driver))
     }
 
-    fn await_plugin(&self, driver: DriverName) -> Asking<()> {
-        let plugins = Rc::clone(&self.bringer.plugins);
-        Box::pin(async move { plugins.changed(&driver).await })
-    }
-
-    fn bring_back(&self, driver: DriverName, kept: Box<KeptDriver>) -> Asking<Result<Brought, Trouble>> {
-        Box::pin(self.bringer.clone().bring_back(driver, kept))
+    fn bring_back(&self, driver: DriverName, kept: Box<KeptDriver>) -> Asking<Result<(), Trouble>> {
+        Box::pin(bring_back(self.drivers.clone(), Rc::clone(&self.plugins), driver, kept))
     }
 
     fn dismiss(&self, driver: DriverName, left: Vec<AllocationId>) -> Asking<Result<(), Trouble>> {

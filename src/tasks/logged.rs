@@ -30,12 +30,6 @@ impl Logged {
             }
             TasksNews::DriverChanged(DriverEntry { name: driver, course }) => match course {
                 DriverCourse::Pausing(error) => tracing::warn!(%driver, error, "a driver cannot be had yet"),
-                DriverCourse::Reattached(error) => {
-                    tracing::warn!(
-                        %driver, error,
-                        "a driver's process of an earlier run goes on, and no other can be launched"
-                    );
-                }
                 DriverCourse::Refused(error) => tracing::error!(%driver, error, "a driver is refused"),
                 DriverCourse::Leaving => tracing::info!(%driver, "a driver is ended"),
                 DriverCourse::Asking | DriverCourse::Brought => {}

@@ -38,6 +38,6 @@ pub use host::{HostRunners, RunnersSurroundings};
 pub use memory::TasksMemory;
 pub use node::{node_facts, task_node, topology};
 pub(crate) use part::part;
-pub use plugins::{Plugins, Unresolved, catalog_options, drivers_options};
+pub use plugins::{Plugins, catalog_options, drivers_options};
 pub use prepare::Preparer;
 pub use store::{TasksStore, recorded, running};

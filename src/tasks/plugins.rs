@@ -11,7 +11,7 @@ use callboard_actors::catalog::{
     ResolveFile,
 };
 use callboard_actors::datadir;
-use callboard_actors::driver::{DriverSpec, FileState, NodeFacts};
+use callboard_actors::driver::{DriverSpec, NodeFacts};
 use callboard_actors::drivers::DriversOptions;
 use callboard_actors::goplugin::HandshakeTerms;
 use callboard_actors::process::{Executable, Lifetime, ProcessSpec};
@@ -21,26 +21,8 @@ use callboard_actors::vocabulary::{DriverName, PluginKey, PluginName, PluginType
 use super::{KeptDriver, Trouble};
 use crate::config::{Config, ConfigPlaces, DRIVERS_MAX, DriverConfig, DriverProgram, PluginPolicy};
 
-/// Why a driver is only reattached whose plugin cannot be used. Always the same, so that the driver stays as it is when the plugin is
-/// looked for again: the true reason is shown beside it.
-const PLUGIN_UNUSABLE: &str = "its plugin cannot be used";
 /// Why a departed driver is only reattached, and not launched.
 const NOT_THE_SAME: &str = "it had an `env` or a `config`, which are not kept since they may hold secrets, and without them it is not the same driver";
-
-/// Why a driver is not run as it is configured.
-#[derive(Debug)]
-pub struct Unresolved {
-    /// Why.
-    pub trouble: Trouble,
-    /// How it is reattached to its process of an earlier run, if one is left. `None` if no process of it may go on.
-    pub reattached: Option<Box<DriverSpec>>,
-}
-
-impl From<Trouble> for Unresolved {
-    fn from(trouble: Trouble) -> Self {
-        Self { trouble, reattached: None }
-    }
-}
 
 /// Resolves the plugin of each driver of a configuration.
 #[derive(Debug)]
@@ -50,8 +32,6 @@ pub struct Plugins {
     catalog: Address<Catalog>,
     /// The drivers for which the catalog was asked before.
     asked: RefCell<BTreeSet<DriverName>>,
-    /// The files of drivers, as they were when the catalog was asked last.
-    files: RefCell<BTreeMap<DriverName, FileState>>,
     directory: PathBuf,
     program: PathBuf,
     node: NodeFacts,
@@ -64,23 +44,14 @@ impl Plugins {
     pub fn new(config: &Config, catalog: Address<Catalog>, program: PathBuf, node: NodeFacts) -> Self {
         let drivers = config.drivers.iter().map(|driver| (driver.name.clone(), driver.clone())).collect();
         let (policy, directory) = (config.plugins.clone(), config.data_dir.join("drivers"));
-        Self {
-            drivers,
-            policy,
-            catalog,
-            asked: RefCell::default(),
-            files: RefCell::default(),
-            directory,
-            program,
-            node,
-        }
+        Self { drivers, policy, catalog, asked: RefCell::default(), directory, program, node }
     }
 
     /// Resolves how a driver is run.
     ///
     /// # Errors
     /// The plugin is missing or refused, or its configuration does not fit.
-    pub async fn resolve(&self, name: &DriverName) -> Result<DriverSpec, Unresolved> {
+    pub async fn resolve(&self, name: &DriverName) -> Result<DriverSpec, Trouble> {
         let driver = self.drivers.get(name);
         let driver =
             driver.ok_or_else(|| Trouble::lasting(format!("the configuration has no driver {name}")))?;
@@ -173,55 +144,16 @@ impl Plugins {
         }
     }
 
-    /// Waits until the file of the plugin of a driver is in another state than when the catalog was asked last.
-    pub async fn changed(&self, name: &DriverName) {
-        let Some(place) = self.drivers.get(name).and_then(|driver| self.place(&driver.program)) else {
-            return std::future::pending().await;
-        };
-        let known = self.files.borrow().get(name).copied().unwrap_or_default();
-        known.changed(place).await;
-    }
-
-    /// The file of a program in the plugin directory.
-    fn place(&self, program: &DriverProgram) -> Option<PathBuf> {
-        match program {
-            DriverProgram::Plugin(file) => Some(self.policy.directory.as_ref()?.join(file)),
-            DriverProgram::Command(_) | DriverProgram::Internal(_) => None,
-        }
-    }
-
-    /// How a driver is reattached to its process of an earlier run while its plugin cannot be used. A required digest is a word on which
-    /// program may run: then only a process is taken that was launched with the same one, and with all else that is configured.
-    fn reattached(&self, driver: &DriverConfig) -> DriverSpec {
-        let environment = driver.environment.clone();
-        let process = ProcessSpec { environment, ..self.process(&driver.name, &driver.into()) };
-        DriverSpec {
-            api_version: NOMAD_API_VERSION.to_owned(),
-            not_launched: Some(PLUGIN_UNUSABLE.to_owned()),
-            adopts_any: driver.sha256.is_none(),
-            stop_grace: driver.stop_grace,
-            node: self.node.clone(),
-            ..DriverSpec::new(driver.name.clone(), process)
-        }
-    }
-
-    async fn of_catalog(&self, driver: &DriverConfig, file: &str) -> Result<DriverSpec, Unresolved> {
+    async fn of_catalog(&self, driver: &DriverConfig, file: &str) -> Result<DriverSpec, Trouble> {
         let name = PluginName::new(driver.name.as_str());
         let name = name.map_err(|error| Trouble::lasting(error.to_string()))?;
         let plugin = PluginKey::new(PluginType::Driver, name);
         let unheard = |error: AskError| Trouble::passing(error.to_string());
-        if let Some(place) = self.place(&driver.program) {
-            // Before the catalog reads it: a change from here on is one.
-            let state = FileState::of(place).await;
-            self.files.borrow_mut().insert(driver.name.clone(), state);
-        }
         // A second request means that the first failed; an operator may have fixed the plugin since.
         let anew = !self.asked.borrow_mut().insert(driver.name.clone());
         let asked = self.catalog.ask(ResolveFile { plugin, file: file.to_owned(), anew });
-        let resolved = asked.await.map_err(unheard)?.map_err(|error| Unresolved {
-            trouble: refused(&error, &driver.config_places),
-            reattached: may_go_on(&error).then(|| Box::new(self.reattached(driver))),
-        })?;
+        let resolved =
+            asked.await.map_err(unheard)?.map_err(|error| refused(&error, &driver.config_places))?;
         let spec = DriverSpec::new(driver.name.clone(), resolved.process);
         Ok(DriverSpec { api_version: resolved.api_version, config: resolved.config, ..spec })
     }
@@ -236,18 +168,6 @@ async fn make_through_no_link(directory: PathBuf) -> Result<(), Trouble> {
         ))),
         // The driver says itself what it cannot keep.
         Ok(_) | Err(_) => Ok(()),
-    }
-}
-
-/// Whether a process of an earlier run may go on although its plugin is not resolved. One that is blocked may not (SEC-05).
-const fn may_go_on(error: &ResolveError) -> bool {
-    match error {
-        ResolveError::Unknown { .. }
-        | ResolveError::Unread { .. }
-        | ResolveError::Refused { .. }
-        | ResolveError::Another { .. } => true,
-        // The last two say nothing of the plugin.
-        ResolveError::Blocked { .. } | ResolveError::Stopping { .. } | ResolveError::TooMany { .. } => false,
     }
 }
 

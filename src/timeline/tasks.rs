@@ -41,11 +41,6 @@ impl NewsLines for TasksTeller {
             }
             TasksNews::DriverChanged(entry) => match &entry.course {
                 DriverCourse::Asking | DriverCourse::Brought | DriverCourse::Leaving => Vec::new(),
-                DriverCourse::Reattached(reason) => {
-                    let name = &entry.name;
-                    let message = format!("driver {name} goes on by its process of an earlier run: {reason}");
-                    vec![Line::new(Voice::Tasks, Voice::Everyone, message)]
-                }
                 DriverCourse::Pausing(reason) | DriverCourse::Refused(reason) => {
                     let message = format!("driver {} cannot be had: {reason}", entry.name);
                     vec![Line::new(Voice::Tasks, Voice::Everyone, message)]

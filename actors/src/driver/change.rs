@@ -10,11 +10,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// What tells one state of a file from another: its place on the disk, its size, and the times of its contents and its attributes.
 /// The default is that of no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct FileState(Option<[i128; 7]>);
+pub(super) struct FileState(Option<[i128; 7]>);
 
 impl FileState {
     /// The present state of the file at this path.
-    pub async fn of(path: PathBuf) -> Self {
+    pub(super) async fn of(path: PathBuf) -> Self {
         let look = move || std::fs::metadata(path).ok();
         let metadata = actix_rt::task::spawn_blocking(look).await.ok().flatten();
         Self(metadata.map(|file| {
@@ -25,7 +25,7 @@ impl FileState {
     }
 
     /// Waits until the file at this path is in another state.
-    pub async fn changed(self, path: PathBuf) {
+    pub(super) async fn changed(self, path: PathBuf) {
         while Self::of(path.clone()).await == self {
             tokio::time::sleep(LOOK_EVERY).await;
         }

@@ -22,6 +22,5 @@ pub(crate) mod fuzzing;
 pub use callboard_machines::driver::*;
 
 pub use actor::start;
-pub use change::FileState;
 pub use generations::Generations;
 pub use owner::{Ordered, ProcessOwner};

@@ -171,13 +171,7 @@ impl Drivers {
     }
 
     /// Asks a driver that is stopping for more than before. It has its whole time for that.
-    pub(super) fn stop_again(
-        &mut self,
-        driver: &DriverName,
-        life: Attempt,
-        mode: StopMode,
-        cx: &mut StepContext<Self>,
-    ) {
+    fn stop_again(&mut self, driver: &DriverName, life: Attempt, mode: StopMode, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get(driver) else { return };
         let due = cx.now() + ending_deadline(&entry.config);
         self.call(DriversCall::Stop(life, mode), cx);

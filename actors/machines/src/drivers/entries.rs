@@ -39,7 +39,7 @@ impl Drivers {
             }
             None => Added::New,
             Some(entry) if entry.next.as_ref() == Some(spec) => Added::Unchanged,
-            Some(entry) if entry.serves() && entry.next.is_none() && entry.covers(spec) => {
+            Some(entry) if entry.serves() && entry.next.is_none() && entry.config.spec == *spec => {
                 match entry.child.state() {
                     ChildState::Running(_) | ChildState::Pausing => Added::Unchanged,
                     ChildState::Stopping(_) | ChildState::GivenUp => Added::Replacing,
@@ -61,9 +61,7 @@ impl Drivers {
     fn replace(&mut self, spec: &DriverSpec, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(&spec.name) else { return };
         entry.next = Some(spec.clone());
-        // The process of one that is not launched is left, and found again: it goes on if it is what is launched now.
-        let mode = if entry.is_launched() { StopMode::Stop } else { StopMode::Detach };
-        self.end_child(&spec.name.clone(), mode, cx);
+        self.end_child(&spec.name.clone(), cx);
     }
 
     pub(super) fn remove(&mut self, id: AskId, driver: &DriverName, cx: &mut StepContext<Self>) {
@@ -89,7 +87,7 @@ impl Drivers {
             entry.next = None;
             entry.leaving.push(id);
         }
-        self.end_child(driver, StopMode::Stop, cx);
+        self.end_child(driver, cx);
         self.refuse_waiting(driver, cx);
     }
 
@@ -106,23 +104,29 @@ impl Drivers {
         if let Some(reason) = entry.not_launched() {
             return Err(NoSuchDriver::NotLaunched { driver: driver.clone(), reason });
         }
-        let living = match entry.child.state() {
+        match entry.child.state() {
             ChildState::Stopping(_) if entry.next.is_none() => {
                 return Err(NoSuchDriver::Stopping { driver: driver.clone() });
             }
             // It is on its way to a new life.
             ChildState::Stopping(_) => return Ok(()),
-            ChildState::Running(life) => Some(life),
-            ChildState::Pausing | ChildState::GivenUp => None,
-        };
+            ChildState::Running(_) => self.request_restart(driver, cx),
+            ChildState::Pausing | ChildState::GivenUp => {
+                entry.is_restart_due = true;
+                self.start_child(driver, cx);
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the actor of a driver for a restart. Its process may have outlived an earlier actor.
+    fn request_restart(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
+        let Some(entry) = self.entries.get_mut(driver) else { return };
+        let ChildState::Running(life) = entry.child.state() else { return };
         entry.restarted(cx.now());
         let number = entry.restart;
         cx.publish(DriversNews::Reported(entry.report.clone()));
-        match living {
-            Some(life) => self.call(DriversCall::RestartNow(life, number), cx),
-            None => self.start_child(driver, cx),
-        }
-        Ok(())
+        self.call(DriversCall::RestartNow(life, number), cx);
     }
 
     /// The actor of a driver has not taken the request for its restart, as when its mailbox is full. It was acknowledged, so it is made
@@ -177,6 +181,7 @@ impl Drivers {
             lendable: None,
             restart: Attempt::default(),
             awaits_restart: false,
+            is_restart_due: false,
             next: None,
             leaving: Vec::new(),
         };
@@ -190,8 +195,12 @@ impl Drivers {
         entry.child.start(self.life);
         (entry.restart, entry.awaits_restart) = (Attempt::default(), false);
         cx.cancel_timer(DriversTimer::Restart(driver.clone()));
+        let is_restart_due = entry.is_restart_due && entry.serves();
         let call = DriversCall::StartDriver(self.life, Box::new(entry.config.clone()));
         self.call(call, cx);
+        if is_restart_due {
+            self.request_restart(driver, cx);
+        }
     }
 
     pub(super) fn restart_due(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
@@ -202,17 +211,14 @@ impl Drivers {
     }
 
     /// Ends a driver. One without an actor gets one that has nothing else to do.
-    fn end_child(&mut self, driver: &DriverName, mode: StopMode, cx: &mut StepContext<Self>) {
+    fn end_child(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(driver) else { return };
         entry.lendable = None;
         match entry.child.state() {
             ChildState::Running(_) if entry.config.mode == DriverMode::Retire => {}
-            ChildState::Running(_) => self.stop_child(driver, mode, cx),
-            // It may have been asked to leave its process.
-            ChildState::Stopping(life) if mode == StopMode::Stop && !entry.is_launched() => {
-                self.stop_again(driver, life, mode, cx);
+            ChildState::Running(_) | ChildState::Stopping(_) => {
+                self.stop_child(driver, StopMode::Stop, cx);
             }
-            ChildState::Stopping(_) => {}
             ChildState::Pausing | ChildState::GivenUp => {
                 entry.config.mode = DriverMode::Retire;
                 self.start_child(driver, cx);
@@ -247,7 +253,11 @@ impl Drivers {
         if entry.is_outdated(report) {
             return;
         }
+        if entry.has_forgotten_restart(report) {
+            return self.request_restart(&driver.clone(), cx);
+        }
         entry.awaits_restart = false;
+        entry.note_restart(report);
         let is_running = matches!(entry.child.state(), ChildState::Running(_));
         entry.lendable = (may_lend && is_running).then_some(report.generation);
         let is_new = entry.report != *report;

@@ -13,8 +13,7 @@ use crate::vocabulary::{Attempt, DriverName, Generation, told_wait};
 
 /// Brings a driver: a process of it that an earlier run left is found again, else one is launched. One that was launched from another
 /// [spec](DriverSpec::process) is ended first, with the reason among the troubles of the driver. An equal spec changes nothing; another
-/// one for the same name ends the driver that there is and begins anew. A driver that is [not launched](DriverSpec::not_launched) takes the
-/// place of none that is, and leaves its process to the one that takes its own place.
+/// one for the same name ends the driver that there is and begins anew.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub struct AddDriver {
     /// What it is to be.

@@ -210,6 +210,8 @@ fn read_report(args: &mut ArgumentConsumer<'_>, now: Timestamp) -> Result<Driver
     let reason = args.next_pos().unwrap_or_default().to_owned();
     let stage = match args.take_key("stage") {
         Some("recalling") => DriverStage::Recalling,
+        Some("stopping") => DriverStage::Stopping,
+        Some("launching") => DriverStage::Launching,
         Some("connecting") => DriverStage::Connecting,
         Some("refused") => DriverStage::Refused,
         Some("gone") => DriverStage::Gone,

@@ -230,6 +230,8 @@ pub(super) struct Entry {
     pub(super) restart: Attempt,
     /// Whether that has not been heard of yet: what its actor reported before says nothing of the driver that is to come.
     pub(super) awaits_restart: bool,
+    /// Whether a restart was requested and has not been seen to be done: the next life of its actor is asked for it again.
+    pub(super) is_restart_due: bool,
     /// What comes after its end, if anything.
     pub(super) next: Option<DriverSpec>,
     /// The callers that wait for its end.
@@ -241,25 +243,16 @@ impl Entry {
         self.config.mode == DriverMode::Serve
     }
 
-    /// Whether a process of it is launched if none runs.
-    pub(super) const fn is_launched(&self) -> bool {
-        self.config.spec.not_launched.is_none()
-    }
-
     /// Why no process of it is launched, nor of the one that is to come in its place.
     pub(super) fn not_launched(&self) -> Option<String> {
         self.next.as_ref().unwrap_or(&self.config.spec).not_launched.clone()
-    }
-
-    /// Whether it is what this spec asks for. One that is only reattached to what runs is not to end what serves already.
-    pub(super) fn covers(&self, spec: &DriverSpec) -> bool {
-        self.config.spec == *spec || self.is_launched() && spec.not_launched.is_some()
     }
 
     /// A restart was requested: nothing is known of what comes of it.
     pub(super) fn restarted(&mut self, now: Timestamp) {
         self.restart = self.restart.next();
         self.awaits_restart = true;
+        self.is_restart_due = true;
         self.lendable = None;
         let report = &mut self.report;
         if report.health != DriverHealth::NoAnswerYet {
@@ -279,6 +272,24 @@ impl Entry {
             ChildState::Running(_) | ChildState::Pausing | ChildState::Stopping(_) | ChildState::GivenUp => {
                 None
             }
+        }
+    }
+
+    /// Whether its actor was built anew since it heard of a restart, and has forgotten it before it was done.
+    pub(super) fn has_forgotten_restart(&self, report: &DriverReport) -> bool {
+        let is_running = matches!(self.child.state(), ChildState::Running(_));
+        self.is_restart_due && is_running && report.restart < self.restart
+    }
+
+    /// Notes whether a report shows that nothing runs any more of what ran when the restart was requested.
+    pub(super) const fn note_restart(&mut self, report: &DriverReport) {
+        match report.stage {
+            DriverStage::Launching
+            | DriverStage::Connecting
+            | DriverStage::Watching
+            | DriverStage::Refused
+            | DriverStage::Gone => self.is_restart_due = false,
+            DriverStage::Recalling | DriverStage::Stopping | DriverStage::Pausing => {}
         }
     }
 

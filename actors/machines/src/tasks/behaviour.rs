@@ -235,7 +235,6 @@ impl Tasks {
                 };
                 self.brought(driver, brought, cx);
             }
-            TasksCall::AwaitPlugin(driver) => self.plugin_changed(driver, outcome, cx),
             TasksCall::Watch { name, driver, .. } => {
                 let watched = match outcome {
                     Ok(TasksOutcome::Watched(watched)) => watched.clone(),

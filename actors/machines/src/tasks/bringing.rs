@@ -13,8 +13,6 @@ use crate::vocabulary::{AllocationId, Backoff, DriverName};
 const NEWS_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// The pause before a failed subscription is retried.
 const WATCH_PAUSE: Duration = Duration::from_millis(200);
-/// A call that waits for another file of a plugin is renewed at least this often.
-const PLUGIN_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// The backoff for a plugin that could not be brought.
 pub(super) const BRING_BACKOFF: Backoff = Backoff {
     first: Duration::from_secs(5),
@@ -50,7 +48,7 @@ impl Tasks {
         }
     }
 
-    /// Retries a driver whose plugin could not be used. One that is reattached serves meanwhile.
+    /// Retries a driver whose plugin could not be used.
     pub(super) fn bring_now(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         if self.life != Life::Serving {
             return;
@@ -60,7 +58,6 @@ impl Tasks {
             (Standing::Configured, DriverCourse::Refused(_) | DriverCourse::Pausing(_)) => {
                 bringing.course = DriverCourse::Asking;
             }
-            (Standing::Configured, DriverCourse::Reattached(_)) => {}
             (Standing::Configured, DriverCourse::Asking | DriverCourse::Brought | DriverCourse::Leaving)
             | (Standing::Departed { .. }, _) => return,
         }
@@ -82,21 +79,15 @@ impl Tasks {
     pub(super) fn brought(
         &mut self,
         driver: &DriverName,
-        brought: Result<Brought, Trouble>,
+        brought: Result<(), Trouble>,
         cx: &mut StepContext<Self>,
     ) {
         let Some(bringing) = self.drivers.get_mut(driver) else { return };
         bringing.course = match brought {
-            Ok(Brought::Whole) => DriverCourse::Brought,
-            Ok(Brought::Reattached(trouble)) => {
-                match trouble.is_transient {
-                    true => bringing.pause(driver, cx),
-                    false => bringing.await_plugin(driver, cx),
-                }
-                DriverCourse::Reattached(trouble.reason)
-            }
+            Ok(()) => DriverCourse::Brought,
             Err(trouble) if trouble.is_transient => {
-                bringing.pause(driver, cx);
+                let pause = bringing.backoff.failed(&BRING_BACKOFF, cx.moment());
+                cx.start_timer(TasksTimer::Bring(driver.clone()), cx.now() + pause);
                 DriverCourse::Pausing(trouble.reason)
             }
             Err(trouble) => DriverCourse::Refused(trouble.reason),
@@ -105,41 +96,6 @@ impl Tasks {
         let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
         for task in self.tasks.iter_mut().filter(|task| task.driver() == driver) {
             task.proceed(&scene, cx);
-        }
-    }
-
-    /// The file of the plugin of a driver is another one, or it cannot be said whether it is.
-    pub(super) fn plugin_changed(
-        &mut self,
-        driver: &DriverName,
-        outcome: &Result<TasksOutcome, CallLost>,
-        cx: &mut StepContext<Self>,
-    ) {
-        let Some(bringing) = self.drivers.get_mut(driver) else { return };
-        bringing.awaits_plugin = false;
-        // It was brought meanwhile, or is not had at all.
-        if !matches!(bringing.course, DriverCourse::Reattached(_)) {
-            return;
-        }
-        match outcome {
-            Ok(_) => self.bring(driver, cx),
-            Err(CallLost::DeadlineExceeded(_)) => bringing.await_plugin(driver, cx),
-            Err(CallLost::Crashed(_) | CallLost::Busy(_)) => bringing.pause(driver, cx),
-        }
-    }
-}
-
-impl Bringing {
-    /// It is brought again after a pause.
-    fn pause(&mut self, driver: &DriverName, cx: &mut StepContext<Tasks>) {
-        let pause = self.backoff.failed(&BRING_BACKOFF, cx.moment());
-        cx.start_timer(TasksTimer::Bring(driver.clone()), cx.now() + pause);
-    }
-
-    /// It is brought again when the file of its plugin is another one: the same file would be refused again (SEC-07).
-    fn await_plugin(&mut self, driver: &DriverName, cx: &mut StepContext<Tasks>) {
-        if !std::mem::replace(&mut self.awaits_plugin, true) {
-            cx.call(CallKey::default(), PLUGIN_TIMEOUT, TasksCall::AwaitPlugin(driver.clone()));
         }
     }
 }

@@ -62,8 +62,6 @@ pub struct RunKey {
 pub enum TasksCall {
     /// Resolves the plugin of a driver and adds the driver to the host.
     Bring(DriverName),
-    /// Waits until the file of a driver's plugin is another one than at the last look at it.
-    AwaitPlugin(DriverName),
     /// Adds a driver that is no longer configured to the host, with its former settings, so that its tasks can be stopped.
     BringBack(DriverName, Box<KeptDriver>),
     /// Ends a driver that is no longer configured, even if another run of the host started its process.
@@ -168,7 +166,6 @@ impl TasksCall {
             | Self::Destroy(run)
             | Self::Sweep { run, .. } => Some(run),
             Self::Bring(_)
-            | Self::AwaitPlugin(_)
             | Self::BringBack(..)
             | Self::Dismiss { .. }
             | Self::Watch { .. }
@@ -227,16 +224,6 @@ impl Trouble {
     }
 }
 
-/// How a driver was brought.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Brought {
-    /// As it is configured, or was.
-    Whole,
-    /// Its plugin cannot be used, for this reason, and its process of an earlier run was found: the driver is reattached to that, and no
-    /// other process is launched.
-    Reattached(Trouble),
-}
-
 /// The result of a sweep: nothing is left of the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Swept {
@@ -287,9 +274,7 @@ pub enum Found {
 #[derive(Debug, Clone, PartialEq)]
 pub enum TasksOutcome {
     /// Whether the driver was added to the host.
-    Brought(Result<Brought, Trouble>),
-    /// The file of a driver's plugin is another one.
-    PluginChanged,
+    Brought(Result<(), Trouble>),
     /// Whether the driver has ended.
     Dismissed(Result<(), Trouble>),
     /// Whether the subscription succeeded.

@@ -37,7 +37,6 @@ pub(super) fn bringings(
     let bringing = |standing, kept: Option<KeptDriver>, is_on_disk| Bringing {
         course: DriverCourse::Asking,
         backoff: BackoffState::default(),
-        awaits_plugin: false,
         standing,
         kept,
         is_on_disk,
@@ -104,10 +103,7 @@ impl Tasks {
             (Standing::Departed { is_ended: false }, DriverCourse::Asking | DriverCourse::Leaving) => false,
             (
                 Standing::Departed { is_ended: false },
-                DriverCourse::Brought
-                | DriverCourse::Reattached(_)
-                | DriverCourse::Pausing(_)
-                | DriverCourse::Refused(_),
+                DriverCourse::Brought | DriverCourse::Pausing(_) | DriverCourse::Refused(_),
             ) => true,
         };
         let candidates = self.drivers.iter().filter(|(_, bringing)| is_over(bringing));

@@ -221,9 +221,6 @@ pub enum DriverCourse {
     Pausing(String),
     /// The host has added it.
     Brought,
-    /// The host is reattached to its process of an earlier run. Its plugin cannot be used, for this reason, so no other process is
-    /// launched; it is brought again when the file of the plugin has changed, or after a pause if the reason is transient.
-    Reattached(String),
     /// It cannot be brought, for this reason, until the configuration or the plugin changes.
     Refused(String),
     /// It is no longer configured and no longer needed; it is being ended.

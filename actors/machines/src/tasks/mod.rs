@@ -69,8 +69,8 @@ pub use answers::{
     Asked, failed_start, is_proof, is_unknown, not_dispensed, not_sent, passing, refused_for_good,
 };
 pub use calls::{
-    Brought, Found, Heard, RunKey, Started, Swept, TasksCall, TasksChange, TasksImage, TasksOutcome,
-    TasksTimer, Trouble, Waited,
+    Found, Heard, RunKey, Started, Swept, TasksCall, TasksChange, TasksImage, TasksOutcome, TasksTimer,
+    Trouble, Waited,
 };
 pub use config::{
     DriverProgram, NAME_BYTES_MAX, TaskConfig, TaskLogs, TaskResources, TaskRestart, TaskVolume,

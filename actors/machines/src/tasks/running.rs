@@ -191,7 +191,7 @@ impl Task {
         let Phase::Readying(next) = self.phase else { return };
         let driver = self.driver().clone();
         match scene.course(&driver) {
-            Some(DriverCourse::Brought | DriverCourse::Reattached(_)) => {}
+            Some(DriverCourse::Brought) => {}
             Some(DriverCourse::Asking | DriverCourse::Leaving) => {
                 return self.note(format!("waits for driver {driver}"), cx);
             }
@@ -274,7 +274,6 @@ impl Task {
             // These calls belong to no run.
             Ok(
                 TasksOutcome::Brought(_)
-                | TasksOutcome::PluginChanged
                 | TasksOutcome::Dismissed(_)
                 | TasksOutcome::Watched(_)
                 | TasksOutcome::Events(_)
@@ -307,7 +306,6 @@ impl Task {
             TasksCall::Sweep { .. } => self.swept(scene, &Err(trouble), cx),
             // These calls belong to no run.
             TasksCall::Bring(_)
-            | TasksCall::AwaitPlugin(_)
             | TasksCall::BringBack(..)
             | TasksCall::Dismiss { .. }
             | TasksCall::Watch { .. }

@@ -218,7 +218,6 @@ impl Stage {
             TasksOutcome::Swept(_) => "sweep",
             TasksOutcome::Watched(_) => "watch",
             TasksOutcome::Brought(_)
-            | TasksOutcome::PluginChanged
             | TasksOutcome::Dismissed(_)
             | TasksOutcome::Events(_)
             | TasksOutcome::Sent(_)
@@ -329,7 +328,6 @@ fn short(id: &str) -> &str {
 fn tell_any_call(call: &TasksCall) -> String {
     match call {
         TasksCall::Bring(driver) => format!("bring {driver}"),
-        TasksCall::AwaitPlugin(driver) => format!("await another plugin of {driver}"),
         TasksCall::BringBack(driver, _) => format!("bring back {driver}"),
         TasksCall::Dismiss { driver, left } => {
             let left: Vec<_> = left.iter().map(ToString::to_string).collect();
@@ -487,25 +485,11 @@ impl Stage {
             "wait" => self.wait(parse_span(first)?, told),
             "brought" => {
                 let is_meant = |call: &TasksCall| tell_any_call(call) == format!("bring {first}");
-                let brought = match rest.strip_prefix("reattached ") {
-                    Some(reason) => Ok(Brought::Reattached(trouble(reason))),
-                    None => answered(rest).map(|()| Brought::Whole),
-                };
-                self.come_back(is_meant, Ok(TasksOutcome::Brought(brought)), told);
-            }
-            "plugin-changed" => {
-                let is_meant = |call: &TasksCall| matches!(call, TasksCall::AwaitPlugin(_));
-                let outcome = match rest {
-                    "lost" => Err(CallLost::Crashed("a drill".to_owned())),
-                    "late" => Err(CallLost::DeadlineExceeded(Duration::from_secs(3_600))),
-                    _ => Ok(TasksOutcome::PluginChanged),
-                };
-                self.come_back(is_meant, outcome, told);
+                self.come_back(is_meant, Ok(TasksOutcome::Brought(answered(rest))), told);
             }
             "brought-back" => {
                 let is_meant = |call: &TasksCall| tell_any_call(call) == format!("bring back {first}");
-                let brought = answered(rest).map(|()| Brought::Whole);
-                self.come_back(is_meant, Ok(TasksOutcome::Brought(brought)), told);
+                self.come_back(is_meant, Ok(TasksOutcome::Brought(answered(rest))), told);
             }
             "dismissed" => {
                 let is_meant =

@@ -45,8 +45,6 @@ pub struct Tasks {
 pub(super) struct Bringing {
     pub(super) course: DriverCourse,
     pub(super) backoff: BackoffState,
-    /// Whether a call waits for another file of its plugin.
-    pub(super) awaits_plugin: bool,
     pub(super) standing: Standing,
     /// Its settings; `None` for a departed driver without a record.
     pub(super) kept: Option<KeptDriver>,

@@ -107,7 +107,6 @@ impl Question {
             TasksCall::Destroy(_) => Some(Self::Destroy),
             TasksCall::Sweep { .. } => Some(Self::Sweep),
             TasksCall::Bring(_)
-            | TasksCall::AwaitPlugin(_)
             | TasksCall::BringBack(..)
             | TasksCall::Dismiss { .. }
             | TasksCall::Watch { .. }

@@ -273,8 +273,7 @@ impl Host {
     /// Answers at once the calls that have only one possible answer.
     fn called(&mut self, now: Timestamp, number: u64, deadline: Duration, call: &TasksCall) {
         let outcome = match call {
-            TasksCall::Bring(_) | TasksCall::BringBack(..) => TasksOutcome::Brought(Ok(Brought::Whole)),
-            TasksCall::AwaitPlugin(_) => TasksOutcome::PluginChanged,
+            TasksCall::Bring(_) | TasksCall::BringBack(..) => TasksOutcome::Brought(Ok(())),
             TasksCall::Dismiss { .. } => TasksOutcome::Dismissed(Ok(())),
             TasksCall::Watch { .. } => TasksOutcome::Watched(Ok(())),
             // It comes too late.
