@@ -56,9 +56,9 @@ impl Question {
         }
     }
 
-    /// One about all plugins, by a number.
-    pub(crate) const fn about_all(number: u32) -> Self {
-        if number.is_multiple_of(2) { Self::List } else { Self::DescribeAll }
+    /// One about all plugins.
+    pub(crate) const fn about_all(is_list: bool) -> Self {
+        if is_list { Self::List } else { Self::DescribeAll }
     }
 
     /// The message.

@@ -31,7 +31,7 @@ impl Plan {
             95..=97 => Happening::AwaitRetired(plugin),
             _ if self.chance.once_in(u64::from(host_model.cast.allocations()) / 16) => {
                 if self.chance.once_in(2) {
-                    Happening::Ask(Question::about_all(plugin))
+                    Happening::Ask(Question::about_all(self.chance.once_in(2)))
                 } else {
                     Happening::TakeInventory
                 }
