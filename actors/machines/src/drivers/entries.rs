@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::messages::{AddDriverError, Added, DriversAnswer, NoSuchDriver};
 use super::news::DriversNews;
-use super::state::{Drivers, DriversCall, DriversChange, DriversTimer, Entry};
+use super::state::{Drivers, DriversCall, DriversChange, DriversTimer, Entry, Restarting};
 use crate::driver::{
     DriverConfig, DriverHealth, DriverMode, DriverReport, DriverSpec, ending_deadline, process_name,
 };
@@ -112,7 +112,7 @@ impl Drivers {
             ChildState::Stopping(_) => return Ok(()),
             ChildState::Running(_) => self.request_restart(driver, cx),
             ChildState::Pausing | ChildState::GivenUp => {
-                entry.is_restart_due = true;
+                entry.restarting = Restarting::Asked;
                 self.start_child(driver, cx);
             }
         }
@@ -180,8 +180,7 @@ impl Drivers {
             report,
             lendable: None,
             restart: Attempt::default(),
-            awaits_restart: false,
-            is_restart_due: false,
+            restarting: Restarting::No,
             next: None,
             leaving: Vec::new(),
         };
@@ -193,9 +192,12 @@ impl Drivers {
         let Some(entry) = self.entries.get_mut(driver) else { return };
         self.life = self.life.next();
         entry.child.start(self.life);
-        (entry.restart, entry.awaits_restart) = (Attempt::default(), false);
+        entry.restart = Attempt::default();
         cx.cancel_timer(DriversTimer::Restart(driver.clone()));
-        let is_restart_due = entry.is_restart_due && entry.serves();
+        if !entry.serves() {
+            entry.restarting = Restarting::No;
+        }
+        let is_restart_due = entry.restarting != Restarting::No;
         let call = DriversCall::StartDriver(self.life, Box::new(entry.config.clone()));
         self.call(call, cx);
         if is_restart_due {
@@ -249,14 +251,13 @@ impl Drivers {
         if entry.child.life() != Some(life) {
             return;
         }
-        // Nor does what it reported before it heard of its restart.
-        if entry.is_outdated(report) {
+        // Nor does what it reports before it has heard of its restart.
+        if entry.has_not_heard_of_restart(report) {
+            if entry.restarting == Restarting::Taken {
+                self.request_restart(&driver.clone(), cx);
+            }
             return;
         }
-        if entry.has_forgotten_restart(report) {
-            return self.request_restart(&driver.clone(), cx);
-        }
-        entry.awaits_restart = false;
         entry.note_restart(report);
         let is_running = matches!(entry.child.state(), ChildState::Running(_));
         entry.lendable = (may_lend && is_running).then_some(report.generation);

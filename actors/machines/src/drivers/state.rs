@@ -218,6 +218,17 @@ pub enum DriversTimer {
     AwaitDrivers(AskId),
 }
 
+/// How far a requested restart has got. Until it is done, the next life of the driver's actor is asked for it again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Restarting {
+    /// None is due.
+    No,
+    /// Its actor has not heard of it yet: what that reported before says nothing of the driver that is to come.
+    Asked,
+    /// Its actor has heard of it, and has not reported that it is done.
+    Taken,
+}
+
 /// One driver.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Entry {
@@ -228,10 +239,8 @@ pub(super) struct Entry {
     pub(super) lendable: Option<Generation>,
     /// The number of the last restart that was requested of its present life.
     pub(super) restart: Attempt,
-    /// Whether that has not been heard of yet: what its actor reported before says nothing of the driver that is to come.
-    pub(super) awaits_restart: bool,
-    /// Whether a restart was requested and has not been seen to be done: the next life of its actor is asked for it again.
-    pub(super) is_restart_due: bool,
+    /// How far that has got.
+    pub(super) restarting: Restarting,
     /// What comes after its end, if anything.
     pub(super) next: Option<DriverSpec>,
     /// The callers that wait for its end.
@@ -251,8 +260,7 @@ impl Entry {
     /// A restart was requested: nothing is known of what comes of it.
     pub(super) fn restarted(&mut self, now: Timestamp) {
         self.restart = self.restart.next();
-        self.awaits_restart = true;
-        self.is_restart_due = true;
+        self.restarting = Restarting::Asked;
         self.lendable = None;
         let report = &mut self.report;
         if report.health != DriverHealth::NoAnswerYet {
@@ -268,35 +276,35 @@ impl Entry {
     /// The life of its actor that has not heard yet of the restart that was requested last, and the number of that.
     pub(super) fn awaited_restart(&self) -> Option<(Attempt, Attempt)> {
         match self.child.state() {
-            ChildState::Running(life) if self.awaits_restart => Some((life, self.restart)),
+            ChildState::Running(life) if self.restarting == Restarting::Asked => Some((life, self.restart)),
             ChildState::Running(_) | ChildState::Pausing | ChildState::Stopping(_) | ChildState::GivenUp => {
                 None
             }
         }
     }
 
-    /// Whether its actor was built anew since it heard of a restart, and has forgotten it before it was done.
-    pub(super) fn has_forgotten_restart(&self, report: &DriverReport) -> bool {
+    /// Whether its actor reported this without having heard of the restart that was requested last, while it is to make it. One that had
+    /// heard of it was built anew since, and has forgotten it.
+    pub(super) fn has_not_heard_of_restart(&self, report: &DriverReport) -> bool {
         let is_running = matches!(self.child.state(), ChildState::Running(_));
-        self.is_restart_due && is_running && report.restart < self.restart
+        self.restarting != Restarting::No && is_running && report.restart < self.restart
     }
 
-    /// Notes whether a report shows that nothing runs any more of what ran when the restart was requested.
+    /// Notes that its actor has heard of the restart, and whether a report shows that nothing runs any more of what ran when that was
+    /// requested.
     pub(super) const fn note_restart(&mut self, report: &DriverReport) {
-        match report.stage {
-            DriverStage::Launching
-            | DriverStage::Connecting
-            | DriverStage::Watching
-            | DriverStage::Refused
-            | DriverStage::Gone => self.is_restart_due = false,
-            DriverStage::Recalling | DriverStage::Stopping | DriverStage::Pausing => {}
-        }
-    }
-
-    /// Whether its actor reported this before it heard of the restart that was requested last.
-    pub(super) fn is_outdated(&self, report: &DriverReport) -> bool {
-        let is_running = matches!(self.child.state(), ChildState::Running(_));
-        self.awaits_restart && is_running && report.restart < self.restart
+        self.restarting = match (self.restarting, report.stage) {
+            (Restarting::No, _)
+            | (
+                _,
+                DriverStage::Launching
+                | DriverStage::Connecting
+                | DriverStage::Watching
+                | DriverStage::Refused
+                | DriverStage::Gone,
+            ) => Restarting::No,
+            (_, DriverStage::Recalling | DriverStage::Stopping | DriverStage::Pausing) => Restarting::Taken,
+        };
     }
 }
 
