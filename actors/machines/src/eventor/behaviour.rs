@@ -8,8 +8,8 @@ use super::messages::{Attend, EventorAnswer, EventorAsk, EventorNews};
 use super::state::{Eventor, EventorCall, EventorOptions, EventorOutcome, EventorTimer, Marks, Stream};
 use crate::driver::GapReason;
 use crate::driver::{DriverError, EventBatch};
-use crate::kernel::{CallKey, CallLost, Input, Machine, Never, StepContext};
-use crate::vocabulary::{Attempt, BackoffState, Generation, Moment};
+use crate::kernel::{CallKey, CallLost, Input, Machine, Never, OneCall, StepContext};
+use crate::vocabulary::{BackoffState, Generation, Moment};
 
 /// How long one call for the next events waits before it is made again.
 const READ_DEADLINE: Duration = Duration::from_secs(3_600);
@@ -35,7 +35,7 @@ impl Machine for Eventor {
         Self {
             options: *options,
             stream: Stream::Absent,
-            attempt: Attempt::default(),
+            reading: OneCall::default(),
             backoff: BackoffState::default(),
             marks: Marks::Unknown,
             was_open: false,
@@ -81,7 +81,7 @@ impl Machine for Eventor {
             }
             Input::Returned { key, call, outcome } => {
                 match call {
-                    EventorCall::Open { .. } | EventorCall::Read if *key == self.key() => {
+                    EventorCall::Open { .. } | EventorCall::Read if self.reading.came_back(*key) => {
                         self.heard(outcome, cx);
                     }
                     // Everything is closed, and all handlers are notified.
@@ -107,13 +107,8 @@ impl Machine for Eventor {
 }
 
 impl Eventor {
-    fn key(&self) -> CallKey {
-        CallKey { attempt: self.attempt, ..CallKey::default() }
-    }
-
     fn call(&mut self, call: EventorCall, cx: &mut StepContext<Self>) {
-        self.attempt = self.attempt.next();
-        cx.call(self.key(), READ_DEADLINE, call);
+        cx.call(self.reading.begin(Generation::default()), READ_DEADLINE, call);
     }
 
     /// Hands over what this step has to hand over, in one go.

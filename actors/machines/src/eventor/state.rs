@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::{JOURNAL_ITEMS_MAX, Journal, JournalId};
 use crate::driver::{DriverError, EventBatch};
 use crate::driver::{EventPosition, RECENT_ENTRIES, Recent, TaskEventItem, TaskKey};
-use crate::vocabulary::{Attempt, Backoff, BackoffState, Generation};
+use crate::kernel::OneCall;
+use crate::vocabulary::{Backoff, BackoffState, Generation};
 
 /// How an eventor is set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -144,7 +145,8 @@ pub(super) struct Dead {
 pub struct Eventor {
     pub(super) options: EventorOptions,
     pub(super) stream: Stream,
-    pub(super) attempt: Attempt,
+    /// The open stream, or its next event.
+    pub(super) reading: OneCall,
     pub(super) backoff: BackoffState,
     pub(super) marks: Marks,
     /// Whether a stream was opened before: what came between two of them may be missing.
