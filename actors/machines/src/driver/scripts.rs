@@ -6,13 +6,15 @@
 use goldenscript::ArgumentConsumer;
 
 use super::messages::{DescribeTroubles, DriverAnswer, DriverAsk, RestartNow};
+use super::service::DriverService;
 use super::spec::{DriverLimits, DriverSpec, process_name};
 use super::state::*;
 use super::*;
 use crate::goplugin::{Handshake, HandshakeTerms, PluginEndpoint};
-use crate::kernel::{CallKey, CallLost, Effect};
+use crate::kernel::{CallLost, Effect};
 use crate::process::{Executable, Launched, Lifetime, ProcessRecord, ProcessSpec, ProcessTag, Reach};
 use crate::processes::Recalled;
+use crate::session::stories;
 use crate::stage::{Fault, Player, Stage, number, parse_span, play_all, word};
 use crate::vocabulary::*;
 
@@ -34,51 +36,19 @@ fn say(stage: &mut Stage<Driver>, verb: &str, args: &mut ArgumentConsumer<'_>) -
         "troubles" => stage.ask(DriverAsk::DescribeTroubles(DescribeTroubles)),
         // Everything that goes well, from where it stands to the first fingerprint.
         "advance" => advance(stage)?,
-        "gives" => {
-            let outcome = read_outcome(args)?;
-            let call = stage.take_call(is_step)?;
-            stage.give(call, outcome);
-        }
-        // The ping that is under way comes back.
-        "pinged" => {
-            let outcome = read_outcome(args)?;
-            let call = stage.take_call(|call| *call == DriverCall::Ping)?;
-            stage.give(call, outcome);
-        }
-        // The same, but of a try before this one.
-        "late" => {
-            let outcome = read_outcome(args)?;
-            let (key, call) = stage.take_call(is_step)?;
-            stage.give((CallKey { attempt: Attempt::default(), ..key }, call), outcome);
-        }
-        // No call of a lease is in flight any more.
-        "drained" => {
-            let call = stage.take_call(|call| matches!(call, DriverCall::HangUp { .. }))?;
-            stage.give(call, Ok(Ok(Reached::Done)));
-        }
-        // The end of the launch with this number.
-        "ended" => {
-            let launch: u8 = word(args, "launch")?.parse()?;
-            let how = args.next_pos().unwrap_or("exit code 1").to_owned();
-            let call = stage.take_call(|call| *call == DriverCall::AwaitEnd(tag(launch)))?;
-            stage.give(call, Ok(Ok(Reached::Ended(how))));
-        }
         "wait-lost" => {
             let call = stage.take_call(|call| matches!(call, DriverCall::AwaitEnd(_)))?;
             stage.give(call, Err(CallLost::Crashed("boom".to_owned())));
         }
+        verb if stories::say::<DriverService, _>(stage, verb, args, read_outcome)? => {}
         unknown => return Err(format!("no such verb: {unknown}").into()),
     }
     Ok(())
 }
 
-fn is_step(call: &DriverCall) -> bool {
-    !matches!(call, DriverCall::AwaitEnd(_) | DriverCall::HangUp { .. } | DriverCall::Ping)
-}
-
 fn advance(stage: &mut Stage<Driver>) -> Result<(), Fault> {
     loop {
-        let (key, call) = stage.take_call(is_step)?;
+        let (key, call) = stage.take_call(stories::is_step)?;
         let reached = match &call {
             DriverCall::Advance(StartStep::Recall, _) => Reached::Recalled(Recalled::Unknown),
             DriverCall::Advance(StartStep::Launch, _) => Reached::Launched(launched(1, false)),
@@ -100,20 +70,8 @@ fn advance(stage: &mut Stage<Driver>) -> Result<(), Fault> {
 
 // === Reading ===
 
-fn tag(launch: u8) -> ProcessTag {
-    ProcessTag::new([launch; 16])
-}
-
 fn launched(launch: u8, is_adopted: bool) -> Launched {
-    Launched {
-        name: process_name(&name()).unwrap(),
-        tag: tag(launch),
-        pid: 100 + u32::from(launch),
-        started_at: Timestamp::default(),
-        handshake: None,
-        is_adopted,
-        spec_digest: None,
-    }
+    stories::launched(process_name(&name()).unwrap(), launch, is_adopted)
 }
 
 /// What identifies the spec of a surviving process with this argument, as it is on record.
@@ -179,48 +137,27 @@ fn fingerprint(health: &str, description: &str, version: Option<&str>) -> Reache
     Reached::Told(DriverTold::Fingerprinted(Fingerprint { health, description, attributes }))
 }
 
-type Outcome = Result<Result<Reached, Trouble>, CallLost>;
+type Outcome = crate::session::Outcome<DriverService>;
 
 fn read_outcome(args: &mut ArgumentConsumer<'_>) -> Result<Outcome, Fault> {
     let word = word(args, "outcome")?;
-    let launch = |args: &mut ArgumentConsumer<'_>| -> Result<u8, Fault> {
-        Ok(args.next_pos().unwrap_or("1").parse()?)
-    };
-    let trouble = |kind, what: &str| Ok(Err(Trouble { kind, what: what.to_owned() }));
     Ok(match word.as_str() {
-        "unknown" => Ok(Ok(Reached::Recalled(Recalled::Unknown))),
         "proven" => {
             let version = args.take_key("version").map(str::parse).transpose()?;
             let endpoint = || PluginEndpoint::Unix("/run/p.sock".into());
             let handshake = version.map(|app_version| Handshake { app_version, endpoint: endpoint() });
             let argument = args.take_key("argument").map(str::to_owned);
-            let found = launched(launch(args)?, true);
+            let found = launched(stories::read_number(args)?, true);
             let spec_digest = argument.map(|argument| digest_of(&argument, found.tag));
             let found = Launched { handshake, spec_digest, ..found };
             Ok(Ok(Reached::Recalled(Recalled::Proven(found))))
         }
-        "gone" => {
-            let recalled = Recalled::Ended { ending: None, reason: "its pid is another's".to_owned() };
-            Ok(Ok(Reached::Recalled(recalled)))
-        }
-        "launched" => Ok(Ok(Reached::Launched(launched(launch(args)?, false)))),
-        "connected" => Ok(Ok(Reached::Connected(Generation::new(launch(args)?.into())))),
-        "done" => Ok(Ok(Reached::Done)),
-        "version" => Ok(Ok(Reached::Identified { version: "1.0".into() })),
         "capabilities" => Ok(Ok(Reached::Told(DriverTold::Capable(capabilities())))),
         "healthy" | "undetected" | "unhealthy" => {
             let told = args.next_pos().unwrap_or_default().to_owned();
             Ok(Ok(fingerprint(&word, &told, args.take_key("version"))))
         }
-        "ended" => Ok(Ok(Reached::Ended(args.next_pos().unwrap_or("exit code 0").to_owned()))),
-        "silence" => trouble(TroubleKind::Silent, "no answer"),
-        "no" => trouble(TroubleKind::Answered, args.next_pos().unwrap_or("it said no")),
-        "refused" => trouble(TroubleKind::Refused, args.next_pos().unwrap_or("its digest is another")),
-        "not-begun" => trouble(TroubleKind::NotBegun, args.next_pos().unwrap_or("no space")),
-        "unimplemented" => trouble(TroubleKind::Unimplemented, "it does not have this call"),
-        "deadline" => Err(CallLost::DeadlineExceeded(std::time::Duration::from_secs(12))),
-        "panic" => Err(CallLost::Crashed("boom".to_owned())),
-        unknown => return Err(format!("no such outcome: {unknown}").into()),
+        word => return stories::read_outcome::<DriverService>(word, args, process_name(&name())?),
     })
 }
 
@@ -228,29 +165,7 @@ fn read_outcome(args: &mut ArgumentConsumer<'_>) -> Result<Outcome, Fault> {
 
 fn tell(effect: &Effect<Driver>, now: Timestamp) -> String {
     match effect {
-        Effect::Call { call, deadline, .. } => match call {
-            DriverCall::Advance(start_step, None) => {
-                format!("call: {} within {deadline:?}", tell_step(*start_step))
-            }
-            DriverCall::Advance(start_step, Some(to)) => {
-                let step = tell_step(*start_step);
-                format!("call: {step} to launch {} within {deadline:?}", to.tag.bytes()[0])
-            }
-            DriverCall::AwaitChange => format!("call: await another program within {deadline:?}"),
-            DriverCall::Ping => format!("call: ping within {deadline:?}"),
-            DriverCall::ReadOn => format!("call: read on within {deadline:?}"),
-            DriverCall::AwaitEnd(tag) => format!("await the end of launch {}", tag.bytes()[0]),
-            DriverCall::HangUp { is_worth_retrying, reason, within } => {
-                let hint = if *is_worth_retrying { "try again" } else { "for good" };
-                let when = if within.is_zero() { String::new() } else { format!(" within {within:?}") };
-                format!("hang up{when}, {hint}: {reason}")
-            }
-            DriverCall::ShutdownAnswer => format!("call: shutdown within {deadline:?}"),
-            DriverCall::StopProcess { tag, grace } => match tag {
-                Some(tag) => format!("stop launch {} within {grace:?}, {deadline:?} in all", tag.bytes()[0]),
-                None => format!("stop whichever launch there is within {grace:?}, {deadline:?} in all"),
-            },
-        },
+        Effect::Call { call, deadline, .. } => stories::tell_call(call, *deadline),
         Effect::Publish(report) => format!("news: {}", tell_report(report, now)),
         Effect::Reply(id, DriverAnswer::RestartNow(())) => format!("answer {}: taken", number(*id)),
         Effect::Reply(id, DriverAnswer::DescribeTroubles(troubles)) => {
@@ -261,13 +176,6 @@ fn tell(effect: &Effect<Driver>, now: Timestamp) -> String {
         Effect::CancelTimer(_) => String::new(),
         Effect::Stop(ending) => format!("ends: {ending:?}"),
         Effect::Persist(_, never) => match *never {},
-    }
-}
-
-fn tell_step(step: StartStep) -> String {
-    match step {
-        StartStep::Own(step) => format!("{step:?}"),
-        step => format!("{step:?}"),
     }
 }
 

@@ -180,17 +180,7 @@ impl<S: Service> Session<S> {
             (Step::Own(own), Reached::Done) => self.own_step_answered(own, None, cx),
             (Step::Own(own), Reached::Told(told)) => self.own_step_answered(own, Some(told), cx),
             (Step::Watch, Reached::Told(told)) => self.told(told, cx),
-            (
-                Step::Recall
-                | Step::Launch
-                | Step::Dial
-                | Step::Ping
-                | Step::Identify
-                | Step::Configure
-                | Step::Own(_)
-                | Step::Watch,
-                _,
-            ) => self.failed(&confused::<S>(step), cx),
+            (step, _) => self.failed(&confused::<S>(step), cx),
         }
     }
 

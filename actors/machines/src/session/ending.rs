@@ -262,16 +262,10 @@ impl<S: Service> Session<S> {
     /// decides; a host that stops leaves the rest to the owner of the processes.
     fn not_recalled<M: Plugin<S>>(&mut self, what: &str, cx: &mut StepContext<M>) {
         self.troubles.add(cx.now(), what);
-        if self.stop.is_none() {
-            cx.fail(format!("it cannot be said whether a process of it runs: {what}"));
-        }
-        self.gone_if_stopping(what, cx);
-    }
-
-    fn gone_if_stopping<M: Plugin<S>>(&mut self, what: &str, cx: &mut StepContext<M>) {
-        if self.stop.is_some() {
-            let how = format!("it cannot be said whether a process of it runs: {what}");
-            self.gone(SessionEnding::told(how), cx);
+        let unclear = format!("it cannot be said whether a process of it runs: {what}");
+        match self.stop {
+            None => cx.fail(unclear),
+            Some(_) => self.gone(SessionEnding::told(unclear), cx),
         }
     }
 

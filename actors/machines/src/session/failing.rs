@@ -31,17 +31,7 @@ impl<S: Service> Session<S> {
             (Step::Launch, TroubleKind::NotBegun) => self.launch_not_begun(trouble, cx),
             // A plugin that has nothing to do for it need not have the call (D109).
             (Step::Own(own), TroubleKind::Unimplemented) if S::may_lack(own) => self.own_step_done(cx),
-            (
-                Step::Recall
-                | Step::Launch
-                | Step::Dial
-                | Step::Ping
-                | Step::Identify
-                | Step::Configure
-                | Step::Own(_)
-                | Step::Watch,
-                _,
-            ) => self.failed(trouble, cx),
+            (_, _) => self.failed(trouble, cx),
         }
     }
 

@@ -62,6 +62,8 @@ mod finding;
 
 #[cfg(test)]
 mod scripts;
+#[cfg(test)]
+pub(crate) mod stories;
 
 pub use calls::{Outcome, Reached, SessionCall, SessionTimer, Step, Trouble, TroubleKind};
 pub use config::{SessionConfig, SessionLimits, SessionMode};

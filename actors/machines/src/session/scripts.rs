@@ -7,8 +7,8 @@ use goldenscript::ArgumentConsumer;
 
 use super::*;
 use crate::conversation;
-use crate::kernel::{CallKey, CallLost, Effect, Input, LastNews, Machine, Never, StepContext};
-use crate::process::{Executable, Launched, Lifetime, ProcessName, ProcessSpec, ProcessTag};
+use crate::kernel::{Effect, Input, LastNews, Machine, Never, StepContext};
+use crate::process::{Executable, Lifetime, ProcessName, ProcessSpec};
 use crate::processes::Recalled;
 use crate::stage::{Fault, Player, Stage, parse_span, play_all, word};
 use crate::vocabulary::*;
@@ -171,72 +171,25 @@ fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Device>, Fault> {
 }
 
 fn say(stage: &mut Stage<Device>, verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<(), Fault> {
-    let is_step = |call: &SessionCall<NoStep>| {
-        !matches!(call, SessionCall::AwaitEnd(_) | SessionCall::HangUp { .. } | SessionCall::Ping)
-    };
     match verb {
         "restart" => stage.ask(DeviceAsk::Restart(Restart(stage.machine.view().known.restart.next()))),
-        "gives" => {
-            let outcome = read_outcome(args)?;
-            let call = stage.take_call(is_step)?;
-            stage.give(call, outcome);
-        }
-        // The ping that is under way comes back.
-        "pinged" => {
-            let outcome = read_outcome(args)?;
-            let call = stage.take_call(|call| *call == SessionCall::Ping)?;
-            stage.give(call, outcome);
-        }
-        // The same, but of a try before this one.
-        "late" => {
-            let outcome = read_outcome(args)?;
-            let (key, call) = stage.take_call(is_step)?;
-            stage.give((CallKey { attempt: Attempt::default(), ..key }, call), outcome);
-        }
-        // No call of a lease is in flight any more.
-        "drained" => {
-            let call = stage.take_call(|call| matches!(call, SessionCall::HangUp { .. }))?;
-            stage.give(call, Ok(Ok(Reached::Done)));
-        }
-        // The end of the launch with this number.
-        "ended" => {
-            let launch: u8 = word(args, "launch")?.parse()?;
-            let call = stage.take_call(|call| *call == SessionCall::AwaitEnd(tag(launch)))?;
-            stage.give(call, Ok(Ok(Reached::Ended("exit code 1".to_owned()))));
-        }
+        verb if stories::say::<Devices, _>(stage, verb, args, read_outcome)? => {}
         unknown => return Err(format!("no such verb: {unknown}").into()),
     }
     Ok(())
 }
 
-fn tag(launch: u8) -> ProcessTag {
-    ProcessTag::new([launch; 16])
-}
-
-fn launched(launch: u8, is_adopted: bool) -> Launched {
-    Launched {
-        name: ProcessName::new("device-usb").unwrap(),
-        tag: tag(launch),
-        pid: 100 + u32::from(launch),
-        started_at: Timestamp::default(),
-        handshake: None,
-        is_adopted,
-        spec_digest: None,
-    }
+fn name() -> ProcessName {
+    ProcessName::new("device-usb").unwrap()
 }
 
 fn read_outcome(args: &mut ArgumentConsumer<'_>) -> Result<Outcome<Devices>, Fault> {
     let word = word(args, "outcome")?;
-    let number = |args: &mut ArgumentConsumer<'_>| -> Result<u8, Fault> {
-        Ok(args.next_pos().unwrap_or("1").parse()?)
-    };
-    let trouble = |kind, what: &str| Ok(Err(Trouble { kind, what: what.to_owned() }));
     Ok(match word.as_str() {
-        "unknown" => Ok(Ok(Reached::Recalled(Recalled::Unknown))),
-        "proven" => Ok(Ok(Reached::Recalled(Recalled::Proven(launched(number(args)?, true))))),
-        "launched" => Ok(Ok(Reached::Launched(launched(number(args)?, false)))),
-        "connected" => Ok(Ok(Reached::Connected(Generation::new(number(args)?.into())))),
-        "version" => Ok(Ok(Reached::Identified { version: "1.0".into() })),
+        "proven" => {
+            let found = stories::launched(name(), stories::read_number(args)?, true);
+            Ok(Ok(Reached::Recalled(Recalled::Proven(found))))
+        }
         "devices" => {
             let mut devices = Vec::new();
             while let Some(device) = args.next_pos() {
@@ -245,33 +198,13 @@ fn read_outcome(args: &mut ArgumentConsumer<'_>) -> Result<Outcome<Devices>, Fau
             Ok(Ok(Reached::Told(DevicesTold::Devices(devices))))
         }
         "figures" => Ok(Ok(Reached::Told(DevicesTold::Figures))),
-        "done" => Ok(Ok(Reached::Done)),
-        "ended" => Ok(Ok(Reached::Ended("exit code 0".to_owned()))),
-        "silence" => trouble(TroubleKind::Silent, "no answer"),
-        "no" => trouble(TroubleKind::Answered, "it said no"),
-        "deadline" => Err(CallLost::DeadlineExceeded(std::time::Duration::from_secs(12))),
-        unknown => return Err(format!("no such outcome: {unknown}").into()),
+        word => return stories::read_outcome::<Devices>(word, args, name()),
     })
 }
 
 fn tell(effect: &Effect<Device>, now: Timestamp) -> String {
     match effect {
-        Effect::Call { call, deadline, .. } => match call {
-            SessionCall::Advance(step, None) => format!("call: {step:?} within {deadline:?}"),
-            SessionCall::Advance(step, Some(to)) => {
-                format!("call: {step:?} to launch {} within {deadline:?}", to.tag.bytes()[0])
-            }
-            SessionCall::AwaitChange => format!("call: await another program within {deadline:?}"),
-            SessionCall::Ping => format!("call: ping within {deadline:?}"),
-            SessionCall::ReadOn => format!("call: read on within {deadline:?}"),
-            SessionCall::AwaitEnd(tag) => format!("await the end of launch {}", tag.bytes()[0]),
-            SessionCall::HangUp { reason, within, .. } => format!("hang up within {within:?}: {reason}"),
-            SessionCall::ShutdownAnswer => format!("call: shutdown within {deadline:?}"),
-            SessionCall::StopProcess { tag, grace } => {
-                let launch = tag.map_or("whichever there is".to_owned(), |tag| tag.bytes()[0].to_string());
-                format!("stop launch {launch} within {grace:?}, {deadline:?} in all")
-            }
-        },
+        Effect::Call { call, deadline, .. } => stories::tell_call(call, *deadline),
         Effect::Publish(DeviceReport { known, stage, devices }) => {
             let reason = if known.reason.is_empty() { String::new() } else { format!(" ({})", known.reason) };
             let pid = known.pid.map_or("no process".to_owned(), |pid| format!("pid {pid}"));
