@@ -90,9 +90,9 @@ mod tests {
     fn order(parts: &[(&str, &[&str])]) -> Result<Vec<String>, String> {
         let after: Vec<Vec<String>> =
             parts.iter().map(|(_, after)| after.iter().map(|name| (*name).to_owned()).collect()).collect();
-        let wishes: Vec<Dependencies<'_>> =
+        let dependencies: Vec<Dependencies<'_>> =
             parts.iter().zip(&after).map(|((name, _), after)| (*name, after.as_slice())).collect();
-        let order = start_order(&wishes).map_err(|error| error.to_string())?;
+        let order = start_order(&dependencies).map_err(|error| error.to_string())?;
         Ok(order.into_iter().map(|place| parts[place].0.to_owned()).collect())
     }
 

@@ -43,7 +43,8 @@ impl Tasks {
     pub(super) fn bring_again(&mut self, name: &AllocationId, cx: &mut StepContext<Self>) {
         let task = self.tasks.iter().find(|task| task.config.name == *name);
         let Some(driver) = task.map(|task| task.config.driver.clone()) else { return };
-        if !matches!(self.course_of(&driver), Some(DriverCourse::Pausing(_))) {
+        let is_refused = |bringing: &Bringing| matches!(bringing.course, DriverCourse::Refused(_));
+        if self.drivers.get(&driver).is_some_and(is_refused) {
             self.bring_now(&driver, cx);
         }
     }
@@ -65,15 +66,11 @@ impl Tasks {
         cx.call(CallKey::default(), bringing.timeout(), TasksCall::Bring(driver.clone()));
     }
 
-    fn course_of(&self, driver: &DriverName) -> Option<&DriverCourse> {
-        self.drivers.get(driver).map(|bringing| &bringing.course)
-    }
-
     /// The progress of a driver, for who asked for it.
     pub(super) fn told_course(&self, driver: &DriverName) -> Result<DriverCourse, UnknownDriver> {
         let unknown =
             || UnknownDriver { name: driver.clone(), known: self.drivers.keys().cloned().collect() };
-        self.course_of(driver).cloned().ok_or_else(unknown)
+        self.drivers.get(driver).map(|bringing| bringing.course.clone()).ok_or_else(unknown)
     }
 
     pub(super) fn brought(
