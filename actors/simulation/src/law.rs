@@ -80,7 +80,7 @@ laws! {
     Prc4 = "PRC-04": "of each driver there is one process and one actor, and never a second",
     Prc5 = "PRC-05": "the end of a driver's process is published at once, and cuts off its callers",
     Prc9 = "PRC-09": "the intent is on disk before the process is, and whatever runs is owned, by a record that stays as long",
-    Res1 = "RES-01": "a driver is given out while it is shown as what was wanted, over its present generation",
+    Res1 = "RES-01": "a driver is given out while it is shown as what was wanted, over its present generation, and an acknowledged restart is asked of each of its actors until it is done",
     P1 = "P1": "what waits when a commit starts shares it in its order, and who is told yes is on disk",
     P2 = "P2": "what is loaded is what was written, and what is damaged is told and takes nothing else along",
     P3 = "P3": "who is told no is told once, with everything behind it, and on a mended disk the next write works",

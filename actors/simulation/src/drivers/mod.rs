@@ -15,6 +15,7 @@ mod known;
 mod pauses;
 
 mod pinged;
+mod restarts;
 
 mod ground;
 

@@ -8,11 +8,12 @@ use callboard_actors::drivers::{
     DriversOutcome, DriversTimer, EventorSaid, ForgetTaskHandler, NotDispensed, Wanted,
 };
 use callboard_actors::eventor::EventorNews;
-use callboard_actors::shell::{AskId, Effect, Input};
+use callboard_actors::shell::{AskId, Effect, Ending, Input};
 use callboard_actors::vocabulary::{Attempt, DriverName, Generation, Moment};
 
 use super::super::law::Law;
 use super::super::witness::{Verdict, Witness};
+use super::restarts::Restarts;
 
 /// The present life of a driver and of its eventor, as the owner knows them.
 #[derive(Debug, Clone, Hash, Default)]
@@ -44,6 +45,7 @@ pub struct DriversLaws {
     lives: BTreeMap<DriverName, Lives>,
     watched: BTreeMap<DriverName, BTreeSet<TaskKey>>,
     waiting: BTreeMap<AskId, (DriverName, Wanted)>,
+    restarts: Restarts,
     is_stopped: bool,
     /// What is found of it.
     pub(in super::super) verdict: Verdict,
@@ -66,6 +68,9 @@ impl DriversLaws {
                     let Some(lives) = self.lives.get_mut(&ended.driver) else { continue };
                     match ended.kind {
                         ChildKind::Driver if lives.driver == Some(ended.life) => {
+                            if lives.is_ending || ended.ending == Ending::Normal {
+                                self.restarts.is_over(&ended.driver);
+                            }
                             (lives.driver, lives.is_ending, lives.said, lives.restart) =
                                 (None, false, None, None);
                         }
@@ -99,6 +104,7 @@ impl DriversLaws {
                 }
                 lives.restart = None;
                 lives.said = Some((report.clone(), *may_lend));
+                self.restarts.reported(report);
             }
             DriversAsk::EventorSaid(EventorSaid { driver, life, news }) => {
                 let lives = self.lives.entry(driver.clone()).or_default();
@@ -131,10 +137,11 @@ impl DriversLaws {
 
     // === What goes out ===
 
-    fn calls(&mut self, call: &DriversCall) {
+    fn calls(&mut self, call: &DriversCall, input: &Input<Drivers>) {
         match call {
             DriversCall::StartDriver(life, config) => {
                 let driver = config.spec.name.clone();
+                self.restarts.begins(config, input);
                 self.begins(&driver);
                 let lives = self.lives.entry(driver.clone()).or_default();
                 let former = lives.driver.replace(*life);
@@ -170,8 +177,11 @@ impl DriversLaws {
                 self.violation(Law::I6, || "it is being stopped and brings a driver anew".to_owned());
             }
             DriversCall::RestartNow(life, number) => {
-                for lives in self.lives.values_mut().filter(|lives| lives.driver == Some(*life)) {
-                    (lives.restart, lives.said) = (Some(*number), None);
+                for (driver, lives) in &mut self.lives {
+                    if lives.driver == Some(*life) {
+                        (lives.restart, lives.said) = (Some(*number), None);
+                        self.restarts.asked(driver, *number);
+                    }
                 }
             }
             DriversCall::AwaitEndings
@@ -323,6 +333,11 @@ impl DriversLaws {
             | Input::Elapsed(_)
             | Input::StopRequested(_) => {}
         }
+        if let Some(driver) = self.restarts.take_owed() {
+            self.violation(Law::Res1, || {
+                format!("{driver} is brought again, and not restarted as requested")
+            });
+        }
         let is_left = |lives: &Lives| lives.driver.is_some() || lives.eventor.is_some();
         let ends = effects.iter().any(|effect| matches!(effect, Effect::Stop(_)));
         if ends && self.lives.values().any(is_left) {
@@ -336,6 +351,7 @@ impl Witness<Drivers> for DriversLaws {
     fn rebuilt(&mut self, _moment: Moment, _machine: &Drivers) {
         self.lives.clear();
         self.waiting.clear();
+        self.restarts = Restarts::default();
         self.is_stopped = false;
     }
 
@@ -351,7 +367,7 @@ impl Witness<Drivers> for DriversLaws {
         let mut left = Vec::new();
         for effect in effects {
             match effect {
-                Effect::Call { call, .. } => self.calls(call),
+                Effect::Call { call, .. } => self.calls(call, input),
                 Effect::Reply(id, answer) => self.replies(*id, answer),
                 Effect::Persist(_, callboard_actors::drivers::DriversChange::Forget(driver, task)) => {
                     self.forgets(driver, task);

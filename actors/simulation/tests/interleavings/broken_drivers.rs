@@ -407,6 +407,20 @@ fn an_owner_that_takes_a_driver_on_its_way_for_one_that_is_refused_breaks_res_01
 }
 
 #[test]
+fn an_owner_that_forgets_a_restart_when_the_driver_falls_breaks_res_01() {
+    let bounds = DriversBounds { orders: (1, &[Order::Restart]), crashes: 1, pauses: 1, ..SERVING };
+    owner(Law::Res1, bounds, |_, effects| {
+        let starts = |effect: &Effect<Drivers>| {
+            matches!(effect, Effect::Call { call: DriversCall::StartDriver(..), .. })
+        };
+        let begins = effects.iter().any(starts);
+        without(effects, |effect| {
+            begins && matches!(effect, Effect::Call { call: DriversCall::RestartNow(..), .. })
+        })
+    });
+}
+
+#[test]
 fn an_owner_that_believes_what_a_driver_reported_before_it_heard_of_its_restart_breaks_reg_08() {
     let bounds = DriversBounds { begin: &[Order::Add], orders: (1, &[Order::Restart]), ..NONE };
     owner(Law::Reg8, bounds, |input, mut effects| {

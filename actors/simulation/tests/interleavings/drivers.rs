@@ -132,6 +132,8 @@ fn every_order_of_orders_is_obeyed_and_answered_once_res_01_shell_7() {
     let restarted = DriversBounds { orders: (2, &[Order::Restart, Order::Dispense]), ..PROMPT };
     let refused = DriversBounds { faults: (1, &[Conduct::Declines]), ..restarted };
     holds("a restart of who is refused", refused, DriversBounds { is_prompt: false, ..refused });
+    let fallen = DriversBounds { orders: (1, &[Order::Restart]), crashes: 1, is_prompt: true, ..SERVING };
+    holds("a restart of who falls", fallen, DriversBounds { crashes: 2, is_prompt: false, ..fallen });
 }
 
 #[test]

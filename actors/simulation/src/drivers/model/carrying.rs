@@ -61,6 +61,7 @@ impl DriversModel {
                 self.set_off.extend((!self.endings.is_empty()).then_some(SetOff::Endings));
                 return;
             }
+            DriversCall::RestartNow(life, restart) => return self.restart(moment, number, life, restart),
             DriversCall::AskTroubles(..) => DriversOutcome::Described(Vec::new(), LeasedCalls::default()),
             DriversCall::AskRecent(..) => DriversOutcome::Told(Vec::new()),
             other => {
@@ -71,9 +72,26 @@ impl DriversModel {
         self.owner.returned(moment, number, Ok(outcome));
     }
 
+    /// Asks a driver for a restart. Its owner hears when it has taken that, or crashed over it.
+    fn restart(&mut self, moment: Moment, call: u64, life: Attempt, restart: Attempt) {
+        match self.children.get_mut(&life).map(|child| &mut child.actor) {
+            Some(Actor::Driver(child)) => {
+                let ask = DriverAsk::RestartNow(RestartNow { number: restart });
+                child.actor.ask(moment, asker_of(call), ask);
+                self.carry_child(moment, life);
+            }
+            Some(Actor::Eventor(_)) | None => {
+                self.owner.returned(moment, call, Ok(DriversOutcome::Done));
+            }
+        }
+    }
+
     fn order(&mut self, moment: Moment, call: DriversCall) {
         match call {
-            DriversCall::AwaitEndings | DriversCall::AskTroubles(..) | DriversCall::AskRecent(..) => {}
+            DriversCall::AwaitEndings
+            | DriversCall::RestartNow(..)
+            | DriversCall::AskTroubles(..)
+            | DriversCall::AskRecent(..) => {}
             DriversCall::Sweep => self.kill_all(),
             DriversCall::Kill(life) => {
                 // What is left of its process is for the owner of the processes to end.
@@ -100,13 +118,6 @@ impl DriversModel {
                     Some(Actor::Driver(child)) => child.actor.request_stop(moment, mode),
                     Some(Actor::Eventor(child)) => child.actor.request_stop(moment, mode),
                     None => {}
-                }
-                self.carry_child(moment, life);
-            }
-            DriversCall::RestartNow(life, number) => {
-                if let Some(Actor::Driver(child)) = self.children.get_mut(&life).map(|child| &mut child.actor)
-                {
-                    child.actor.ask(moment, NO_ASKER, DriverAsk::RestartNow(RestartNow { number }));
                 }
                 self.carry_child(moment, life);
             }
@@ -205,7 +216,13 @@ impl DriversModel {
                 Left::Call { number, call, .. } => self.driver_calls(moment, life, number, &call),
                 Left::Ended(ending) => self.end_child(life, ending),
                 Left::Answer(None, _) => self.answered_no_caller(),
-                Left::Answer(..) | Left::Refused(..) | Left::Snapshot(..) => {}
+                Left::Answer(Some(asker), _) => {
+                    self.owner.returned(moment, call_of(asker), Ok(DriversOutcome::Done));
+                }
+                Left::Refused(asker, _) => {
+                    self.owner.returned(moment, call_of(asker), Ok(DriversOutcome::NotTaken));
+                }
+                Left::Snapshot(..) => {}
             }
         }
         has_left
@@ -287,4 +304,13 @@ impl DriversModel {
             self.end_child(life, Ending::Killed);
         }
     }
+}
+
+/// A driver is asked only by calls of its owner: under which number, as an asker that is not [`NO_ASKER`].
+const fn asker_of(call: u64) -> u64 {
+    call + 1
+}
+
+const fn call_of(asker: u64) -> u64 {
+    asker - 1
 }
