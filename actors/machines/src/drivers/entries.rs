@@ -110,8 +110,12 @@ impl Drivers {
             }
             // It is on its way to a new life.
             ChildState::Stopping(_) => return Ok(()),
-            ChildState::Running(_) => self.request_restart(driver, cx),
+            ChildState::Running(_) => {
+                cx.persist(DriversChange::Restart(driver.clone()));
+                self.request_restart(driver, cx);
+            }
             ChildState::Pausing | ChildState::GivenUp => {
+                cx.persist(DriversChange::Restart(driver.clone()));
                 entry.restarting = Restarting::Asked;
                 self.start_child(driver, cx);
             }
@@ -174,13 +178,14 @@ impl Drivers {
         let Ok(process) = process_name(&driver) else { return };
         let report = DriverReport::of_nothing_yet(driver.clone(), cx.now());
         let config = DriverConfig { spec, process, mode, limits: self.options.limits };
+        let restarting = if self.image.restarts.remove(&driver) { Restarting::Asked } else { Restarting::No };
         let entry = Entry {
             config,
             child: DynamicChild::new(ChildState::Pausing),
             report,
             lendable: None,
             restart: Attempt::default(),
-            restarting: Restarting::No,
+            restarting,
             next: None,
             leaving: Vec::new(),
         };
@@ -258,7 +263,9 @@ impl Drivers {
             }
             return;
         }
-        entry.note_restart(report);
+        if entry.note_restart(report) {
+            cx.persist(DriversChange::Restarted(driver.clone()));
+        }
         let is_running = matches!(entry.child.state(), ChildState::Running(_));
         entry.lendable = (may_lend && is_running).then_some(report.generation);
         let is_new = entry.report != *report;

@@ -307,6 +307,12 @@ fn tell_change(change: &DriversChange) -> String {
             (DriversChange::Keep(spec.clone()), format!("keep {} {}", spec.name, spec.api_version))
         }
         DriversChange::Drop(driver) => (DriversChange::Drop(driver.clone()), format!("drop {driver}")),
+        DriversChange::Restart(driver) => {
+            (DriversChange::Restart(driver.clone()), format!("{driver} is to be restarted"))
+        }
+        DriversChange::Restarted(driver) => {
+            (DriversChange::Restarted(driver.clone()), format!("{driver} is restarted"))
+        }
         DriversChange::Watch(driver, task, sink) => {
             let line = format!("keep {} of {driver} for {}", task.task, name_of(sink));
             (DriversChange::Watch(driver.clone(), task.clone(), *sink), line)

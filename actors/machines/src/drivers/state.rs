@@ -71,6 +71,8 @@ impl DriversOptions {
 #[derive(Debug, Clone, Hash, Default)]
 pub struct DriversImage {
     pub(super) specs: BTreeMap<DriverName, DriverSpec>,
+    /// Those whose restart was acknowledged and has not been seen to be done.
+    pub(super) restarts: BTreeSet<DriverName>,
     /// The tasks that are watched, and the journals that their events go to.
     pub(super) tasks: BTreeMap<DriverName, BTreeMap<TaskKey, JournalId>>,
     /// The number of the latest journal for a handler to come.
@@ -87,10 +89,18 @@ impl DriversImage {
     pub fn apply(&mut self, change: DriversChange) {
         match change {
             DriversChange::Keep(spec) => {
+                self.restarts.remove(&spec.name);
                 self.specs.insert(spec.name.clone(), *spec);
             }
             DriversChange::Drop(driver) => {
+                self.restarts.remove(&driver);
                 self.specs.remove(&driver);
+            }
+            DriversChange::Restart(driver) => {
+                self.restarts.insert(driver);
+            }
+            DriversChange::Restarted(driver) => {
+                self.restarts.remove(&driver);
             }
             DriversChange::Watch(driver, task, journal) => {
                 if let JournalId::Parked(number) = journal {
@@ -118,6 +128,10 @@ pub enum DriversChange {
     Keep(Box<DriverSpec>),
     /// This one is not any more.
     Drop(DriverName),
+    /// This driver is to be restarted.
+    Restart(DriverName),
+    /// That is done.
+    Restarted(DriverName),
     /// This task is watched, and its events go to this journal.
     Watch(DriverName, TaskKey, JournalId),
     /// This one is not any more.
@@ -290,21 +304,22 @@ impl Entry {
         self.restarting != Restarting::No && is_running && report.restart < self.restart
     }
 
-    /// Notes that its actor has heard of the restart, and whether a report shows that nothing runs any more of what ran when that was
-    /// requested.
-    pub(super) const fn note_restart(&mut self, report: &DriverReport) {
-        self.restarting = match (self.restarting, report.stage) {
-            (Restarting::No, _)
-            | (
-                _,
-                DriverStage::Launching
-                | DriverStage::Connecting
-                | DriverStage::Watching
-                | DriverStage::Refused
-                | DriverStage::Gone,
-            ) => Restarting::No,
-            (_, DriverStage::Recalling | DriverStage::Stopping | DriverStage::Pausing) => Restarting::Taken,
+    /// Notes that its actor has heard of the restart. True if its report shows that this is done: nothing runs any more of what ran when
+    /// it was requested.
+    pub(super) fn note_restart(&mut self, report: &DriverReport) -> bool {
+        if self.restarting == Restarting::No {
+            return false;
+        }
+        let is_done = match report.stage {
+            DriverStage::Launching
+            | DriverStage::Connecting
+            | DriverStage::Watching
+            | DriverStage::Refused
+            | DriverStage::Gone => true,
+            DriverStage::Recalling | DriverStage::Stopping | DriverStage::Pausing => false,
         };
+        self.restarting = if is_done { Restarting::No } else { Restarting::Taken };
+        is_done
     }
 }
 

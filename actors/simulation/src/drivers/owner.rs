@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_actors::driver::{DriverHealth, DriverReport, DriverStage, TaskKey};
 use callboard_actors::drivers::{
-    ChildKind, DispenseDriver, DriverReported, Drivers, DriversAnswer, DriversAsk, DriversCall, DriversNews,
-    DriversOutcome, DriversTimer, EventorSaid, ForgetTaskHandler, NotDispensed, Wanted,
+    ChildKind, DispenseDriver, DriverReported, Drivers, DriversAnswer, DriversAsk, DriversCall,
+    DriversChange, DriversNews, DriversOutcome, DriversTimer, EventorSaid, ForgetTaskHandler, NotDispensed,
+    Wanted,
 };
 use callboard_actors::eventor::EventorNews;
-use callboard_actors::shell::{AskId, Effect, Ending, Input};
+use callboard_actors::shell::{AskId, Effect, Input};
 use callboard_actors::vocabulary::{Attempt, DriverName, Generation, Moment};
 
 use super::super::law::Law;
@@ -68,9 +69,7 @@ impl DriversLaws {
                     let Some(lives) = self.lives.get_mut(&ended.driver) else { continue };
                     match ended.kind {
                         ChildKind::Driver if lives.driver == Some(ended.life) => {
-                            if lives.is_ending || ended.ending == Ending::Normal {
-                                self.restarts.is_over(&ended.driver);
-                            }
+                            self.restarts.ended(ended, lives.is_ending);
                             (lives.driver, lives.is_ending, lives.said, lives.restart) =
                                 (None, false, None, None);
                         }
@@ -193,6 +192,16 @@ impl DriversLaws {
             | DriversCall::Forget(..)
             | DriversCall::HandOver(..)
             | DriversCall::End(_) => {}
+        }
+    }
+
+    fn writes(&mut self, change: &DriversChange) {
+        self.restarts.wrote(change);
+        if let DriversChange::Forget(driver, task) = change {
+            self.forgets(driver, task);
+        }
+        if let DriversChange::Watch(driver, task, _) = change {
+            self.watched.entry(driver.clone()).or_default().insert(task.clone());
         }
     }
 
@@ -351,7 +360,6 @@ impl Witness<Drivers> for DriversLaws {
     fn rebuilt(&mut self, _moment: Moment, _machine: &Drivers) {
         self.lives.clear();
         self.waiting.clear();
-        self.restarts = Restarts::default();
         self.is_stopped = false;
     }
 
@@ -369,23 +377,14 @@ impl Witness<Drivers> for DriversLaws {
             match effect {
                 Effect::Call { call, .. } => self.calls(call, input),
                 Effect::Reply(id, answer) => self.replies(*id, answer),
-                Effect::Persist(_, callboard_actors::drivers::DriversChange::Forget(driver, task)) => {
-                    self.forgets(driver, task);
-                }
+                Effect::Persist(_, change) => self.writes(change),
                 Effect::Publish(DriversNews::Left(report)) => left.push(&report.name),
-                Effect::Persist(_, callboard_actors::drivers::DriversChange::Watch(driver, task, _)) => {
-                    self.watched.entry(driver.clone()).or_default().insert(task.clone());
-                }
                 Effect::Publish(DriversNews::Reported(report)) if report.health == DriverHealth::Gone => {
                     self.violation(Law::S4, || {
                         format!("{} is told to be gone, and is not left", report.name)
                     });
                 }
-                Effect::Persist(..)
-                | Effect::Publish(_)
-                | Effect::StartTimer(..)
-                | Effect::CancelTimer(_)
-                | Effect::Stop(_) => {}
+                Effect::Publish(_) | Effect::StartTimer(..) | Effect::CancelTimer(_) | Effect::Stop(_) => {}
             }
         }
         self.check(input, effects);

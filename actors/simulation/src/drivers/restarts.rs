@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_actors::driver::{DriverConfig, DriverMode, DriverReport, DriverStage};
-use callboard_actors::drivers::{Drivers, DriversAsk};
-use callboard_actors::shell::Input;
+use callboard_actors::drivers::{ChildEnded, Drivers, DriversAsk, DriversChange};
+use callboard_actors::shell::{Ending, Input};
 use callboard_actors::vocabulary::{Attempt, DriverName};
 
 /// The restarts that are not known to be done. A driver's process outlives its actor, so each actor of it is asked.
@@ -39,8 +39,26 @@ impl Restarts {
         self.due.insert(driver.clone(), number);
     }
 
-    /// The driver is removed, or makes room for another one.
-    pub(super) fn is_over(&mut self, driver: &DriverName) {
+    /// What is kept of the drivers has changed: one that takes the place of another, or leaves, is not restarted.
+    pub(super) fn wrote(&mut self, change: &DriversChange) {
+        match change {
+            DriversChange::Keep(spec) => self.is_over(&spec.name),
+            DriversChange::Drop(driver) => self.is_over(driver),
+            DriversChange::Restart(_)
+            | DriversChange::Restarted(_)
+            | DriversChange::Watch(..)
+            | DriversChange::Forget(..) => {}
+        }
+    }
+
+    /// The present actor of a driver has ended. It has ended the process if it was told to end, or ended in order.
+    pub(super) fn ended(&mut self, ended: &ChildEnded, was_ending: bool) {
+        if was_ending || ended.ending == Ending::Normal {
+            self.is_over(&ended.driver);
+        }
+    }
+
+    fn is_over(&mut self, driver: &DriverName) {
         self.due.remove(driver);
     }
 
