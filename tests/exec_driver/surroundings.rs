@@ -266,9 +266,10 @@ async fn a_task_holds_no_volume_of_another_where_mounts_are_private_and_the_host
     fs::write(place.path(own).join("word"), "own").expect("room");
     fs::write(place.path(other).join("word"), "other").expect("room");
     let mut plugin = place.start(&[]).await;
+    // Other hosts of this machine have volumes, too.
+    let of_this_host = place.directory.path().display();
     let script = format!(
-        "cat {}/mnt/word; cut -d' ' -f5 /proc/self/mountinfo | grep -o csi/node.* || echo none",
-        place.directory.path().display()
+        "cat {of_this_host}/mnt/word; cut -d' ' -f5 /proc/self/mountinfo | grep ^{of_this_host}/ | grep -o csi/node.* || echo none"
     );
     let mounts = vec![mount(&place, own, "mnt")];
     plugin.start(TaskConfig { mounts, ..place.shell("t1", &script) }).await.expect("it starts");

@@ -1,10 +1,14 @@
 //! What the inventory does: it listens to the instances, and logs what it finds.
 
+use std::time::Duration;
+
+use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt, TryFutureExt};
 use tracing::field::display;
 
 use super::{
-    FirstSummary, Inventory, InventoryCall, InventoryNews, InventoryOptions, InventoryOutcome, Offer,
+    FirstSummary, Inventory, InventoryCall, InventoryConfig, InventoryNews, InventoryOptions,
+    InventoryOutcome, Offer, Source,
 };
 use crate::allocations::Allocations;
 use crate::drivers::{AwaitDrivers, Drivers, ListDrivers};
@@ -36,17 +40,19 @@ pub fn start(
     settings: Settings,
 ) -> Running {
     let Besides { drivers, allocations, volumes } = besides;
-    let options = InventoryOptions {
-        follows_drivers: drivers.is_some(),
-        follows_allocations: allocations.is_some(),
-        follows_volumes: volumes.is_some(),
-        ..options
-    };
+    let sources = [
+        (Source::Instances, true),
+        (Source::Allocations, allocations.is_some()),
+        (Source::Drivers, drivers.is_some()),
+        (Source::Volumes, volumes.is_some()),
+    ];
+    let follows = sources.into_iter().filter_map(|(source, is_there)| is_there.then_some(source)).collect();
+    let config = InventoryConfig { options, follows };
     let volumes = volumes.map(|volumes| Follower::new("inventory", volumes));
     let allocations = allocations.map(|allocations| Follower::new("inventory", allocations));
     let drivers = drivers.map(|drivers| (drivers.clone(), Follower::new("inventory", drivers)));
     let handler = Handler { instances: Follower::new("inventory", instances), drivers, allocations, volumes };
-    start_machine(address, options, handler, NoStore, settings)
+    start_machine(address, config, handler, NoStore, settings)
 }
 
 struct Handler {
@@ -56,38 +62,43 @@ struct Handler {
     volumes: Option<Follower<Volumes>>,
 }
 
-impl EffectHandler<Inventory> for Handler {
-    fn call(&mut self, call: InventoryCall) -> Started<InventoryOutcome> {
-        Started::Running(match (call, &mut self.allocations, &mut self.drivers) {
-            (InventoryCall::FollowVolumes { afresh }, ..) => match &mut self.volumes {
-                Some(volumes) => volumes.follow(afresh).map(InventoryOutcome::Volumes).boxed_local(),
-                // There is nothing to hear.
-                None => std::future::pending().boxed_local(),
-            },
-            (InventoryCall::Follow { afresh }, ..) => {
-                self.instances.follow(afresh).map(InventoryOutcome::Heard).boxed_local()
+impl Handler {
+    /// Waits for the next items of a feed. `None`: there is no actor of this kind.
+    fn follow(&mut self, source: Source, afresh: bool) -> Option<LocalBoxFuture<'static, InventoryOutcome>> {
+        Some(match source {
+            Source::Instances => self.instances.follow(afresh).map(InventoryOutcome::Instances).boxed_local(),
+            Source::Allocations => {
+                self.allocations.as_mut()?.follow(afresh).map(InventoryOutcome::Allocations).boxed_local()
             }
-            (InventoryCall::FollowAllocations { afresh }, Some(allocations), _) => {
-                allocations.follow(afresh).map(InventoryOutcome::Allocations).boxed_local()
+            Source::Drivers => {
+                self.drivers.as_mut()?.1.follow(afresh).map(InventoryOutcome::Drivers).boxed_local()
             }
-            (InventoryCall::AwaitDrivers { within }, _, Some((drivers, _))) => {
-                let drivers = drivers.clone();
-                let summary = drivers.ask(AwaitDrivers { within });
-                let known = summary.and_then(|summary| async move {
-                    let reports = drivers.ask(ListDrivers).await?;
-                    Ok((summary, reports))
-                });
-                known.map(InventoryOutcome::Drivers).boxed_local()
-            }
-            (InventoryCall::FollowDrivers { afresh }, _, Some((_, drivers))) => {
-                drivers.follow(afresh).map(InventoryOutcome::DriversHeard).boxed_local()
-            }
-            // There is nothing to hear.
-            (InventoryCall::FollowAllocations { .. }, None, _)
-            | (InventoryCall::AwaitDrivers { .. } | InventoryCall::FollowDrivers { .. }, _, None) => {
-                std::future::pending().boxed_local()
+            Source::Volumes => {
+                self.volumes.as_mut()?.follow(afresh).map(InventoryOutcome::Volumes).boxed_local()
             }
         })
+    }
+
+    /// Waits until it is known of every driver whether it serves. `None`: there is no owner of drivers.
+    fn await_drivers(&self, within: Duration) -> Option<LocalBoxFuture<'static, InventoryOutcome>> {
+        let drivers = self.drivers.as_ref()?.0.clone();
+        let summary = drivers.ask(AwaitDrivers { within });
+        let known = summary.and_then(|summary| async move {
+            let reports = drivers.ask(ListDrivers).await?;
+            Ok((summary, reports))
+        });
+        Some(known.map(InventoryOutcome::DriversKnown).boxed_local())
+    }
+}
+
+impl EffectHandler<Inventory> for Handler {
+    fn call(&mut self, call: InventoryCall) -> Started<InventoryOutcome> {
+        let outcome = match call {
+            InventoryCall::Follow { source, afresh } => self.follow(source, afresh),
+            InventoryCall::AwaitDrivers { within } => self.await_drivers(within),
+        };
+        // Without that actor there is nothing to hear.
+        Started::Running(outcome.unwrap_or_else(|| std::future::pending().boxed_local()))
     }
 
     fn published(&mut self, news: &InventoryNews) {

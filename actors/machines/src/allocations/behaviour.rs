@@ -12,11 +12,11 @@ use super::state::{
     AllocationsOutcome, AllocationsTimer, Entry, Order,
 };
 use crate::allocation::{AllocationNews, AllocationStatus};
-use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, StepContext, Vitals, await_endings_again};
+use crate::kernel::{
+    AskId, CallKey, CallLost, Input, Machine, StepContext, Vitals, await_endings_again, await_news,
+};
 use crate::vocabulary::{AllocationId, Attempt, Generation, Moment, Timestamp};
 
-/// The deadline of one wait for endings; then it is repeated.
-const ENDINGS_DEADLINE: Duration = Duration::from_secs(3_600);
 /// The deadline of calls that do not wait.
 const AT_ONCE_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -115,8 +115,8 @@ impl Allocations {
     ) {
         match call {
             AllocationsCall::AwaitEndings => {
-                let call = (AllocationsCall::AwaitEndings, ENDINGS_DEADLINE);
-                await_endings_again(outcome, call, AllocationsTimer::AwaitEndings, cx);
+                let again = (AllocationsCall::AwaitEndings, AllocationsTimer::AwaitEndings);
+                await_endings_again(outcome, again, cx);
                 if let Ok(AllocationsOutcome::Ended(ended)) = outcome {
                     ended.iter().for_each(|ended| self.supervisor_ended(ended, cx));
                 }
@@ -199,7 +199,7 @@ impl Allocations {
 }
 
 fn await_endings(cx: &mut StepContext<Allocations>) {
-    cx.call(CallKey::default(), ENDINGS_DEADLINE, AllocationsCall::AwaitEndings);
+    await_news(AllocationsCall::AwaitEndings, cx);
 }
 
 /// Makes a call with a short deadline.

@@ -10,12 +10,11 @@ use super::state::{
     HAND_OVER_DEADLINE,
 };
 use crate::driver::{Folded, ending_deadline};
-use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, StepContext, StopStep, await_endings_again};
+use crate::kernel::{
+    AskId, CallKey, CallLost, Input, Machine, StepContext, StopStep, await_endings_again, await_news,
+};
 use crate::lease::LeasedCalls;
 use crate::vocabulary::{Attempt, DriverName, Moment, Timestamp};
-
-/// How long one call for endings waits before it is made again.
-const WAIT_DEADLINE: Duration = Duration::from_secs(3_600);
 
 impl Machine for Drivers {
     const KIND: &'static str = "drivers";
@@ -74,7 +73,7 @@ impl Drivers {
     /// Brings back what the host wants, and ends what it blocks.
     fn begin(&mut self, cx: &mut StepContext<Self>) {
         self.call(DriversCall::Sweep, cx);
-        cx.call(CallKey::default(), WAIT_DEADLINE, DriversCall::AwaitEndings);
+        await_news(DriversCall::AwaitEndings, cx);
         // The eventors of a former life of this machine are no more: what came meanwhile may be missing (EVT-02).
         self.served = self.image.tasks.keys().cloned().collect();
         let specs: Vec<_> = self.image.specs.values().cloned().collect();
@@ -141,7 +140,7 @@ impl Drivers {
     fn elapsed(&mut self, timer: &DriversTimer, cx: &mut StepContext<Self>) {
         match timer {
             DriversTimer::AwaitEndings => {
-                cx.call(CallKey::default(), WAIT_DEADLINE, DriversCall::AwaitEndings);
+                await_news(DriversCall::AwaitEndings, cx);
             }
             DriversTimer::Stop(driver) => self.stopped_too_slowly(driver, cx),
             DriversTimer::Restart(driver) => self.restart_due(driver, cx),
@@ -170,8 +169,8 @@ impl Drivers {
     ) {
         match (call, outcome) {
             (DriversCall::AwaitEndings, outcome) => {
-                let call = (DriversCall::AwaitEndings, WAIT_DEADLINE);
-                await_endings_again(outcome, call, DriversTimer::AwaitEndings, cx);
+                let again = (DriversCall::AwaitEndings, DriversTimer::AwaitEndings);
+                await_endings_again(outcome, again, cx);
                 if let Ok(DriversOutcome::Ended(endings)) = outcome {
                     endings.iter().for_each(|ended| self.ended(ended, cx));
                 }

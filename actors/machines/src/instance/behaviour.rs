@@ -111,7 +111,7 @@ impl Instance {
 
     /// Starts a check, or continues it with the next call that is missing.
     fn look(&mut self, cx: &mut StepContext<Self>) {
-        match &self.link {
+        match &mut self.link {
             Link::Down => self.call(InstanceCall::Dial, cx),
             Link::Up { reading, .. } => match reading.next(self.config.half) {
                 Next::Ask(rpc) => self.call(InstanceCall::Ask(rpc), cx),

@@ -17,6 +17,13 @@ enum Answered<T> {
     Declined,
 }
 
+fn given<T: Clone>(answered: &Answered<T>) -> Option<T> {
+    match answered {
+        Answered::With(answer) => Some(answer.clone()),
+        Answered::Declined => None,
+    }
+}
+
 #[derive(Debug, Clone, Hash)]
 struct Offers {
     capabilities: Vec<PluginCapability>,
@@ -33,17 +40,36 @@ impl Offers {
     }
 }
 
+/// What was read over one connection.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Reading {
+    is_ready: bool,
+    read: Read,
+    /// What was remarked about the answers.
+    remarks: Vec<String>,
+}
+
+/// How much was read. Each later round only probes, so the answers are not kept beside the fingerprint that they make up.
+#[derive(Debug, Clone, Hash)]
+enum Read {
+    Partly(Box<Answers>),
+    Whole(Arc<CsiFingerprint>),
+}
+
+#[derive(Debug, Clone, Hash, Default)]
+struct Answers {
     identity: Option<Identity>,
     offers: Option<Offers>,
-    is_ready: bool,
     controller: Option<Answered<Vec<ControllerCapability>>>,
     group_controller: Option<Answered<Vec<GroupControllerCapability>>>,
     node: Option<Vec<NodeCapability>>,
     node_info: Option<Answered<NodeInfo>>,
-    /// What was remarked about these answers.
-    remarks: Vec<String>,
+}
+
+impl Default for Read {
+    fn default() -> Self {
+        Self::Partly(Box::default())
+    }
 }
 
 #[derive(Debug)]
@@ -67,68 +93,120 @@ impl From<Fault> for Refusal {
 
 impl Reading {
     /// The next call. Before anything but the identity service is called, the plugin must have answered ready (C039).
-    pub(super) fn next(&self, half: Half) -> Next {
-        let (Some(identity), Some(offers)) = (&self.identity, &self.offers) else {
-            return Next::Ask(if self.identity.is_none() {
-                Rpc::PluginInfo
-            } else {
-                Rpc::PluginCapabilities
-            });
-        };
-        if !self.is_ready {
-            return Next::Ask(Rpc::Probe);
-        }
-        let fingerprint = CsiFingerprint {
-            identity: identity.clone(),
-            plugin: offers.capabilities.clone(),
-            expansion: offers.expansion.clone(),
-            controller: None,
-            group_controller: None,
-            node: None,
-            node_info: None,
-        };
-        match half {
-            Half::Controller => self.next_of_controller(fingerprint, offers),
-            Half::Node => self.next_of_node(fingerprint, offers),
-        }
-    }
-
-    fn next_of_controller(&self, fingerprint: CsiFingerprint, offers: &Offers) -> Next {
-        let Some(Answered::With(controller)) = &self.controller else {
-            return Next::Ask(Rpc::ControllerCapabilities);
-        };
-        let fingerprint = CsiFingerprint { controller: Some(controller.clone()), ..fingerprint };
-        if !offers.has_group_controller() {
-            return self.complete(fingerprint, None);
-        }
-        match &self.group_controller {
-            None => Next::Ask(Rpc::GroupControllerCapabilities),
-            Some(Answered::With(groups)) => {
-                self.complete(CsiFingerprint { group_controller: Some(groups.clone()), ..fingerprint }, None)
+    pub(super) fn next(&mut self, half: Half) -> Next {
+        if let Read::Partly(answers) = &self.read {
+            match answers.fingerprint(self.is_ready, half) {
+                Err(missing) => return Next::Ask(missing),
+                Ok(fingerprint) => {
+                    self.remarks.extend(answers.remark(half).map(str::to_owned));
+                    self.read = Read::Whole(Arc::new(fingerprint));
+                }
             }
-            Some(Answered::Declined) => self.complete(fingerprint, Some(NO_GROUPS)),
         }
-    }
-
-    fn next_of_node(&self, fingerprint: CsiFingerprint, offers: &Offers) -> Next {
-        let Some(node) = &self.node else { return Next::Ask(Rpc::NodeCapabilities) };
-        let fingerprint = CsiFingerprint { node: Some(node.clone()), ..fingerprint };
-        match (&self.node_info, &self.controller) {
-            (None, _) => Next::Ask(Rpc::NodeInfo),
-            (Some(Answered::With(info)), _) => {
-                self.complete(CsiFingerprint { node_info: Some(info.clone()), ..fingerprint }, None)
+        match &self.read {
+            Read::Whole(fingerprint) if self.is_ready => {
+                Next::Complete(Arc::clone(fingerprint), self.remarks.clone())
             }
-            (Some(Answered::Declined), None) if offers.has_controller() => {
-                Next::Ask(Rpc::ControllerCapabilities)
-            }
-            (Some(Answered::Declined), None | Some(Answered::With(_))) => self.complete(fingerprint, None),
-            (Some(Answered::Declined), Some(Answered::Declined)) => {
-                self.complete(fingerprint, Some(UNDECIDED))
-            }
+            Read::Whole(_) | Read::Partly(_) => Next::Ask(Rpc::Probe),
         }
     }
 
     pub(super) fn take(
+        &mut self,
+        answer: Answer,
+        config: &InstanceConfig,
+        known: Option<&CsiFingerprint>,
+    ) -> Result<(), Refusal> {
+        match (answer, &mut self.read) {
+            (Answer::Probe(Readiness::Ready), _) => self.is_ready = true,
+            (Answer::Probe(Readiness::NotReady), _) => return Err(Refusal::NotReady),
+            (answer, Read::Partly(answers)) => answers.take(answer, config, known)?,
+            // Only its readiness is asked for.
+            (_, Read::Whole(_)) => {}
+        }
+        Ok(())
+    }
+
+    /// Records that the plugin does not implement a call. False means that the call is mandatory.
+    pub(super) fn declined(&mut self, rpc: Rpc, half: Half) -> bool {
+        match &mut self.read {
+            Read::Partly(answers) => answers.decline(rpc, half),
+            Read::Whole(_) => false,
+        }
+    }
+
+    /// Keeps what is remarked about an answer until another connection is read.
+    pub(super) fn remark(&mut self, remarks: &[String]) {
+        for remark in remarks {
+            if !self.remarks.contains(remark) {
+                self.remarks.push(remark.clone());
+            }
+        }
+    }
+
+    /// Forgets the readiness, so that the next check begins with a probe.
+    pub(super) const fn forget_readiness(&mut self) {
+        self.is_ready = false;
+    }
+}
+
+impl Answers {
+    /// The fingerprint that they make up, or the next call that is missing. What a node half was told of the controller is no part of it.
+    fn fingerprint(&self, is_ready: bool, half: Half) -> Result<CsiFingerprint, Rpc> {
+        let identity = self.identity.as_ref().ok_or(Rpc::PluginInfo)?;
+        let offers = self.offers.as_ref().ok_or(Rpc::PluginCapabilities)?;
+        if !is_ready {
+            return Err(Rpc::Probe);
+        }
+        let missing = match half {
+            Half::Controller => self.missing_of_controller(offers),
+            Half::Node => self.missing_of_node(offers),
+        };
+        match missing {
+            Some(rpc) => Err(rpc),
+            None => Ok(CsiFingerprint {
+                identity: identity.clone(),
+                plugin: offers.capabilities.clone(),
+                expansion: offers.expansion.clone(),
+                controller: self.controller.as_ref().and_then(given).filter(|_| half == Half::Controller),
+                group_controller: self.group_controller.as_ref().and_then(given),
+                node: self.node.clone(),
+                node_info: self.node_info.as_ref().and_then(given),
+            }),
+        }
+    }
+
+    fn missing_of_controller(&self, offers: &Offers) -> Option<Rpc> {
+        match (&self.controller, &self.group_controller) {
+            (None | Some(Answered::Declined), _) => Some(Rpc::ControllerCapabilities),
+            (Some(Answered::With(_)), None) if offers.has_group_controller() => {
+                Some(Rpc::GroupControllerCapabilities)
+            }
+            (Some(Answered::With(_)), _) => None,
+        }
+    }
+
+    fn missing_of_node(&self, offers: &Offers) -> Option<Rpc> {
+        match (&self.node, &self.node_info, &self.controller) {
+            (None, _, _) => Some(Rpc::NodeCapabilities),
+            (Some(_), None, _) => Some(Rpc::NodeInfo),
+            (Some(_), Some(Answered::Declined), None) if offers.has_controller() => {
+                Some(Rpc::ControllerCapabilities)
+            }
+            (Some(_), Some(_), _) => None,
+        }
+    }
+
+    /// What is remarked about answers of which none is missing.
+    const fn remark(&self, half: Half) -> Option<&'static str> {
+        match (half, &self.node_info, &self.controller, &self.group_controller) {
+            (Half::Controller, _, _, Some(Answered::Declined)) => Some(NO_GROUPS),
+            (Half::Node, Some(Answered::Declined), Some(Answered::Declined), _) => Some(UNDECIDED),
+            (Half::Controller | Half::Node, _, _, _) => None,
+        }
+    }
+
+    fn take(
         &mut self,
         answer: Answer,
         config: &InstanceConfig,
@@ -146,14 +224,14 @@ impl Reading {
                 }
                 self.offers = Some(offers);
             }
-            Answer::Probe(Readiness::Ready) => self.is_ready = true,
-            Answer::Probe(Readiness::NotReady) => return Err(Refusal::NotReady),
             Answer::ControllerCapabilities(controller) => self.take_controller(controller, config.half)?,
             Answer::GroupControllerCapabilities(groups) => {
                 self.group_controller = Some(Answered::With(groups));
             }
             Answer::NodeCapabilities(node) => self.node = Some(node),
             Answer::NodeInfo(info) => self.node_info = Some(Answered::With(info)),
+            // It makes up no part of the fingerprint.
+            Answer::Probe(_) => {}
         }
         Ok(())
     }
@@ -169,8 +247,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Records that the plugin does not implement a call. False means that the call is mandatory.
-    pub(super) fn declined(&mut self, rpc: Rpc, half: Half) -> bool {
+    fn decline(&mut self, rpc: Rpc, half: Half) -> bool {
         match (half, rpc) {
             (Half::Node, Rpc::NodeInfo) => self.node_info = Some(Answered::Declined),
             (Half::Node, Rpc::ControllerCapabilities) => self.controller = Some(Answered::Declined),
@@ -185,25 +262,6 @@ impl Reading {
             ) => return false,
         }
         true
-    }
-
-    /// Keeps what is remarked about an answer until another connection is read.
-    pub(super) fn remark(&mut self, remarks: &[String]) {
-        for remark in remarks {
-            if !self.remarks.contains(remark) {
-                self.remarks.push(remark.clone());
-            }
-        }
-    }
-
-    fn complete(&self, fingerprint: CsiFingerprint, remark: Option<&str>) -> Next {
-        let remarks = self.remarks.iter().cloned().chain(remark.map(str::to_owned));
-        Next::Complete(Arc::new(fingerprint), remarks.collect())
-    }
-
-    /// Forgets the readiness, so that the next check begins with a probe.
-    pub(super) const fn forget_readiness(&mut self) {
-        self.is_ready = false;
     }
 }
 

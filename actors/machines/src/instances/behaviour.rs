@@ -13,8 +13,8 @@ use super::state::{
 use super::waiters::Waiters;
 use crate::FeedItem;
 use crate::kernel::{
-    AskId, CallKey, CallLost, Followed, Input, Machine, NEWS_DEADLINE, Never, REFOLLOW_PAUSE, StepContext,
-    Vitals, await_endings_again,
+    AskId, CallKey, CallLost, Input, Machine, Never, StepContext, Vitals, await_endings_again, await_news,
+    follow_on,
 };
 use crate::lease::LeasedCalls;
 use crate::registry::{Active, Entry as Registered, RegistryNews, RegistryView, Standing};
@@ -67,7 +67,7 @@ impl Machine for Instances {
             Input::Resumed => {
                 self.call(InstancesCall::Sweep, cx);
                 self.follow(true, cx);
-                cx.call(CallKey::default(), NEWS_DEADLINE, InstancesCall::AwaitEndings);
+                await_news(InstancesCall::AwaitEndings, cx);
             }
             Input::Asked { id, asked_at, ask } => self.asked(*id, *asked_at, ask, cx),
             Input::Returned { call, outcome, .. } => self.returned(call, outcome, cx),
@@ -115,7 +115,7 @@ impl Instances {
     fn elapsed(&mut self, timer: &InstancesTimer, cx: &mut StepContext<Self>) {
         match timer {
             InstancesTimer::AwaitEndings => {
-                cx.call(CallKey::default(), NEWS_DEADLINE, InstancesCall::AwaitEndings);
+                await_news(InstancesCall::AwaitEndings, cx);
             }
             InstancesTimer::Refollow => self.follow(true, cx),
             InstancesTimer::Retire(place) => self.retired_too_slowly(place, cx),
@@ -139,7 +139,7 @@ impl Instances {
         if self.is_stopping {
             return;
         }
-        cx.call(CallKey::default(), NEWS_DEADLINE, InstancesCall::Follow { afresh });
+        await_news(InstancesCall::Follow { afresh }, cx);
     }
 
     fn returned(
@@ -151,8 +151,8 @@ impl Instances {
         match (call, outcome) {
             (InstancesCall::Follow { .. }, outcome) => self.followed(outcome, cx),
             (InstancesCall::AwaitEndings, outcome) => {
-                let call = (InstancesCall::AwaitEndings, NEWS_DEADLINE);
-                await_endings_again(outcome, call, InstancesTimer::AwaitEndings, cx);
+                let again = (InstancesCall::AwaitEndings, InstancesTimer::AwaitEndings);
+                await_endings_again(outcome, again, cx);
                 if let Ok(InstancesOutcome::Ended(endings)) = outcome {
                     endings.iter().for_each(|ended| self.ended(ended, cx));
                 }
@@ -182,25 +182,21 @@ impl Instances {
     // === The registry's feed ===
 
     fn followed(&mut self, outcome: &Result<InstancesOutcome, CallLost>, cx: &mut StepContext<Self>) {
-        let followed = Followed::of(outcome, |outcome| match outcome {
-            InstancesOutcome::Followed(Ok(items)) => Some(&items[..]),
-            _ => None,
-        });
-        match followed {
-            Followed::Items(items) => {
-                self.heard(items, cx);
-                self.follow(false, cx);
-            }
-            Followed::Quiet => self.follow(false, cx),
-            Followed::Lost => cx.start_timer(InstancesTimer::Refollow, cx.now() + REFOLLOW_PAUSE),
+        if self.is_stopping {
+            return;
         }
+        let again = (InstancesCall::Follow { afresh: false }, InstancesTimer::Refollow);
+        follow_on(outcome, again, cx, |outcome, cx| match outcome {
+            InstancesOutcome::Followed(Ok(items)) => {
+                self.heard(items, cx);
+                true
+            }
+            _ => false,
+        });
     }
 
     /// Applies all items of the registry, and acts once on the final state.
     fn heard(&mut self, items: &[RegistryItem], cx: &mut StepContext<Self>) {
-        if self.is_stopping {
-            return;
-        }
         let mut touched = BTreeSet::new();
         for item in items {
             match item {

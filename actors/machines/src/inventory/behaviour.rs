@@ -4,20 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::messages::{FirstSummary, InventoryAnswer, InventoryAsk, InventoryNews, InventoryView, Offer};
 use super::state::{
-    InstancesItem, Inventory, InventoryCall, InventoryOptions, InventoryOutcome, InventoryTimer, Phase,
-    Standing,
+    InstancesItem, Inventory, InventoryCall, InventoryConfig, InventoryOutcome, InventoryTimer, Phase,
+    Source, Standing,
 };
 use crate::FeedItem;
 use crate::drivers::DriverSummary;
 use crate::instances::{InstancesNews, InstancesView};
-use crate::kernel::{
-    AskId, CallKey, CallLost, Followed, Input, Machine, NEWS_DEADLINE, Never, REFOLLOW_PAUSE, StepContext,
-};
+use crate::kernel::{AskId, Input, Machine, Never, StepContext};
 use crate::vocabulary::{Family, Health, Moment, PluginKey};
 
 impl Machine for Inventory {
     const KIND: &'static str = "inventory";
-    type Config = InventoryOptions;
+    type Config = InventoryConfig;
     type Image = ();
     type Ask = InventoryAsk;
     type Answer = InventoryAnswer;
@@ -28,12 +26,14 @@ impl Machine for Inventory {
     type News = InventoryNews;
     type View = InventoryView;
 
-    fn restore(options: &InventoryOptions, (): (), moment: Moment) -> Self {
-        let drivers = (!options.follows_drivers).then(DriverSummary::default);
+    fn restore(config: &InventoryConfig, (): (), moment: Moment) -> Self {
+        let InventoryConfig { options, follows } = config;
+        let drivers = (!follows.contains(&Source::Drivers)).then(DriverSummary::default);
         let is_expecting = moment.now < options.expected_until;
         let expected = options.expected.iter().filter(|_| is_expecting).cloned().collect();
         Self {
             options: options.clone(),
+            follows: follows.clone(),
             phase: Phase::Gathering {
                 reports: BTreeMap::new(),
                 awaited: BTreeSet::new(),
@@ -54,33 +54,23 @@ impl Machine for Inventory {
         match input {
             Input::Resumed => {
                 cx.start_timer(InventoryTimer::FirstWait, cx.now() + self.options.first_wait);
-                self.follow(true, cx);
-                self.follow_allocations(true, cx);
+                self.follow(Source::Instances, true, cx);
+                self.follow(Source::Allocations, true, cx);
                 self.ask_drivers(cx);
-                self.follow_volumes(true, cx);
+                self.follow(Source::Volumes, true, cx);
             }
             Input::Asked { id, ask: InventoryAsk::TakeInventory(_), .. } => {
                 cx.reply(*id, InventoryAnswer::TakeInventory(self.view()));
             }
             Input::Asked { id, ask: InventoryAsk::AwaitFirst(_), .. } => self.first_asked(*id, cx),
-            Input::Returned { call: InventoryCall::Follow { .. }, outcome, .. } => self.returned(outcome, cx),
-            Input::Returned { call: InventoryCall::FollowAllocations { .. }, outcome, .. } => {
-                self.allocations_returned(outcome, cx);
+            Input::Returned { call: InventoryCall::Follow { source, .. }, outcome, .. } => {
+                self.followed(*source, outcome, cx);
             }
             Input::Returned { call: InventoryCall::AwaitDrivers { .. }, outcome, .. } => {
                 self.drivers_told(outcome, cx);
             }
-            Input::Returned { call: InventoryCall::FollowDrivers { .. }, outcome, .. } => {
-                self.drivers_returned(outcome, cx);
-            }
-            Input::Returned { call: InventoryCall::FollowVolumes { .. }, outcome, .. } => {
-                self.volumes_returned(outcome, cx);
-            }
-            Input::Elapsed(InventoryTimer::RefollowVolumes) => self.follow_volumes(true, cx),
+            Input::Elapsed(InventoryTimer::Refollow(source)) => self.follow(*source, true, cx),
             Input::Elapsed(InventoryTimer::AskDrivers) => self.ask_drivers(cx),
-            Input::Elapsed(InventoryTimer::RefollowDrivers) => self.follow_drivers(true, cx),
-            Input::Elapsed(InventoryTimer::Refollow) => self.follow(true, cx),
-            Input::Elapsed(InventoryTimer::RefollowAllocations) => self.follow_allocations(true, cx),
             Input::Elapsed(InventoryTimer::FirstWait) => self.publish_what_is_known(cx),
             Input::Elapsed(InventoryTimer::Grace(plugin)) => self.grace_ended(plugin, cx),
             Input::StopRequested(_) => {
@@ -105,26 +95,7 @@ impl Machine for Inventory {
 impl Inventory {
     // === The instances' feed ===
 
-    fn follow(&mut self, afresh: bool, cx: &mut StepContext<Self>) {
-        cx.call(CallKey::default(), NEWS_DEADLINE, InventoryCall::Follow { afresh });
-    }
-
-    fn returned(&mut self, outcome: &Result<InventoryOutcome, CallLost>, cx: &mut StepContext<Self>) {
-        let followed = Followed::of(outcome, |outcome| match outcome {
-            InventoryOutcome::Heard(Ok(items)) => Some(&items[..]),
-            _ => None,
-        });
-        match followed {
-            Followed::Items(items) => {
-                items.iter().for_each(|item| self.heard(item, cx));
-                self.follow(false, cx);
-            }
-            Followed::Quiet => self.follow(false, cx),
-            Followed::Lost => cx.start_timer(InventoryTimer::Refollow, cx.now() + REFOLLOW_PAUSE),
-        }
-    }
-
-    fn heard(&mut self, item: &InstancesItem, cx: &mut StepContext<Self>) {
+    pub(super) fn heard(&mut self, item: &InstancesItem, cx: &mut StepContext<Self>) {
         match item {
             FeedItem::Snapshot { view, .. } => self.replaced(view, cx),
             FeedItem::Change { news: InstancesNews::Expected(plugins), .. } => self.expect_also(plugins),

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::messages::Offer;
 use super::state::{
-    DriversItem, Inventory, InventoryCall, InventoryOutcome, InventoryTimer, Phase, driver_key,
+    DriversItem, Inventory, InventoryCall, InventoryOutcome, InventoryTimer, Phase, Source, driver_key,
 };
 use crate::FeedItem;
 use crate::driver::{DriverHealth, DriverReport};
 use crate::drivers::{DriverSummary, DriversNews};
-use crate::kernel::{CallKey, CallLost, Followed, NEWS_DEADLINE, REFOLLOW_PAUSE, StepContext};
+use crate::kernel::{CallKey, CallLost, REFOLLOW_PAUSE, StepContext};
 use crate::vocabulary::{Family, Health, PluginKey};
 
 /// How much longer the answer of the owner of the drivers may take than what it waits itself.
@@ -35,7 +35,7 @@ impl Inventory {
     ) {
         let Phase::Gathering { drivers, .. } = &mut self.phase else { return };
         match outcome {
-            Ok(InventoryOutcome::Drivers(Ok((summary, reports)))) => {
+            Ok(InventoryOutcome::DriversKnown(Ok((summary, reports)))) => {
                 *drivers = Some(summary.clone());
                 reports.iter().for_each(|report| self.note_driver(report, cx));
             }
@@ -45,7 +45,7 @@ impl Inventory {
             }
             Ok(_) | Err(_) => *drivers = Some(DriverSummary::default()),
         }
-        self.follow_drivers(true, cx);
+        self.follow(Source::Drivers, true, cx);
         if cx.now() < self.first_until {
             self.publish_if_known(cx);
         } else {
@@ -55,30 +55,7 @@ impl Inventory {
 
     // === The drivers' feed ===
 
-    pub(super) fn follow_drivers(&self, afresh: bool, cx: &mut StepContext<Self>) {
-        cx.call(CallKey::default(), NEWS_DEADLINE, InventoryCall::FollowDrivers { afresh });
-    }
-
-    pub(super) fn drivers_returned(
-        &mut self,
-        outcome: &Result<InventoryOutcome, CallLost>,
-        cx: &mut StepContext<Self>,
-    ) {
-        let followed = Followed::of(outcome, |outcome| match outcome {
-            InventoryOutcome::DriversHeard(Ok(items)) => Some(&items[..]),
-            _ => None,
-        });
-        match followed {
-            Followed::Items(items) => {
-                items.iter().for_each(|item| self.drivers_heard(item, cx));
-                self.follow_drivers(false, cx);
-            }
-            Followed::Quiet => self.follow_drivers(false, cx),
-            Followed::Lost => cx.start_timer(InventoryTimer::RefollowDrivers, cx.now() + REFOLLOW_PAUSE),
-        }
-    }
-
-    fn drivers_heard(&mut self, item: &DriversItem, cx: &mut StepContext<Self>) {
+    pub(super) fn drivers_heard(&mut self, item: &DriversItem, cx: &mut StepContext<Self>) {
         match item {
             FeedItem::Snapshot { view, .. } => {
                 let present: BTreeSet<PluginKey> =

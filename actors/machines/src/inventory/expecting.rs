@@ -2,43 +2,15 @@
 //! allocation that was stopped for good is not waited for any longer.
 
 use super::messages::{Expected, InventoryNews};
-use super::state::{
-    AllocationsItem, Inventory, InventoryCall, InventoryOutcome, InventoryTimer, Phase, Standing,
-};
+use super::state::{AllocationsItem, Inventory, InventoryTimer, Phase, Standing};
 use crate::FeedItem;
 use crate::allocations::{AllocationStatus, AllocationsNews, AllocationsView};
 use crate::instances::InstanceReport;
-use crate::kernel::{CallKey, CallLost, Followed, NEWS_DEADLINE, REFOLLOW_PAUSE, StepContext};
+use crate::kernel::StepContext;
 use crate::vocabulary::{AllocationId, Health, Moment, PluginKey};
 
 impl Inventory {
-    pub(super) fn follow_allocations(&self, afresh: bool, cx: &mut StepContext<Self>) {
-        if self.options.follows_allocations {
-            let call = InventoryCall::FollowAllocations { afresh };
-            cx.call(CallKey::default(), NEWS_DEADLINE, call);
-        }
-    }
-
-    pub(super) fn allocations_returned(
-        &mut self,
-        outcome: &Result<InventoryOutcome, CallLost>,
-        cx: &mut StepContext<Self>,
-    ) {
-        let followed = Followed::of(outcome, |outcome| match outcome {
-            InventoryOutcome::Allocations(Ok(items)) => Some(&items[..]),
-            _ => None,
-        });
-        match followed {
-            Followed::Items(items) => {
-                items.iter().for_each(|item| self.allocations_heard(item, cx));
-                self.follow_allocations(false, cx);
-            }
-            Followed::Quiet => self.follow_allocations(false, cx),
-            Followed::Lost => cx.start_timer(InventoryTimer::RefollowAllocations, cx.now() + REFOLLOW_PAUSE),
-        }
-    }
-
-    fn allocations_heard(&mut self, item: &AllocationsItem, cx: &mut StepContext<Self>) {
+    pub(super) fn allocations_heard(&mut self, item: &AllocationsItem, cx: &mut StepContext<Self>) {
         match item {
             FeedItem::Snapshot { view, .. } => self.allocations_replaced(view, cx),
             FeedItem::Change { news: AllocationsNews::Changed(status), .. } => {

@@ -38,6 +38,7 @@ mod state;
 mod behaviour;
 mod drivers;
 mod expecting;
+mod following;
 mod volumes;
 
 #[cfg(test)]
@@ -45,6 +46,6 @@ mod scripts;
 
 pub use messages::*;
 pub use state::{
-    AllocationsItem, DriversItem, DriversKnown, InstancesItem, Inventory, InventoryCall, InventoryOptions,
-    InventoryOutcome, InventoryTimer, VolumesItem,
+    AllocationsItem, DriversItem, DriversKnown, InstancesItem, Inventory, InventoryCall, InventoryConfig,
+    InventoryOptions, InventoryOutcome, InventoryTimer, Source, VolumesItem,
 };

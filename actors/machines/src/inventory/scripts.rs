@@ -27,22 +27,24 @@ fn every_story_of_the_inventory_goes_as_it_is_told() {
 
 fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Inventory>, Fault> {
     let waiting_max = args.take_key("waiting").unwrap_or("4096").parse()?;
-    let follows_drivers = args.take_key("drivers") == Some("awaited");
+    let has_drivers = args.take_key("drivers") == Some("awaited");
     let expected =
         args.take_key("expects").map_or(Ok(vec![]), |names| names.split(',').map(read_expected).collect());
     let expected: Result<_, Fault> = expected;
-    let (expected, follows_allocations) = (expected?, args.take_key("allocations").is_some());
-    let follows_volumes = args.take_key("volumes").is_some();
-    let options = InventoryOptions {
-        waiting_max,
-        follows_drivers,
-        expected,
-        follows_allocations,
-        follows_volumes,
-        ..InventoryOptions::default()
-    };
-    let begun = Stage::begin(options.clone(), tell).now;
-    Ok(Stage::begin(InventoryOptions { expected_until: begun + options.first_wait, ..options }, tell))
+    let (expected, has_allocations) = (expected?, args.take_key("allocations").is_some());
+    let has_volumes = args.take_key("volumes").is_some();
+    let sources = [
+        (Source::Instances, true),
+        (Source::Allocations, has_allocations),
+        (Source::Drivers, has_drivers),
+        (Source::Volumes, has_volumes),
+    ];
+    let follows = sources.into_iter().filter_map(|(source, is_there)| is_there.then_some(source)).collect();
+    let options = InventoryOptions { waiting_max, expected, ..InventoryOptions::default() };
+    let mut config = InventoryConfig { options, follows };
+    let begun = Stage::begin(config.clone(), tell).now;
+    config.options.expected_until = begun + config.options.first_wait;
+    Ok(Stage::begin(config, tell))
 }
 
 fn say(stage: &mut Stage<Inventory>, verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<(), Fault> {
@@ -50,41 +52,41 @@ fn say(stage: &mut Stage<Inventory>, verb: &str, args: &mut ArgumentConsumer<'_>
         "take" => stage.ask(InventoryAsk::TakeInventory(TakeInventory)),
         "await-first" => stage.ask(InventoryAsk::AwaitFirst(AwaitFirst)),
         "gone" => {
-            let call = stage.take_call(is_following)?;
+            let call = stage.take_call(follows(Source::Instances))?;
             let gone = AskError::NotRunning { actor: "instances".to_owned() };
-            stage.give(call, Ok(InventoryOutcome::Heard(Err(gone))));
+            stage.give(call, Ok(InventoryOutcome::Instances(Err(gone))));
         }
         "allocations" | "allocation" | "stopped" | "refused" | "no-allocations" => {
             let said = read_allocations(verb, args, stage.now)?;
-            let call = stage.take_call(|call| matches!(call, InventoryCall::FollowAllocations { .. }))?;
+            let call = stage.take_call(follows(Source::Allocations))?;
             stage.give(call, Ok(InventoryOutcome::Allocations(said)));
         }
         "drivers" => {
             let call = stage.take_call(|call| matches!(call, InventoryCall::AwaitDrivers { .. }))?;
             let known = read_drivers(args, stage.now)?;
-            stage.give(call, Ok(InventoryOutcome::Drivers(known)));
+            stage.give(call, Ok(InventoryOutcome::DriversKnown(known)));
         }
         "driver" | "drivers-snapshot" | "no-drivers" => {
             let heard = read_drivers_feed(verb, args, stage.now)?;
-            let call = stage.take_call(|call| matches!(call, InventoryCall::FollowDrivers { .. }))?;
-            stage.give(call, Ok(InventoryOutcome::DriversHeard(heard)));
+            let call = stage.take_call(follows(Source::Drivers))?;
+            stage.give(call, Ok(InventoryOutcome::Drivers(heard)));
         }
         "volumes" | "volume" | "vacant" | "forgotten" | "no-volumes" => {
             let said = read_volumes(verb, args)?;
-            let call = stage.take_call(|call| matches!(call, InventoryCall::FollowVolumes { .. }))?;
+            let call = stage.take_call(follows(Source::Volumes))?;
             stage.give(call, Ok(InventoryOutcome::Volumes(said)));
         }
         verb => {
             let item = read_item(verb, args, stage.now)?;
-            let call = stage.take_call(is_following)?;
-            stage.give(call, Ok(InventoryOutcome::Heard(Ok(vec![item]))));
+            let call = stage.take_call(follows(Source::Instances))?;
+            stage.give(call, Ok(InventoryOutcome::Instances(Ok(vec![item]))));
         }
     }
     Ok(())
 }
 
-fn is_following(call: &InventoryCall) -> bool {
-    matches!(call, InventoryCall::Follow { .. })
+fn follows(source: Source) -> impl Fn(&InventoryCall) -> bool {
+    move |call| matches!(call, InventoryCall::Follow { source: followed, .. } if *followed == source)
 }
 
 // === Reading ===
@@ -314,20 +316,17 @@ fn read_report(plugin: &str, text: &str, now: Timestamp) -> Result<InstanceRepor
 
 fn tell(effect: &Effect<Inventory>, now: Timestamp) -> String {
     match effect {
-        Effect::Call { call: InventoryCall::Follow { afresh: true }, .. } => {
-            "follow the instances".to_owned()
-        }
-        Effect::Call { call: InventoryCall::FollowAllocations { afresh: true }, .. } => {
-            "follow the allocations".to_owned()
+        Effect::Call { call: InventoryCall::Follow { source, afresh: true }, .. } => {
+            let followed = match source {
+                Source::Instances => "instances",
+                Source::Allocations => "allocations",
+                Source::Drivers => "drivers",
+                Source::Volumes => "volumes",
+            };
+            format!("follow the {followed}")
         }
         Effect::Call { call: InventoryCall::AwaitDrivers { within }, .. } => {
             format!("await the drivers for {within:?}")
-        }
-        Effect::Call { call: InventoryCall::FollowDrivers { afresh: true }, .. } => {
-            "follow the drivers".to_owned()
-        }
-        Effect::Call { call: InventoryCall::FollowVolumes { afresh: true }, .. } => {
-            "follow the volumes".to_owned()
         }
         Effect::Publish(news) => match news {
             InventoryNews::First(offers, summary) => {
@@ -345,30 +344,13 @@ fn tell(effect: &Effect<Inventory>, now: Timestamp) -> String {
             format!("the grace of {plugin} ends in {:?}", at.since(now))
         }
         Effect::CancelTimer(InventoryTimer::Grace(plugin)) => format!("the grace of {plugin} is over"),
-        Effect::Call {
-            call:
-                InventoryCall::Follow { afresh: false }
-                | InventoryCall::FollowAllocations { afresh: false }
-                | InventoryCall::FollowDrivers { afresh: false }
-                | InventoryCall::FollowVolumes { afresh: false },
-            ..
-        }
+        Effect::Call { call: InventoryCall::Follow { afresh: false, .. }, .. }
         | Effect::StartTimer(
-            InventoryTimer::FirstWait
-            | InventoryTimer::Refollow
-            | InventoryTimer::RefollowAllocations
-            | InventoryTimer::RefollowDrivers
-            | InventoryTimer::RefollowVolumes
-            | InventoryTimer::AskDrivers,
+            InventoryTimer::FirstWait | InventoryTimer::Refollow(_) | InventoryTimer::AskDrivers,
             _,
         )
         | Effect::CancelTimer(
-            InventoryTimer::FirstWait
-            | InventoryTimer::Refollow
-            | InventoryTimer::RefollowAllocations
-            | InventoryTimer::RefollowDrivers
-            | InventoryTimer::RefollowVolumes
-            | InventoryTimer::AskDrivers,
+            InventoryTimer::FirstWait | InventoryTimer::Refollow(_) | InventoryTimer::AskDrivers,
         ) => String::new(),
         Effect::Stop(ending) => format!("ends: {ending:?}"),
         Effect::Persist(_, never) => match *never {},

@@ -27,19 +27,12 @@ pub struct InventoryOptions {
     pub probings: Probings,
     /// How many may wait for the first fingerprints at once. 4096 by default.
     pub waiting_max: usize,
-    /// Whether drivers are offered, and the first wait covers those that their owner has or expects. Set by the start function of
-    /// the shell.
-    pub follows_drivers: bool,
     /// Who the first wait is for besides the plugins that were registered before and those of drivers: whatever the host program is
     /// about to run.
     pub expected: Vec<Expected>,
     /// Until when they, and the prepared allocations, are waited for: the end of the first wait of the host. An inventory
     /// that is built later waits for none of them.
     pub expected_until: Timestamp,
-    /// Whether it hears of allocations. Set by the start function of the shell.
-    pub follows_allocations: bool,
-    /// Whether it hears of volumes. Set by the start function of the shell.
-    pub follows_volumes: bool,
 }
 
 impl Default for InventoryOptions {
@@ -49,11 +42,8 @@ impl Default for InventoryOptions {
             restart_grace: Duration::from_secs(15),
             probings: Probings::default(),
             waiting_max: 4_096,
-            follows_drivers: false,
             expected: Vec::new(),
             expected_until: Timestamp::default(),
-            follows_allocations: false,
-            follows_volumes: false,
         }
     }
 }
@@ -65,6 +55,30 @@ impl InventoryOptions {
         let probing = offer.allocation.as_ref().and_then(|allocation| self.probings.get(allocation));
         probing.and_then(|probing| probing.restart_grace).unwrap_or(self.restart_grace)
     }
+}
+
+/// What an inventory is started with.
+#[doc(hidden)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct InventoryConfig {
+    /// How it is set up.
+    pub options: InventoryOptions,
+    /// Whom it follows. With the drivers, these are offered, and the first wait covers those that their owner has or expects.
+    pub follows: BTreeSet<Source>,
+}
+
+/// An actor whose feed is followed.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Source {
+    /// The instances.
+    Instances,
+    /// The owner of the allocations.
+    Allocations,
+    /// The owner of the drivers.
+    Drivers,
+    /// The owner of the volumes.
+    Volumes,
 }
 
 /// One item of the instances' feed.
@@ -91,13 +105,10 @@ pub type DriversKnown = (DriverSummary, Vec<DriverReport>);
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InventoryCall {
-    /// Wait for what the instances say next; `afresh` begins with a snapshot.
+    /// Wait for what this actor says next; `afresh` begins with a snapshot.
     Follow {
-        /// Whether to subscribe anew.
-        afresh: bool,
-    },
-    /// Wait for what the allocations say next; `afresh` begins with a snapshot.
-    FollowAllocations {
+        /// Whose feed.
+        source: Source,
         /// Whether to subscribe anew.
         afresh: bool,
     },
@@ -106,16 +117,6 @@ pub enum InventoryCall {
         /// How long at most.
         within: Duration,
     },
-    /// Wait for what the drivers report next; `afresh` begins with a snapshot.
-    FollowDrivers {
-        /// Whether to subscribe anew.
-        afresh: bool,
-    },
-    /// Wait for what the volumes say next; `afresh` begins with a snapshot.
-    FollowVolumes {
-        /// Whether to subscribe anew.
-        afresh: bool,
-    },
 }
 
 /// What came of an [`InventoryCall`].
@@ -123,31 +124,25 @@ pub enum InventoryCall {
 #[derive(Debug)]
 pub enum InventoryOutcome {
     /// What the instances said.
-    Heard(Result<Vec<InstancesItem>, AskError>),
+    Instances(Result<Vec<InstancesItem>, AskError>),
     /// What the allocations said.
     Allocations(Result<Vec<AllocationsItem>, AskError>),
-    /// What is known of drivers.
-    Drivers(Result<DriversKnown, AskError>),
-    /// What the drivers reported.
-    DriversHeard(Result<Vec<DriversItem>, AskError>),
+    /// What the drivers said.
+    Drivers(Result<Vec<DriversItem>, AskError>),
     /// What the volumes said.
     Volumes(Result<Vec<VolumesItem>, AskError>),
+    /// What is known of drivers.
+    DriversKnown(Result<DriversKnown, AskError>),
 }
 
 /// What the inventory waits for.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum InventoryTimer {
-    /// The instances may be there again.
-    Refollow,
-    /// The allocations may be there again.
-    RefollowAllocations,
+    /// This actor may be there again, and is followed.
+    Refollow(Source),
     /// The owner of the drivers may be there again, and is asked what is known of them.
     AskDrivers,
-    /// The owner of the drivers may be there again, and is followed.
-    RefollowDrivers,
-    /// The owner of the volumes may be there again.
-    RefollowVolumes,
     /// The end of the wait for the first fingerprints.
     FirstWait,
     /// The end of the grace for this plugin.
@@ -310,6 +305,7 @@ pub(super) fn driver_key(driver: &DriverName) -> PluginKey {
 #[derive(Debug, Clone, Hash)]
 pub struct Inventory {
     pub(super) options: InventoryOptions,
+    pub(super) follows: BTreeSet<Source>,
     pub(super) phase: Phase,
     pub(super) waiting: Vec<AskId>,
     /// When the first wait ends.

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::messages::InventoryNews;
-use super::state::{Inventory, InventoryCall, InventoryOutcome, InventoryTimer, Phase, VolumesItem};
+use super::state::{Inventory, Phase, VolumesItem};
 use crate::FeedItem;
-use crate::kernel::{CallKey, CallLost, Followed, NEWS_DEADLINE, REFOLLOW_PAUSE, StepContext};
+use crate::kernel::StepContext;
 use crate::vocabulary::{PluginName, PluginType};
 use crate::volume::VolumeKey;
 use crate::volumes::{VolumeReport, VolumesNews, VolumesView};
@@ -58,32 +58,7 @@ impl VolumesInUse {
 }
 
 impl Inventory {
-    pub(super) fn follow_volumes(&self, afresh: bool, cx: &mut StepContext<Self>) {
-        if self.options.follows_volumes {
-            cx.call(CallKey::default(), NEWS_DEADLINE, InventoryCall::FollowVolumes { afresh });
-        }
-    }
-
-    pub(super) fn volumes_returned(
-        &mut self,
-        outcome: &Result<InventoryOutcome, CallLost>,
-        cx: &mut StepContext<Self>,
-    ) {
-        let followed = Followed::of(outcome, |outcome| match outcome {
-            InventoryOutcome::Volumes(Ok(items)) => Some(&items[..]),
-            _ => None,
-        });
-        match followed {
-            Followed::Items(items) => {
-                items.iter().for_each(|item| self.volumes_heard(item, cx));
-                self.follow_volumes(false, cx);
-            }
-            Followed::Quiet => self.follow_volumes(false, cx),
-            Followed::Lost => cx.start_timer(InventoryTimer::RefollowVolumes, cx.now() + REFOLLOW_PAUSE),
-        }
-    }
-
-    fn volumes_heard(&mut self, item: &VolumesItem, cx: &mut StepContext<Self>) {
+    pub(super) fn volumes_heard(&mut self, item: &VolumesItem, cx: &mut StepContext<Self>) {
         match (item, &mut self.volumes) {
             (FeedItem::Snapshot { view, .. }, _) => self.volumes_replaced(view, cx),
             (FeedItem::Change { news: VolumesNews::Changed(report), .. }, Some(volumes)) => {

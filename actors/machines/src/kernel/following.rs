@@ -1,5 +1,5 @@
-//! Calls that wait for news: a machine that follows the feed of another actor makes one such call at a time, and the next one when it
-//! has returned.
+//! Calls that wait for news: the next items of a feed, or the endings of children. A machine has one such call of each kind in flight, and
+//! makes the next one when it has returned.
 
 use std::time::Duration;
 
@@ -7,29 +7,33 @@ use super::context::StepContext;
 use super::machine::{CallKey, CallLost, Machine};
 
 /// The deadline of a call that waits for news. Nothing is wrong when it elapses.
-pub const NEWS_DEADLINE: Duration = Duration::from_secs(3_600);
+const NEWS_DEADLINE: Duration = Duration::from_secs(3_600);
 /// The pause before an actor is followed again that was not running, or whose answer was lost.
 pub const REFOLLOW_PAUSE: Duration = Duration::from_millis(100);
 
-/// What became of a call that waits for the next items of a feed.
-#[derive(Debug)]
-pub enum Followed<'a, T> {
-    /// These are the next ones.
-    Items(&'a [T]),
-    /// There was no news before the deadline.
-    Quiet,
-    /// The actor was not running, or its answer was lost. It is followed from the start again, after [`REFOLLOW_PAUSE`].
-    Lost,
+/// Waits for news by this call, for as long as there are none.
+pub fn await_news<M: Machine>(call: M::Call, cx: &mut StepContext<M>) {
+    cx.call(CallKey::default(), NEWS_DEADLINE, call);
 }
 
-impl<'a, T> Followed<'a, T> {
-    /// What an outcome means, if `items` gives the items that are in it.
-    pub fn of<O>(outcome: &'a Result<O, CallLost>, items: impl FnOnce(&'a O) -> Option<&'a [T]>) -> Self {
-        match outcome {
-            Ok(outcome) => items(outcome).map_or(Self::Lost, Self::Items),
-            Err(CallLost::DeadlineExceeded(_)) => Self::Quiet,
-            Err(CallLost::Crashed(_) | CallLost::Busy(_)) => Self::Lost,
-        }
+/// Handles the end of a call that waits for the next items of a feed, and waits for those behind them by `next`: at once, also if there was
+/// no news before the deadline; after a pause, when the timer elapses and the machine follows afresh, if the actor was not running or its
+/// answer was lost. `heard` handles an outcome, and is false if there are no items in it.
+pub fn follow_on<M: Machine>(
+    outcome: &Result<M::Outcome, CallLost>,
+    (next, refollow): (M::Call, M::Timer),
+    cx: &mut StepContext<M>,
+    heard: impl FnOnce(&M::Outcome, &mut StepContext<M>) -> bool,
+) {
+    let goes_on = match outcome {
+        Ok(outcome) => heard(outcome, cx),
+        Err(CallLost::DeadlineExceeded(_)) => true,
+        Err(CallLost::Crashed(_) | CallLost::Busy(_)) => false,
+    };
+    if goes_on {
+        await_news(next, cx);
+    } else {
+        cx.start_timer(refollow, cx.now() + REFOLLOW_PAUSE);
     }
 }
 
@@ -40,12 +44,11 @@ const ENDINGS_PAUSE: Duration = Duration::from_secs(1);
 /// happened for long; when this timer elapses if it was lost: another one might be lost in the same moment, again and again.
 pub fn await_endings_again<M: Machine>(
     outcome: &Result<M::Outcome, CallLost>,
-    (call, deadline): (M::Call, Duration),
-    timer: M::Timer,
+    (call, timer): (M::Call, M::Timer),
     cx: &mut StepContext<M>,
 ) {
     match outcome {
-        Ok(_) | Err(CallLost::DeadlineExceeded(_)) => cx.call(CallKey::default(), deadline, call),
+        Ok(_) | Err(CallLost::DeadlineExceeded(_)) => await_news(call, cx),
         Err(CallLost::Crashed(_) | CallLost::Busy(_)) => cx.start_timer(timer, cx.now() + ENDINGS_PAUSE),
     }
 }

@@ -80,7 +80,7 @@ mod lost_writes;
 mod tests;
 
 pub use context::{Effect, Gate, StepContext};
-pub use following::{Followed, NEWS_DEADLINE, REFOLLOW_PAUSE, await_endings_again};
+pub use following::{REFOLLOW_PAUSE, await_endings_again, await_news, follow_on};
 pub use last_news::LastNews;
 pub use machine::{
     AskId, CallKey, CallLost, Ending, Input, Machine, Never, StopMode, StopStep, Ticket, Written,

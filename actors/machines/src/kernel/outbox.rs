@@ -2,6 +2,9 @@
 
 use std::collections::VecDeque;
 
+/// An empty outbox of up to so many places frees their memory, since most actors are idle. A busy actor would need a larger one again.
+const FEW_PLACES: usize = 16;
+
 /// A place in the outbox.
 #[derive(Debug, Clone, Hash)]
 enum Place<T> {
@@ -63,7 +66,11 @@ impl<T> Outbox<T> {
     /// Takes the next thing that may leave.
     pub(super) fn pop_released(&mut self) -> Option<T> {
         self.released()?;
-        self.places.pop_front().and_then(Place::into_thing)
+        let place = self.places.pop_front();
+        if self.places.is_empty() && self.places.capacity() <= FEW_PLACES {
+            self.places = VecDeque::new();
+        }
+        place.and_then(Place::into_thing)
     }
 
     /// Takes these things out, wherever they wait; gates stay.

@@ -56,7 +56,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     ) -> Option<String> {
         let next = StepContext::new(self.cx.moment());
         let mut cx = std::mem::replace(&mut self.cx, next);
-        let mut failed = None;
+        let (mut failed, mut is_going_to_wait) = (None, false);
         for effect in cx.drain() {
             match effect {
                 // It was decided on top of a write that failed.
@@ -76,7 +76,10 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
                     let waiting = self.of_told(Item::Call(key, deadline, call));
                     self.told.push(waiting);
                 }
-                Effect::StartTimer(timer, at) => self.timers.start(timer, at, port.now()),
+                Effect::StartTimer(timer, at) => {
+                    is_going_to_wait = true;
+                    self.timers.start(timer, at, port.now());
+                }
                 Effect::CancelTimer(timer) => self.timers.cancel(&timer),
                 Effect::Stop(ending) => {
                     let waiting = self.of_promises(Item::Stop(ending));
@@ -84,7 +87,10 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
                 }
             }
         }
-        self.cx = cx;
+        // The next step reuses the memory of this one, unless the actor may be idle until then.
+        if !is_going_to_wait {
+            self.cx = cx;
+        }
         failed
     }
 

@@ -10,7 +10,9 @@ use super::state::{
     ChildEnded, Entry, Processes, ProcessesCall, ProcessesChange, ProcessesOptions, ProcessesOutcome,
     ProcessesTimer, Sweeping, Waiter,
 };
-use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, StepContext, StopMode, await_endings_again};
+use crate::kernel::{
+    AskId, CallKey, CallLost, Input, Machine, StepContext, StopMode, await_endings_again, await_news,
+};
 use crate::process::{ProcessConfig, ProcessName, ProcessPhase, ProcessRecord, ProcessTag};
 use crate::vocabulary::{Attempt, Generation, Moment};
 
@@ -21,8 +23,6 @@ const SWEEP_DEADLINE: Duration = Duration::from_secs(60);
 const SWEEP_PAUSE: Duration = Duration::from_secs(2);
 /// How many processes that could not be ended are named.
 const LEFT_TOLD_MAX: usize = 16;
-/// The deadline of one wait for endings; then it is repeated.
-const LONG: Duration = Duration::from_secs(3_600);
 
 impl Machine for Processes {
     const KIND: &'static str = "processes";
@@ -103,7 +103,7 @@ impl Processes {
     /// a sweep for processes without a record.
     fn begin(&mut self, cx: &mut StepContext<Self>) {
         make(SHORT, ProcessesCall::Release, cx);
-        make(LONG, ProcessesCall::AwaitEndings, cx);
+        await_news(ProcessesCall::AwaitEndings, cx);
         self.sweep(cx);
         let names: Vec<ProcessName> = self.entries.keys().cloned().collect();
         names.iter().for_each(|name| self.start(name, cx));
@@ -247,8 +247,8 @@ impl Processes {
                 if let Ok(ProcessesOutcome::Ended(ended)) = outcome {
                     ended.iter().for_each(|ended| self.child_ended(ended, cx));
                 }
-                let call = (ProcessesCall::AwaitEndings, LONG);
-                await_endings_again(outcome, call, ProcessesTimer::AwaitEndings, cx);
+                let again = (ProcessesCall::AwaitEndings, ProcessesTimer::AwaitEndings);
+                await_endings_again(outcome, again, cx);
             }
             // They are only sent; their effects are reported by the actors, or by their endings.
             (
@@ -299,7 +299,7 @@ impl Processes {
 
     fn elapsed(&mut self, timer: &ProcessesTimer, cx: &mut StepContext<Self>) {
         match timer {
-            ProcessesTimer::AwaitEndings => make(LONG, ProcessesCall::AwaitEndings, cx),
+            ProcessesTimer::AwaitEndings => await_news(ProcessesCall::AwaitEndings, cx),
             ProcessesTimer::Save => self.save(cx),
             ProcessesTimer::Restart(name) => self.start(name, cx),
             // A detached process has its record and no entry any more: the sweep would take it for unknown.

@@ -33,7 +33,8 @@ struct Known {
 /// What is known of one plugin's registrations. Nothing is stored for one that is unproven. It is forgotten with the last of them.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Fitnesses {
-    known: BTreeMap<RegistrationNumber, Known>,
+    /// In boxes, since a map has place for eleven of them from the first one on, and most plugins have one registration.
+    known: BTreeMap<RegistrationNumber, Box<Known>>,
     /// By allocation, so that one that leaves and registers again does not escape its calm time.
     losses: BTreeMap<AllocationId, Losses>,
 }
@@ -58,7 +59,7 @@ impl Fitnesses {
         }
         let first =
             Known { fitness: Fitness::Unproven, since: now, was_fit_for: Duration::ZERO, fit_in: None };
-        let known = self.known.entry(number).or_insert(first);
+        let known = self.known.entry(number).or_insert_with(|| Box::new(first));
         if *fitness == Fitness::Fit {
             known.fit_in = Some(generation);
         }
@@ -69,7 +70,7 @@ impl Fitnesses {
                 (Fitness::Unfit { .. }, Fitness::Unfit { .. }) => known.was_fit_for,
                 (Fitness::Unfit { .. } | Fitness::Unproven, _) => Duration::ZERO,
             };
-            *known = Known { fitness: fitness.clone(), since: now, was_fit_for, fit_in: known.fit_in };
+            **known = Known { fitness: fitness.clone(), since: now, was_fit_for, fit_in: known.fit_in };
         }
         is_new
     }
@@ -78,7 +79,7 @@ impl Fitnesses {
     pub(super) fn presume(&mut self, number: RegistrationNumber, generation: Generation, since: Timestamp) {
         let known =
             Known { fitness: Fitness::Fit, since, was_fit_for: Duration::ZERO, fit_in: Some(generation) };
-        self.known.insert(number, known);
+        self.known.insert(number, Box::new(known));
     }
 
     /// Whether a registration was fit under its present generation, so that it may have been given out while it was active.

@@ -9,7 +9,7 @@ use super::state::{
     Volumes, VolumesCall, VolumesChange, VolumesConfig, VolumesImage, VolumesOutcome, VolumesTimer,
 };
 use crate::kernel::{
-    AskId, CallKey, CallLost, Input, Machine, NEWS_DEADLINE, StepContext, StopStep, await_endings_again,
+    AskId, CallKey, CallLost, Input, Machine, StepContext, StopStep, await_endings_again, await_news,
 };
 use crate::vocabulary::{Attempt, Moment, Timestamp};
 use crate::volume::VolumeAsk;
@@ -167,8 +167,8 @@ impl Volumes {
     /// Starts an actor for each volume of the ledger, so that undoing goes on.
     fn begin(&mut self, cx: &mut StepContext<Self>) {
         self.call(VolumesCall::Sweep, cx);
-        self.follow(true, cx);
-        cx.call(CallKey::default(), NEWS_DEADLINE, VolumesCall::AwaitEndings);
+        await_news(VolumesCall::Follow { afresh: true }, cx);
+        await_news(VolumesCall::AwaitEndings, cx);
         self.drop_stale_deletions(cx);
         for spec in std::mem::take(&mut self.in_ledger) {
             self.open(&spec, cx);
@@ -231,9 +231,9 @@ impl Volumes {
     fn elapsed(&mut self, timer: &VolumesTimer, cx: &mut StepContext<Self>) {
         match timer {
             VolumesTimer::AwaitEndings => {
-                cx.call(CallKey::default(), NEWS_DEADLINE, VolumesCall::AwaitEndings);
+                await_news(VolumesCall::AwaitEndings, cx);
             }
-            VolumesTimer::Refollow => self.follow(true, cx),
+            VolumesTimer::Refollow => await_news(VolumesCall::Follow { afresh: true }, cx),
             VolumesTimer::Stop(volume) => self.stopped_too_slowly(volume, cx),
             VolumesTimer::Restart(volume) => self.restart_due(volume, cx),
             VolumesTimer::Unused(id) => self.unused_overdue(*id, cx),
@@ -253,10 +253,6 @@ impl Volumes {
         cx.call(CallKey::default(), HAND_OVER_DEADLINE, call);
     }
 
-    pub(super) fn follow(&mut self, afresh: bool, cx: &mut StepContext<Self>) {
-        cx.call(CallKey::default(), NEWS_DEADLINE, VolumesCall::Follow { afresh });
-    }
-
     fn returned(
         &mut self,
         key: CallKey,
@@ -267,8 +263,8 @@ impl Volumes {
         match (call, outcome) {
             (VolumesCall::Follow { .. }, outcome) => self.followed(outcome, cx),
             (VolumesCall::AwaitEndings, outcome) => {
-                let call = (VolumesCall::AwaitEndings, NEWS_DEADLINE);
-                await_endings_again(outcome, call, VolumesTimer::AwaitEndings, cx);
+                let again = (VolumesCall::AwaitEndings, VolumesTimer::AwaitEndings);
+                await_endings_again(outcome, again, cx);
                 if let Ok(VolumesOutcome::Ended(endings)) = outcome {
                     endings.iter().for_each(|ended| self.ended(ended, cx));
                 }

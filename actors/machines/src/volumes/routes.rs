@@ -6,7 +6,7 @@ use super::state::{InstancesItem, Plugin, Volumes, VolumesCall, VolumesOutcome, 
 use super::unused::ServedBy;
 use crate::FeedItem;
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
-use crate::kernel::{CallLost, Followed, REFOLLOW_PAUSE, StepContext};
+use crate::kernel::{CallLost, StepContext, follow_on};
 use crate::vocabulary::{Health, PluginKey, PluginName, PluginType};
 use crate::volume::{ControllerRoute, NodeRoute, Route};
 
@@ -16,18 +16,14 @@ impl Volumes {
         outcome: &Result<VolumesOutcome, CallLost>,
         cx: &mut StepContext<Self>,
     ) {
-        let followed = Followed::of(outcome, |outcome| match outcome {
-            VolumesOutcome::Followed(Ok(items)) => Some(&items[..]),
-            _ => None,
-        });
-        match followed {
-            Followed::Items(items) => {
+        let again = (VolumesCall::Follow { afresh: false }, VolumesTimer::Refollow);
+        follow_on(outcome, again, cx, |outcome, cx| match outcome {
+            VolumesOutcome::Followed(Ok(items)) => {
                 self.heard(items, cx);
-                self.follow(false, cx);
+                true
             }
-            Followed::Quiet => self.follow(false, cx),
-            Followed::Lost => cx.start_timer(VolumesTimer::Refollow, cx.now() + REFOLLOW_PAUSE),
-        }
+            _ => false,
+        });
     }
 
     /// Applies all items of the instances, and sends each route that is another one then.

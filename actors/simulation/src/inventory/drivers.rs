@@ -86,7 +86,7 @@ impl DriversModel {
         let (call, _) = self.asked.take()?;
         let reports = Vec::from_iter(self.exec.clone());
         let known: DriversKnown = (DriverSummary::of(reports.iter()), reports);
-        Some((call, InventoryOutcome::Drivers(is_there.then_some(known).ok_or_else(not_running))))
+        Some((call, InventoryOutcome::DriversKnown(is_there.then_some(known).ok_or_else(not_running))))
     }
 
     pub(super) fn follow(&mut self, call: u64, afresh: bool) {
@@ -109,7 +109,7 @@ impl DriversModel {
     pub(super) fn deliver(&mut self, is_there: bool) -> Option<(u64, InventoryOutcome)> {
         let call = self.follow.take()?;
         let heard = if is_there { Ok(self.inbox.drain(..).collect()) } else { Err(not_running()) };
-        Some((call, InventoryOutcome::DriversHeard(heard)))
+        Some((call, InventoryOutcome::Drivers(heard)))
     }
 
     /// It is not awaited any more.

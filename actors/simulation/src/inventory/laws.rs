@@ -266,12 +266,12 @@ impl Witness<Inventory> for InventoryLaws {
         if let Input::Returned { outcome: Ok(InventoryOutcome::Allocations(Ok(items))), .. } = input {
             self.allocations.heard_of_allocations(&self.options, moment.now, items);
         }
-        if let Input::Returned { outcome: Ok(InventoryOutcome::Heard(Ok(items))), .. } = input {
+        if let Input::Returned { outcome: Ok(InventoryOutcome::Instances(Ok(items))), .. } = input {
             let is_first = |effect: &_| matches!(effect, Effect::Publish(InventoryNews::First(..)));
             let is_first_told = self.has_told_first || effects.iter().any(is_first);
             self.heard(moment, items, is_first_told);
         }
-        if let Input::Returned { outcome: Ok(InventoryOutcome::DriversHeard(Ok(items))), .. } = input {
+        if let Input::Returned { outcome: Ok(InventoryOutcome::Drivers(Ok(items))), .. } = input {
             self.heard_of_drivers(items);
         }
         for effect in effects {

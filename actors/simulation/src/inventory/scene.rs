@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use callboard_actors::allocations::{AllocationsNews, AllocationsView};
 use callboard_actors::instances::{InstanceReport, InstancesNews, InstancesView};
 use callboard_actors::inventory::{
-    AllocationsItem, AwaitFirst, InstancesItem, Inventory, InventoryAsk, InventoryCall, InventoryOptions,
-    InventoryOutcome, Offer, TakeInventory,
+    AllocationsItem, AwaitFirst, InstancesItem, Inventory, InventoryAsk, InventoryCall, InventoryConfig,
+    InventoryOptions, InventoryOutcome, Offer, Source, TakeInventory,
 };
 use callboard_actors::shell::{AskError, FeedItem, Machine, StopMode};
 use callboard_actors::vocabulary::{Health, Timestamp};
@@ -143,8 +143,6 @@ impl Scene for InventoryScene {
     fn begin(bounds: &InventoryBounds, begun: Timestamp) -> (Self, Actor<Self>) {
         let expected = |names: &[&str]| names.iter().map(|name| (plugin(0), allocation(name))).collect();
         let options = InventoryOptions {
-            follows_drivers: bounds.has_drivers,
-            follows_allocations: bounds.expects,
             expected: expected(if bounds.expects { &["red", "blue"] } else { &[] }),
             expected_until: begun + InventoryOptions::default().first_wait,
             ..InventoryOptions::default()
@@ -167,7 +165,15 @@ impl Scene for InventoryScene {
             drivers: DriversModel::default(),
             has_drivers: bounds.has_drivers,
         };
-        (scene, StandIn::begin(options, NoDisk, laws, Rules::default()))
+        let sources = [
+            (Source::Instances, true),
+            (Source::Allocations, bounds.expects),
+            (Source::Drivers, bounds.has_drivers),
+        ];
+        let follows =
+            sources.into_iter().filter_map(|(source, is_there)| is_there.then_some(source)).collect();
+        let config = InventoryConfig { options, follows };
+        (scene, StandIn::begin(config, NoDisk, laws, Rules::default()))
     }
 
     fn stops(bounds: &InventoryBounds) -> &'static [StopMode] {
@@ -257,14 +263,14 @@ impl Scene for InventoryScene {
             }
             InventoryEvent::Deliver => {
                 if let Some(call) = self.follow.take() {
-                    stage.returned(call, InventoryOutcome::Heard(Ok(self.inbox.drain(..).collect())));
+                    stage.returned(call, InventoryOutcome::Instances(Ok(self.inbox.drain(..).collect())));
                 }
             }
             InventoryEvent::Lag => self.lag(),
             InventoryEvent::Lose => {
                 if let Some(call) = self.follow.take() {
                     let error = AskError::NotRunning { actor: "instances".to_owned() };
-                    stage.returned(call, InventoryOutcome::Heard(Err(error)));
+                    stage.returned(call, InventoryOutcome::Instances(Err(error)));
                 }
             }
             InventoryEvent::SayOfDriver(word) => self.drivers.say(word),
@@ -287,14 +293,14 @@ impl Scene for InventoryScene {
 
     fn called(&mut self, stage: &mut Stage<Self>, number: u64, call: InventoryCall) -> Result<(), Violation> {
         match call {
-            InventoryCall::Follow { afresh } => {
+            InventoryCall::Follow { source: Source::Instances, afresh } => {
                 self.follow = Some(number);
                 if afresh {
                     self.inbox.clear();
                     self.inbox.push_back(self.snapshot());
                 }
             }
-            InventoryCall::FollowAllocations { afresh } => {
+            InventoryCall::Follow { source: Source::Allocations, afresh } => {
                 self.follow_allocations = Some(number);
                 if afresh {
                     self.allocations_inbox.clear();
@@ -305,8 +311,10 @@ impl Scene for InventoryScene {
                 }
             }
             InventoryCall::AwaitDrivers { within } => self.drivers.ask(number, stage.now + within),
-            InventoryCall::FollowDrivers { afresh } => self.drivers.follow(number, afresh),
-            InventoryCall::FollowVolumes { .. } => unreachable!("it follows no volumes here"),
+            InventoryCall::Follow { source: Source::Drivers, afresh } => self.drivers.follow(number, afresh),
+            InventoryCall::Follow { source: Source::Volumes, .. } => {
+                unreachable!("it follows no volumes here")
+            }
         }
         Ok(())
     }

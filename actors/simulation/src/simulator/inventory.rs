@@ -1,6 +1,6 @@
 //! The inventory of a simulated host: what leaves it, and what it follows.
 
-use callboard_actors::inventory::{InventoryCall, InventoryOptions};
+use callboard_actors::inventory::{InventoryCall, InventoryConfig, InventoryOptions, Source};
 use callboard_actors::vocabulary::Moment;
 
 use super::super::came::Came;
@@ -13,7 +13,9 @@ use super::host_model::{HostModel, InventoryActor};
 
 pub(super) fn new_inventory() -> InventoryActor {
     let options = InventoryOptions::default();
-    StandIn::begin(options, NoDisk, InventoryLaws::new(InventoryOptions::default()), Rules::default())
+    let laws = InventoryLaws::new(options.clone());
+    let config = InventoryConfig { options, follows: [Source::Instances].into() };
+    StandIn::begin(config, NoDisk, laws, Rules::default())
 }
 
 impl HostModel {
@@ -48,7 +50,7 @@ impl HostModel {
     }
 
     fn inventory_calls(&mut self, number: u64, call: &InventoryCall) {
-        let InventoryCall::Follow { afresh } = *call else {
+        let InventoryCall::Follow { source: Source::Instances, afresh } = *call else {
             unreachable!("without drivers no actor is asked for them")
         };
         self.inventory_follow = Some(number);

@@ -217,7 +217,7 @@ impl HostModel {
         }
         if let Some(call) = self.inventory_follow.take() {
             let items = self.inventory_inbox.drain(..).collect();
-            self.inventory.returned(self.moment(), call, Ok(InventoryOutcome::Heard(Ok(items))));
+            self.inventory.returned(self.moment(), call, Ok(InventoryOutcome::Instances(Ok(items))));
         }
     }
 

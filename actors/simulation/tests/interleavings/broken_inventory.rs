@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
-use callboard_actors::inventory::{Inventory, InventoryAnswer, InventoryCall, InventoryNews, InventoryTimer};
+use callboard_actors::inventory::{
+    Inventory, InventoryAnswer, InventoryCall, InventoryNews, InventoryTimer, Source,
+};
 use callboard_actors::shell::{Effect, Input};
 use callboard_actors::vocabulary::AllocationId;
 use callboard_simulation::{InventoryBounds, InventoryWorld, Law, Mishears, Spoil, Spoils};
@@ -145,8 +147,10 @@ const DRIVEN: InventoryBounds = InventoryBounds { has_drivers: true, plugins: 0,
 #[test]
 fn an_inventory_that_keeps_the_offer_of_a_driver_that_is_removed_breaks_hlt_08() {
     let spoil: Spoil<Inventory> = |input, effects| {
-        let is_of_drivers =
-            matches!(input, Input::Returned { call: InventoryCall::FollowDrivers { .. }, .. });
+        let is_of_drivers = matches!(
+            input,
+            Input::Returned { call: InventoryCall::Follow { source: Source::Drivers, .. }, .. }
+        );
         without(effects, |effect| {
             is_of_drivers && matches!(effect, Effect::Publish(InventoryNews::Removed(_)))
         })
@@ -158,7 +162,10 @@ fn an_inventory_that_keeps_the_offer_of_a_driver_that_is_removed_breaks_hlt_08()
 fn an_inventory_that_does_not_follow_the_drivers_after_the_first_wait_breaks_hlt_08() {
     let spoil: Spoil<Inventory> = |_, effects| {
         without(effects, |effect| {
-            matches!(effect, Effect::Call { call: InventoryCall::FollowDrivers { afresh: false }, .. })
+            matches!(
+                effect,
+                Effect::Call { call: InventoryCall::Follow { source: Source::Drivers, afresh: false }, .. }
+            )
         })
     };
     tampered_is_found_out(Law::Hlt8, DRIVEN, InventoryWorld::new, Spoils(spoil));
