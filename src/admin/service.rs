@@ -271,7 +271,7 @@ impl wire::admin_server::Admin for Service {
         let _place = self.waiter(&request)?;
         let (user, name) = (user_of(&request), request.get_ref().name.clone());
         let done = volume_orders::delete_group(&self.sources, request.into_inner()).await;
-        volume_calls::logged("snapshot-group-delete", &name, user, done)
+        volume_calls::logged_if("snapshot-group-delete", &name, user, done, |deleted| deleted.was_ordered)
     }
 
     async fn get_group_snapshot(

@@ -69,10 +69,10 @@ impl Mounting {
             Ok(()) => return (Ok(()), self.look(path, staging).await),
             Err(failure) if matches!(failure.known, Known::Unclear | Known::NotMade) => failure,
             Err(failure) => match self.look(path, None).await {
-                Seen::Present(mark) if made != Made::Mounted => Failure {
-                    known: Known::Unclear,
-                    reason: format!("{}; all the same the kernel has {mark} there", failure.reason),
-                },
+                Seen::Present(mark) if made != Made::Mounted => {
+                    let reason = format!("{}; all the same the kernel has {mark} there", failure.reason);
+                    return (Err(Failure { reason, ..failure }), Seen::Present(mark));
+                }
                 _ => failure,
             },
         };

@@ -56,11 +56,9 @@ async fn play(node: &Node, plugin: &Plugin, volume: &VolumeKey, case: Case) {
     let claimed = node.claim(volume, "a").await;
     let up = plugin.take_calls();
     let is_refused = UP.contains(&call) && FINAL.contains(&code);
-    // What is mounted all the same is seen, so it is tried again. What a controller has done cannot be seen.
-    let is_seen = is_done && call.starts_with("Node");
     match claimed {
         Ok(claimed) => {
-            assert!(!is_refused || is_seen, "{case:?}: it was refused");
+            assert!(!is_refused, "{case:?}: it was refused");
             assert!(node.kernel.is_mounted(&claimed.path), "{case:?}: it is not mounted");
             assert_eq!(up, repeated(&UP, call), "{case:?}");
             release(node, volume, case).await;
@@ -69,8 +67,9 @@ async fn play(node: &Node, plugin: &Plugin, volume: &VolumeKey, case: Case) {
             assert_eq!(down, DOWN, "{case:?}");
         }
         Err(error) => {
-            assert!(is_refused && !is_seen, "{case:?}: {error}");
+            assert!(is_refused, "{case:?}: {error}");
             assert!(error.to_string().contains(call), "{case:?}: {error}");
+            assert_eq!(up.iter().filter(|made| **made == call).count(), 1, "{case:?}: it is not repeated");
             node.is_unneeded(volume).await;
         }
     }
@@ -84,12 +83,17 @@ fn repeated(calls: &[&'static str], twice: &str) -> Vec<&'static str> {
     calls.iter().flat_map(|call| std::iter::repeat_n(*call, if *call == twice { 2 } else { 1 })).collect()
 }
 
+/// Whether the plugin does not have the call that undoes an attachment, of which the kernel knows nothing (C082).
+fn is_left(call: &str, code: Code) -> bool {
+    call == "ControllerUnpublishVolume" && code == Code::Unimplemented
+}
+
 /// An undo that is refused for good waits until it is asked for again.
 async fn release(node: &Node, volume: &VolumeKey, Case { call, code, .. }: Case) {
     let first = node.release_within(volume, "a", 30 * SECOND).await;
     let is_held = DOWN.contains(&call) && FINAL.contains(&code);
     match first {
-        Ok(_) => {}
+        Ok(_) => assert!(!is_left(call, code), "{call} {code:?}: it may be attached"),
         Err(error) => {
             assert!(is_held, "{call} {code:?}: {error}");
             node.release_within(volume, "a", 30 * SECOND).await.expect("it is tried again");

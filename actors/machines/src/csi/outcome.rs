@@ -107,6 +107,7 @@ impl Outcome {
             | Code::DataLoss => unclear,
             Code::Aborted if call.lists() => refused(Reaction::RestartList),
             Code::Aborted => outcome(Effect::InProgress, Reaction::Retry),
+            Code::ResourceExhausted if call.takes_snapshots() => refused(Reaction::MakeRoom),
             Code::ResourceExhausted => outcome(Effect::Unknown, Reaction::MakeRoom),
             Code::InvalidArgument => refused(Reaction::ChangeRequest),
             Code::PermissionDenied | Code::Unauthenticated => refused(Reaction::Authorize),
@@ -128,6 +129,11 @@ impl Call {
     /// Whether it answers page by page.
     const fn lists(self) -> bool {
         matches!(self, Self::ListVolumes | Self::ListSnapshots)
+    }
+
+    /// Whether it takes snapshots: without room for one, that fails (C105).
+    const fn takes_snapshots(self) -> bool {
+        matches!(self, Self::CreateSnapshot | Self::CreateVolumeGroupSnapshot)
     }
 
     /// Whether `FAILED_PRECONDITION` is among its errors in the specification.
@@ -186,7 +192,7 @@ mod tests {
         }
     }
 
-    /// Holds C003 and C105.
+    /// Holds C003.
     #[test]
     fn an_unclear_code_leaves_every_step_unknown_and_is_repeated_c012_c016_v4() {
         let unclear = [
@@ -202,8 +208,18 @@ mod tests {
                 assert_eq!(of(call, code), outcome(Effect::Unknown, Reaction::Retry), "{call} {code}");
             }
             let exhausted = of(call, Code::ResourceExhausted);
-            assert_eq!(exhausted, outcome(Effect::Unknown, Reaction::MakeRoom), "{call}");
+            let effect = if call.takes_snapshots() { Effect::NotDone } else { Effect::Unknown };
+            assert_eq!(exhausted, outcome(effect, Reaction::MakeRoom), "{call}");
             assert_eq!(of(call, Code::Aborted), outcome(Effect::InProgress, Reaction::Retry), "{call}");
+        }
+    }
+
+    #[test]
+    fn a_snapshot_without_room_fails_c105() {
+        for call in [Call::CreateSnapshot, Call::CreateVolumeGroupSnapshot] {
+            let full = of(call, Code::ResourceExhausted);
+            assert_eq!(full, outcome(Effect::NotDone, Reaction::MakeRoom), "{call}");
+            assert!(!full.reaction.is_retry(), "{call}");
         }
     }
 

@@ -21,13 +21,16 @@ use crate::vocabulary::text::escaped;
 impl Volume {
     /// Whether such an order can be placed with the plugin, as far as is known.
     pub(super) fn admit_at_controller(&self, order: &Order, what: String) -> Result<(), OrderError> {
-        match self.controller().filter(|controller| !offers(controller, order)) {
-            Some(_) => {
-                let volume = self.record.spec.key.clone();
-                Err(OrderError::Unsupported { volume, what, needed: order.needed() })
-            }
-            None => Ok(()),
+        let is_offered = match (self.controller(), self.node()) {
+            (Some(controller), _) => offers(controller, order),
+            (None, Some(node)) => node.requires_controller,
+            (None, None) => true,
+        };
+        if is_offered {
+            return Ok(());
         }
+        let volume = self.record.spec.key.clone();
+        Err(OrderError::Unsupported { volume, what, needed: order.needed() })
     }
 
     pub(super) fn controller_need(&self, ordered: &Ordered) -> Need<()> {

@@ -156,7 +156,8 @@ pub enum Known {
     /// The plugin knows no such volume or node. As answer to an undo the kernel decides whether something is left. It knows nothing of
     /// attachments: such an undo is repeated (C082).
     Absent,
-    /// The plugin does not have this call (C019). As answer to an undo the kernel decides whether something is left.
+    /// The plugin does not have this call (C019). As answer to an undo the kernel decides whether something is left; of an attachment
+    /// something may be.
     Unsupported,
 }
 
@@ -171,13 +172,13 @@ impl Known {
             // It did not leave this host.
             (Effect::NotDone, Reaction::Retry | Reaction::NewLease | Reaction::NextRun) => Self::NotMade,
             (Effect::NotDone, Reaction::GiveUp) => Self::Unsupported,
-            (Effect::NotDone, Reaction::ChangeRequest | Reaction::Authorize | Reaction::Report) => {
-                Self::Refused
-            }
             (
                 Effect::NotDone,
-                Reaction::RestartList | Reaction::MakeRoom | Reaction::MeetPrecondition | Reaction::Verify,
-            ) => Self::NotNow,
+                Reaction::ChangeRequest | Reaction::Authorize | Reaction::Report | Reaction::MakeRoom,
+            ) => Self::Refused,
+            (Effect::NotDone, Reaction::RestartList | Reaction::MeetPrecondition | Reaction::Verify) => {
+                Self::NotNow
+            }
         }
     }
 
@@ -227,7 +228,7 @@ pub enum VolumeOutcome {
     Created(Result<csi::Volume, Failure>),
     /// Of a call to the controller: the publish context of an attachment (C074); an empty one of its inverse and of a deletion.
     Controller(Result<Context, Failure>),
-    /// Of a call to the node service, with a look at its path after it.
+    /// Of a call to the node service, with a look at its path after it. What was refused may be there all the same.
     Node(Result<(), Failure>, Seen),
     /// Of the call of an order.
     Ordered(Result<Brought, Failure>),

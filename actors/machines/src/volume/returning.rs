@@ -63,6 +63,7 @@ impl Volume {
     // === Up ===
 
     fn went_up(&mut self, flight: &Flight, came: Came, cx: &mut StepContext<Self>) {
+        let is_seen = matches!(came.seen, Seen::Present(_));
         let failure = match came.result {
             Ok(context) => match self.note_up((cx.moment(), flight), context, came.seen, cx) {
                 Ok(()) => {
@@ -75,9 +76,10 @@ impl Volume {
             },
             Err(failure) => failure,
         };
-        let is_certain = failure.known != Known::Unclear && !flight.was_unknown;
+        // What was refused and done all the same is undone (V4).
+        let is_certain = failure.known != Known::Unclear && !is_seen && !flight.was_unknown;
         self.leave_step(&flight.what, is_certain, cx);
-        if let (Operation::Publish(id), Known::NotNow) = (&flight.what, failure.known) {
+        if let (Operation::Publish(id), Known::NotNow, false) = (&flight.what, failure.known, is_seen) {
             self.doubt_unseen_staging(id);
         }
         let is_final = matches!(failure.known, Known::Refused | Known::Unsupported);
@@ -333,10 +335,8 @@ impl Came {
                 known: Known::Unclear,
                 reason: format!("it is confirmed and cannot be looked at: {reason}"),
             }),
-            // What the plugin takes for attached all the same: the kernel cannot decide that (C082).
-            (Err(failure), _) if *what == Operation::Detach && failure.known == Known::Absent => {
-                Some(failure)
-            }
+            // The kernel knows nothing of attachments, so it may be attached all the same (C082).
+            (Err(failure), _) if *what == Operation::Detach => Some(failure),
             (Err(failure), Seen::Nothing) if is_left_to_the_kernel(&failure) => None,
             // The plugin does not undo it, so that a person has to.
             (Err(failure), Seen::Present(mark)) if path.is_some() && is_left_to_the_kernel(&failure) => {

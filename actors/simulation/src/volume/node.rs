@@ -241,8 +241,12 @@ impl Node {
             self.take_effect(&call, &step, is_up);
         }
         let made = self.made_by(&call);
+        let is_detach = matches!((&step, is_up), (StepOf::Attach, false));
         let result = match how {
             Answered::Ok | Answered::Lie => Ok(()),
+            // Neither says that nothing is attached (C082).
+            Answered::Refused if is_detach => Err(Known::Unsupported),
+            Answered::NotNow if is_detach => Err(Known::Absent),
             Answered::Refused => Err(Known::Refused),
             Answered::NotNow => Err(Known::NotNow),
             Answered::UnclearBefore | Answered::UnclearAfter => Err(Known::Unclear),
