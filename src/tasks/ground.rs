@@ -68,7 +68,6 @@ impl Ground {
     ///
     /// # Errors
     /// If the check panics, or the runtime ends.
-    /// When looking panics, or the runtime ends.
     pub async fn new(options: GroundOptions, identities: TaskIdentities) -> std::io::Result<Self> {
         let made = actix_rt::task::spawn_blocking(move || Self::made(&options, identities)).await;
         made.map_err(std::io::Error::other)
