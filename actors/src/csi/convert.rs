@@ -15,24 +15,33 @@ use crate::vocabulary::{
 /// The numbers of capabilities that this version does not know.
 pub(super) type Unknown = BTreeSet<i32>;
 
-/// Converts an enum value of the wire to a capability. The value 0, and unknown values of newer plugins, are skipped; the latter are
-/// added to the set of unknown ones (C026).
+/// A function that converts an enum value of the wire to a capability. The value 0, and unknown values of newer plugins, are skipped; the
+/// latter are added to the set of unknown ones (C026).
 macro_rules! known {
-    ($number:expr, $unknown:expr, $wire:path, $ours:ident { $($variant:ident),* $(,)? }) => {{
+    ($wire:path, $ours:ident { $($variant:ident),* $(,)? }) => {{
         use $wire as Wire;
-        match Wire::try_from($number) {
+        |number: i32, unknown: &mut Unknown| match Wire::try_from(number) {
             $(Ok(Wire::$variant) => Some($ours::$variant),)*
             Ok(Wire::Unknown) => None,
             Err(_) => {
-                $unknown.insert($number);
+                unknown.insert(number);
                 None
             }
         }
     }};
 }
 
-fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
-    items.collect::<BTreeSet<T>>().into_iter().collect()
+/// The capabilities with these numbers, in order and without doubles. Unknown numbers are left out, with a remark (C026).
+fn capabilities<T: Ord>(
+    kind: &'static str,
+    numbers: impl Iterator<Item = i32>,
+    leeway: &mut Leeway,
+    known: impl Fn(i32, &mut Unknown) -> Option<T>,
+) -> Vec<T> {
+    let mut unknown = Unknown::new();
+    let capabilities: BTreeSet<T> = numbers.filter_map(|number| known(number, &mut unknown)).collect();
+    leeway.unknown(kind, &unknown);
+    capabilities.into_iter().collect()
 }
 
 pub(super) fn identity(answer: wire::GetPluginInfoResponse, leeway: &mut Leeway) -> Result<Identity, Fault> {
@@ -51,45 +60,28 @@ pub(super) fn plugin_capabilities(
     answer: wire::GetPluginCapabilitiesResponse,
     leeway: &mut Leeway,
 ) -> Result<Offers, Fault> {
+    use wire::plugin_capability::{Type, service, volume_expansion};
     let types = || answer.capabilities.iter().filter_map(|capability| capability.r#type.as_ref());
-    let (mut services, mut modes) = (Unknown::new(), Unknown::new());
-    let capabilities = sorted(types().filter_map(|one| plugin_capability(one, &mut services)));
-    let expansion = sorted(types().filter_map(|one| expansion(one, &mut modes)));
-    leeway.unknown("service", &services);
-    leeway.unknown("volume expansion", &modes);
-    Ok((capabilities, expansion))
-}
-
-fn plugin_capability(
-    capability: &wire::plugin_capability::Type,
-    unknown: &mut Unknown,
-) -> Option<PluginCapability> {
-    match capability {
-        wire::plugin_capability::Type::Service(service) => known!(
-            service.r#type,
-            unknown,
-            wire::plugin_capability::service::Type,
-            PluginCapability {
-                ControllerService,
-                VolumeAccessibilityConstraints,
-                GroupControllerService,
-                SnapshotMetadataService,
-            }
-        ),
-        wire::plugin_capability::Type::VolumeExpansion(_) => None,
-    }
-}
-
-fn expansion(capability: &wire::plugin_capability::Type, unknown: &mut Unknown) -> Option<Expansion> {
-    match capability {
-        wire::plugin_capability::Type::VolumeExpansion(expansion) => known!(
-            expansion.r#type,
-            unknown,
-            wire::plugin_capability::volume_expansion::Type,
-            Expansion { Online, Offline }
-        ),
-        wire::plugin_capability::Type::Service(_) => None,
-    }
+    let services = types().filter_map(|one| match one {
+        Type::Service(service) => Some(service.r#type),
+        Type::VolumeExpansion(_) => None,
+    });
+    let modes = types().filter_map(|one| match one {
+        Type::VolumeExpansion(expansion) => Some(expansion.r#type),
+        Type::Service(_) => None,
+    });
+    let service = known!(
+        service::Type,
+        PluginCapability {
+            ControllerService,
+            VolumeAccessibilityConstraints,
+            GroupControllerService,
+            SnapshotMetadataService,
+        }
+    );
+    let mode = known!(volume_expansion::Type, Expansion { Online, Offline });
+    let offered = capabilities("service", services, leeway, service);
+    Ok((offered, capabilities("volume expansion", modes, leeway, mode)))
 }
 
 pub(super) fn readiness(answer: wire::ProbeResponse, _: &mut Leeway) -> Result<Readiness, Fault> {
@@ -103,80 +95,68 @@ pub(super) fn controller_capabilities(
     answer: wire::ControllerGetCapabilitiesResponse,
     leeway: &mut Leeway,
 ) -> Result<Vec<ControllerCapability>, Fault> {
-    use wire::controller_service_capability::Type;
-    let mut unknown = Unknown::new();
-    let capabilities = sorted(answer.capabilities.into_iter().filter_map(|capability| {
+    use wire::controller_service_capability::{Type, rpc};
+    let numbers = answer.capabilities.into_iter().filter_map(|capability| {
         let Type::Rpc(rpc) = capability.r#type?;
-        known!(
-            rpc.r#type,
-            &mut unknown,
-            wire::controller_service_capability::rpc::Type,
-            ControllerCapability {
-                CreateDeleteVolume,
-                PublishUnpublishVolume,
-                ListVolumes,
-                GetCapacity,
-                CreateDeleteSnapshot,
-                ListSnapshots,
-                CloneVolume,
-                PublishReadonly,
-                ExpandVolume,
-                ListVolumesPublishedNodes,
-                VolumeCondition,
-                GetVolume,
-                SingleNodeMultiWriter,
-                ModifyVolume,
-                GetSnapshot,
-            }
-        )
-    }));
-    leeway.unknown("controller", &unknown);
-    Ok(capabilities)
+        Some(rpc.r#type)
+    });
+    let known = known!(
+        rpc::Type,
+        ControllerCapability {
+            CreateDeleteVolume,
+            PublishUnpublishVolume,
+            ListVolumes,
+            GetCapacity,
+            CreateDeleteSnapshot,
+            ListSnapshots,
+            CloneVolume,
+            PublishReadonly,
+            ExpandVolume,
+            ListVolumesPublishedNodes,
+            VolumeCondition,
+            GetVolume,
+            SingleNodeMultiWriter,
+            ModifyVolume,
+            GetSnapshot,
+        }
+    );
+    Ok(capabilities("controller", numbers, leeway, known))
 }
 
 pub(super) fn group_controller_capabilities(
     answer: wire::GroupControllerGetCapabilitiesResponse,
     leeway: &mut Leeway,
 ) -> Result<Vec<GroupControllerCapability>, Fault> {
-    use wire::group_controller_service_capability::Type;
-    let mut unknown = Unknown::new();
-    let capabilities = sorted(answer.capabilities.into_iter().filter_map(|capability| {
+    use wire::group_controller_service_capability::{Type, rpc};
+    let numbers = answer.capabilities.into_iter().filter_map(|capability| {
         let Type::Rpc(rpc) = capability.r#type?;
-        known!(
-            rpc.r#type,
-            &mut unknown,
-            wire::group_controller_service_capability::rpc::Type,
-            GroupControllerCapability { CreateDeleteGetVolumeGroupSnapshot }
-        )
-    }));
-    leeway.unknown("group controller", &unknown);
-    Ok(capabilities)
+        Some(rpc.r#type)
+    });
+    let known = known!(rpc::Type, GroupControllerCapability { CreateDeleteGetVolumeGroupSnapshot });
+    Ok(capabilities("group controller", numbers, leeway, known))
 }
 
 pub(super) fn node_capabilities(
     answer: wire::NodeGetCapabilitiesResponse,
     leeway: &mut Leeway,
 ) -> Result<Vec<NodeCapability>, Fault> {
-    use wire::node_service_capability::Type;
-    let mut unknown = Unknown::new();
-    let capabilities = sorted(answer.capabilities.into_iter().filter_map(|capability| {
+    use wire::node_service_capability::{Type, rpc};
+    let numbers = answer.capabilities.into_iter().filter_map(|capability| {
         let Type::Rpc(rpc) = capability.r#type?;
-        known!(
-            rpc.r#type,
-            &mut unknown,
-            wire::node_service_capability::rpc::Type,
-            NodeCapability {
-                StageUnstageVolume,
-                GetVolumeStats,
-                ExpandVolume,
-                VolumeCondition,
-                SingleNodeMultiWriter,
-                VolumeMountGroup,
-            }
-        )
-    }));
-    leeway.unknown("node", &unknown);
-    Ok(capabilities)
+        Some(rpc.r#type)
+    });
+    let known = known!(
+        rpc::Type,
+        NodeCapability {
+            StageUnstageVolume,
+            GetVolumeStats,
+            ExpandVolume,
+            VolumeCondition,
+            SingleNodeMultiWriter,
+            VolumeMountGroup,
+        }
+    );
+    Ok(capabilities("node", numbers, leeway, known))
 }
 
 pub(super) fn node_info(answer: wire::NodeGetInfoResponse, leeway: &mut Leeway) -> Result<NodeInfo, Fault> {
