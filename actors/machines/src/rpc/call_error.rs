@@ -57,19 +57,7 @@ impl<Step: Copy, Endpoint> CallError<Step, Endpoint> {
     pub const fn code(&self) -> Option<Code> {
         match &*self.cause {
             Cause::Status { code, .. } => Some(*code),
-            Cause::Absent
-            | Cause::NotASocket { .. }
-            | Cause::Link { .. }
-            | Cause::SocketLost { .. }
-            | Cause::Stranger { .. }
-            | Cause::Denied(_)
-            | Cause::Refused
-            | Cause::Busy
-            | Cause::System { .. }
-            | Cause::DeadlineExceeded
-            | Cause::Disconnected { .. }
-            | Cause::CutOff { .. }
-            | Cause::Fault(_) => None,
+            _ => None,
         }
     }
 
@@ -101,19 +89,7 @@ where
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &*self.cause {
             Cause::Fault(fault) => Some(fault),
-            Cause::Absent
-            | Cause::NotASocket { .. }
-            | Cause::Link { .. }
-            | Cause::SocketLost { .. }
-            | Cause::Stranger { .. }
-            | Cause::Denied(_)
-            | Cause::Refused
-            | Cause::Busy
-            | Cause::System { .. }
-            | Cause::DeadlineExceeded
-            | Cause::Disconnected { .. }
-            | Cause::CutOff { .. }
-            | Cause::Status { .. } => None,
+            _ => None,
         }
     }
 }
