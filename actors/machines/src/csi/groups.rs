@@ -50,6 +50,13 @@ fn check_ids(field: &'static str, ids: &[String]) -> Result<(), Fault> {
     }
 }
 
+/// Checks what every call on a group names (C106): the group, all of its snapshots, and secrets.
+fn check_group(group_snapshot_id: &str, snapshot_ids: &[String], secrets: &Secrets) -> Result<(), Fault> {
+    rules::id("group_snapshot_id", group_snapshot_id)?;
+    check_ids("snapshot_ids", snapshot_ids)?;
+    check_secrets(secrets)
+}
+
 /// Creates snapshots of several volumes at once. Answered with a [`VolumeGroupSnapshot`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CreateVolumeGroupSnapshotRequest {
@@ -103,9 +110,7 @@ impl Request for DeleteVolumeGroupSnapshotRequest {
     }
 
     fn check(&self) -> Result<(), Fault> {
-        rules::id("group_snapshot_id", &self.group_snapshot_id)?;
-        check_ids("snapshot_ids", &self.snapshot_ids)?;
-        check_secrets(&self.secrets)
+        check_group(&self.group_snapshot_id, &self.snapshot_ids, &self.secrets)
     }
 }
 
@@ -129,9 +134,7 @@ impl Request for GetVolumeGroupSnapshotRequest {
     }
 
     fn check(&self) -> Result<(), Fault> {
-        rules::id("group_snapshot_id", &self.group_snapshot_id)?;
-        check_ids("snapshot_ids", &self.snapshot_ids)?;
-        check_secrets(&self.secrets)
+        check_group(&self.group_snapshot_id, &self.snapshot_ids, &self.secrets)
     }
 
     fn check_answer(&self, group: &VolumeGroupSnapshot) -> Result<(), Fault> {
