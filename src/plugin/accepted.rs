@@ -8,15 +8,23 @@ use futures_util::{Stream, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio_stream::wrappers::UnixListenerStream;
-use tonic::transport::server::Connected;
+use tonic::transport::server::{Connected, UdsConnectInfo};
 
 use super::authority::AuthorityMender;
 
-/// A connection whose client may send any `:authority` (D115).
+/// A connection whose client may send any `:authority` (D115), and what its calls learn of it.
 #[derive(Debug)]
-pub(crate) struct Accepted {
+pub(crate) struct Accepted<Info = UdsConnectInfo> {
     stream: UnixStream,
     mender: AuthorityMender,
+    info: Info,
+}
+
+impl<Info> Accepted<Info> {
+    /// Serves this stream.
+    pub(crate) fn new(stream: UnixStream, info: Info) -> Self {
+        Self { stream, mender: AuthorityMender::default(), info }
+    }
 }
 
 /// Connections as they come; `on_connection` sees each of them first.
@@ -24,24 +32,25 @@ pub(crate) fn accepted(
     listener: UnixListener,
     on_connection: Option<fn(&UnixStream)>,
 ) -> impl Stream<Item = io::Result<Accepted>> {
-    let begin = move |stream| {
+    let begin = move |stream: UnixStream| {
         if let Some(see) = on_connection {
             see(&stream);
         }
-        Accepted { stream, mender: AuthorityMender::default() }
+        let info = stream.connect_info();
+        Accepted::new(stream, info)
     };
     UnixListenerStream::new(listener).map(move |stream| stream.map(begin))
 }
 
-impl Connected for Accepted {
-    type ConnectInfo = <UnixStream as Connected>::ConnectInfo;
+impl<Info: Clone + Send + Sync + 'static> Connected for Accepted<Info> {
+    type ConnectInfo = Info;
 
-    fn connect_info(&self) -> Self::ConnectInfo {
-        self.stream.connect_info()
+    fn connect_info(&self) -> Info {
+        self.info.clone()
     }
 }
 
-impl AsyncRead for Accepted {
+impl<Info: Unpin> AsyncRead for Accepted<Info> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -55,7 +64,7 @@ impl AsyncRead for Accepted {
     }
 }
 
-impl AsyncWrite for Accepted {
+impl<Info: Unpin> AsyncWrite for Accepted<Info> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

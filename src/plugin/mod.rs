@@ -63,6 +63,6 @@ pub use serve::{run, serve};
 pub use socket::SocketError;
 
 #[cfg(feature = "cli")]
-pub(crate) use accepted::accepted;
+pub(crate) use accepted::{Accepted, accepted};
 #[cfg(feature = "cli")]
 pub(crate) use serve::{Conduct, Listening, print};

@@ -4,14 +4,8 @@
 //! the plugin has their calls in the order in which the kernel woke its tasks. They are shown one connection after the other.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::UnixStream;
 use tokio::time::Instant;
-use tonic::transport::server::Connected;
 
 /// The number of a connection that a plugin has accepted, in the order in which they came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,49 +67,6 @@ impl Calls {
             reads.sort_by_key(|read| (read.reader.and_then(|reader| self.halves.get(&reader)), read.reader));
         }
         called.into_iter().map(|called| called.name).collect()
-    }
-}
-
-/// A connection that a plugin has accepted, with its number.
-#[derive(Debug)]
-pub(super) struct Numbered {
-    pub(super) stream: UnixStream,
-    pub(super) number: ConnectionNumber,
-}
-
-impl Connected for Numbered {
-    type ConnectInfo = ConnectionNumber;
-
-    fn connect_info(&self) -> ConnectionNumber {
-        self.number
-    }
-}
-
-impl AsyncRead for Numbered {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Numbered {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 

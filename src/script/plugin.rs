@@ -21,8 +21,9 @@ use wire::node_server::NodeServer;
 pub(super) use wire::plugin_capability::volume_expansion::Type as Expansion;
 
 use super::acting::{Act, Acting, Acts, answered};
-use super::calls::{ConnectionNumber, Numbered};
+use super::calls::ConnectionNumber;
 use super::storage::Storage;
+use crate::plugin::Accepted;
 
 /// The calls that a plugin can be told how to answer, by their names in the specification.
 pub(super) const CALLS: [&str; 21] = [
@@ -133,7 +134,7 @@ impl Plugin {
         let streams = Streams::default();
         let (kept, plugin) = (Arc::clone(&streams), self.clone());
         let incoming = UnixListenerStream::new(listener).map(move |stream| {
-            keep(stream, &kept).map(|stream| Numbered { stream, number: plugin.next_connection() })
+            keep(stream, &kept).map(|stream| Accepted::new(stream, plugin.next_connection()))
         });
         let server = Server::builder()
             .add_service(IdentityServer::new(self.clone()))
