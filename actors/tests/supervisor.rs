@@ -12,8 +12,9 @@ use callboard_actors::shell::{
     NoStore, Running, Settings, Started, StepContext, StopMode, StopStep, Subscription, start,
 };
 use callboard_actors::supervisor::{
-    self, AwaitStarted, Child, ChildSpec, DescribeTree, Restart, RestartChild, RestartError, Shutdown,
-    ShutdownReport, StartError, Strategy, Supervisor, SupervisorNews, SupervisorSpec, TreeNode,
+    self, AwaitStarted, Child, ChildDescription, ChildSpec, DescribeTree, Restart, RestartChild,
+    RestartError, Shutdown, ShutdownReport, StartError, Strategy, Supervisor, SupervisorNews, SupervisorSpec,
+    TreeNode,
 };
 use callboard_actors::vocabulary::{Backoff, Moment, RestartBudget};
 use futures_util::FutureExt;
@@ -433,7 +434,28 @@ fn company(spec: SupervisorSpec, stop_deadline: Duration, is_deaf: bool) -> (Chi
         let running = supervisor::start(&at, spec, vec![player], Settings::default());
         std::future::ready(Ok(running))
     });
-    (child.supervising_at(&address), part)
+    (supervising_at(child, &address), part)
+}
+
+/// A child that is a supervisor at this address: it is ready when all its children are, and its tree is included.
+fn supervising_at(child: Child, address: &Address<Supervisor>) -> Child {
+    let (started, described) = (address.clone(), address.clone());
+    child
+        .ready_when(move || {
+            let started = started.clone();
+            async move {
+                let outcome = started.ask(AwaitStarted).await.map_err(|error| error.to_string())?;
+                outcome.map_err(|error| error.to_string())
+            }
+        })
+        .described_by(move || {
+            let described = described.clone();
+            async move {
+                let children = described.ask(DescribeTree).await.ok()?.children;
+                let vitals = described.vitals();
+                Some(ChildDescription { vitals, children, ..ChildDescription::default() })
+            }
+        })
 }
 
 #[test]

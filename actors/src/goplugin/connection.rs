@@ -238,12 +238,6 @@ impl Connection {
         outcome.map_err(|cause| self.error(call, deadline, cause))
     }
 
-    /// Converts the status with which a call of a plugin's own service ended, for example of a stream.
-    #[must_use]
-    pub fn error_of(&self, call: &'static str, deadline: Duration, status: &Status) -> CallError {
-        self.error(call, deadline, self.channel.cause(status, UNREADABLE_RULE))
-    }
-
     fn error(&self, call: &'static str, deadline: Duration, cause: Cause) -> CallError {
         CallError::new(Step::Call(call), self.endpoint.clone(), deadline, cause)
     }

@@ -50,12 +50,6 @@ impl ControlGroups {
         }
     }
 
-    /// Whether cgroups are used.
-    #[must_use]
-    pub const fn are_there(&self) -> bool {
-        self.place.is_some()
-    }
-
     /// Creates the cgroup of a launch, or opens the existing one.
     pub(super) fn group(&self, tag: ProcessTag) -> Option<ControlGroup> {
         let place = self.place.as_ref()?;

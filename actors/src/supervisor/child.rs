@@ -4,10 +4,9 @@ use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
-use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use super::{AwaitStarted, ChildDescription, ChildSpec, DescribeTree, Supervisor};
+use super::{ChildDescription, ChildSpec};
 use crate::shell::{Address, Machine, Running, StopMode, StopStep};
 
 pub(super) type Start = Box<dyn FnMut() -> LocalBoxFuture<'static, Result<Running, String>>>;
@@ -82,28 +81,6 @@ impl Child {
         self.described_by(move || {
             let description = ChildDescription { vitals: address.vitals(), ..ChildDescription::default() };
             std::future::ready(Some(description))
-        })
-    }
-
-    /// For a child that is a supervisor at this address: it is ready when all its children are, and its tree is included.
-    #[must_use]
-    pub fn supervising_at(self, address: &Address<Supervisor>) -> Self {
-        let (started, described) = (address.clone(), address.clone());
-        self.ready_when(move || {
-            started.ask(AwaitStarted).map(|answer| match answer {
-                Ok(outcome) => outcome.map_err(|error| error.to_string()),
-                Err(error) => Err(error.to_string()),
-            })
-        })
-        .described_by(move || {
-            let vitals = described.vitals();
-            described.ask(DescribeTree).map(move |tree| {
-                Some(ChildDescription {
-                    vitals,
-                    children: tree.ok()?.children,
-                    ..ChildDescription::default()
-                })
-            })
         })
     }
 }
