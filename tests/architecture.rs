@@ -317,7 +317,6 @@ const FUNCTION_LINES_MAX: usize = 60;
 
 /// The functions that are longer, each with its file. Those of the simulation are matches over all its events.
 const LONG_FUNCTIONS: &[(&str, &str)] = &[
-    ("actors/machines/src/volume/returning.rs", "note_up"),
     ("actors/simulation/src/drivers/model/answering.rs", "driver_outcome"),
     ("actors/simulation/src/drivers/model/carrying.rs", "order"),
     ("actors/simulation/src/instances/parent.rs", "stepped"),

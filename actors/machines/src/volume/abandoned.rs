@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
+use super::came::Came;
 use super::force::{Abandoned, ForceRelease, ForceScope};
 use super::messages::{Claim, ClaimError};
 use super::operation::Operation;
 use super::outcome::{Failure, Known, Seen};
 use super::record::{Mark, Usage, VolumeChange};
-use super::returning::Came;
 use super::state::{self, Tries, Volume};
 use crate::csi::VolumeCapability;
 use crate::kernel::StepContext;

@@ -134,6 +134,7 @@ mod planning;
 mod steps;
 mod waits;
 
+mod came;
 mod looking;
 mod returning;
 

@@ -1,8 +1,8 @@
 //! What a volume learns from the outcome of its operation (V4, V7, table C.6).
 
-use std::fmt::Display;
 use std::path::Path;
 
+use super::came::{Came, unclear};
 use super::messages::{ClaimError, VolumeAnswer};
 use super::news::VolumeNews;
 use super::operation::Operation;
@@ -17,12 +17,6 @@ use crate::vocabulary::{AllocationId, Moment};
 /// What is wrong with the publication of a staging directory of the host.
 const BARE_STAGING: &str = "nothing is mounted where the volume is staged, and the plugin has published that directory, which is one of \
                             this host: what is written there is not written to the volume";
-
-/// The outcome of an operation, whatever it was.
-pub(super) struct Came {
-    result: Result<Context, Failure>,
-    seen: Seen,
-}
 
 impl Volume {
     /// A call has come back. The outcome of any but the one in flight is stale.
@@ -44,7 +38,7 @@ impl Volume {
         if !matches!(flight.what, Operation::Attach | Operation::Stage) {
             self.catch_up(cx);
         }
-        let came = came(&flight.what, outcome);
+        let came = Came::of(&flight.what, outcome);
         match &flight.what {
             Operation::Create => self.create_returned(&flight, outcome, cx),
             Operation::Order(..) => self.order_returned(&flight, outcome, cx),
@@ -65,7 +59,7 @@ impl Volume {
     fn went_up(&mut self, flight: &Flight, came: Came, cx: &mut StepContext<Self>) {
         let is_seen = matches!(came.seen, Seen::Present(_));
         let failure = match came.result {
-            Ok(context) => match self.note_up((cx.moment(), flight), context, came.seen, cx) {
+            Ok(context) => match self.note_up(&flight.what, context, came.seen, cx) {
                 Ok(()) => {
                     if let Some(tries) = self.tries(&flight.what) {
                         *tries = Default::default();
@@ -91,62 +85,18 @@ impl Volume {
     /// The plugin has confirmed a step, and the kernel was looked at.
     fn note_up(
         &mut self,
-        (moment, flight): (Moment, &Flight),
+        what: &Operation,
         context: Context,
         seen: Seen,
         cx: &mut StepContext<Self>,
     ) -> Result<(), Failure> {
-        let unclear = |reason| Failure { known: Known::Unclear, reason };
-        match &flight.what {
+        match what {
             Operation::Attach => {
-                if let Step::GoingUp(intent) = &self.record.attach {
-                    self.record.attach = Step::Up(intent.clone(), context);
-                    self.keep_attached(cx);
-                }
+                self.note_attached(context, cx);
+                Ok(())
             }
-            Operation::Stage => {
-                let Step::GoingUp(intent) = &self.record.stage else { return Ok(()) };
-                let mark = match seen {
-                    Seen::Present(mark) => Some(mark),
-                    Seen::Nothing | Seen::BareStaging => None,
-                    Seen::Dead(reason) | Seen::Unclear(reason) => {
-                        return Err(unclear(format!("it is staged and cannot be looked at: {reason}")));
-                    }
-                };
-                let proof = Proof { boot_id: self.config.boot_id.clone(), mark };
-                self.record.stage = Step::Up(intent.clone(), proof);
-                (self.is_stage_proven, self.is_stage_stale) = (true, false);
-                self.keep_staged(cx);
-            }
-            Operation::Publish(id) => {
-                let Some(claim) = self.claims.get_mut(id) else { return Ok(()) };
-                let Step::GoingUp(intent) = &claim.record.publish else { return Ok(()) };
-                let mark = match seen {
-                    Seen::Present(mark) => Some(mark),
-                    Seen::Nothing => {
-                        claim.is_stale = true;
-                        claim.tries.in_vain(&self.config.options.backoff, moment);
-                        let path = claim.record.target_path.display();
-                        return Err(unclear(format!(
-                            "the plugin answered OK, and nothing is mounted at {path}"
-                        )));
-                    }
-                    Seen::BareStaging => {
-                        claim.is_stale = true;
-                        claim.tries.in_vain(&self.config.options.backoff, moment);
-                        self.doubt_staging(id, cx);
-                        return Err(unclear(BARE_STAGING.to_owned()));
-                    }
-                    Seen::Dead(reason) | Seen::Unclear(reason) => {
-                        return Err(unclear(format!("it is published and cannot be looked at: {reason}")));
-                    }
-                };
-                let proof = Proof { boot_id: self.config.boot_id.clone(), mark };
-                let up = Step::Up(intent.clone(), proof);
-                claim.is_proven = true;
-                self.supersede_abandoned(id, cx);
-                self.go(id, up, cx);
-            }
+            Operation::Stage => self.note_staged(seen, cx),
+            Operation::Publish(id) => self.note_published(id, seen, cx),
             Operation::Create
             | Operation::Delete
             | Operation::Detach
@@ -156,8 +106,64 @@ impl Volume {
             | Operation::LookAt(_)
             | Operation::LookAtAbandoned(_)
             | Operation::UnpublishAbandoned(_)
-            | Operation::Order(..) => {}
+            | Operation::Order(..) => Ok(()),
         }
+    }
+
+    fn note_attached(&mut self, context: Context, cx: &mut StepContext<Self>) {
+        if let Step::GoingUp(intent) = &self.record.attach {
+            self.record.attach = Step::Up(intent.clone(), context);
+            self.keep_attached(cx);
+        }
+    }
+
+    fn note_staged(&mut self, seen: Seen, cx: &mut StepContext<Self>) -> Result<(), Failure> {
+        let Step::GoingUp(intent) = &self.record.stage else { return Ok(()) };
+        let mark = match seen {
+            Seen::Present(mark) => Some(mark),
+            Seen::Nothing | Seen::BareStaging => None,
+            Seen::Dead(reason) | Seen::Unclear(reason) => {
+                return Err(unclear(format!("it is staged and cannot be looked at: {reason}")));
+            }
+        };
+        let proof = Proof { boot_id: self.config.boot_id.clone(), mark };
+        self.record.stage = Step::Up(intent.clone(), proof);
+        (self.is_stage_proven, self.is_stage_stale) = (true, false);
+        self.keep_staged(cx);
+        Ok(())
+    }
+
+    fn note_published(
+        &mut self,
+        id: &AllocationId,
+        seen: Seen,
+        cx: &mut StepContext<Self>,
+    ) -> Result<(), Failure> {
+        let Some(claim) = self.claims.get_mut(id) else { return Ok(()) };
+        let Step::GoingUp(intent) = &claim.record.publish else { return Ok(()) };
+        let mark = match seen {
+            Seen::Present(mark) => Some(mark),
+            Seen::Nothing => {
+                claim.is_stale = true;
+                claim.tries.in_vain(&self.config.options.backoff, cx.moment());
+                let path = claim.record.target_path.display();
+                return Err(unclear(format!("the plugin answered OK, and nothing is mounted at {path}")));
+            }
+            Seen::BareStaging => {
+                claim.is_stale = true;
+                claim.tries.in_vain(&self.config.options.backoff, cx.moment());
+                self.doubt_staging(id, cx);
+                return Err(unclear(BARE_STAGING.to_owned()));
+            }
+            Seen::Dead(reason) | Seen::Unclear(reason) => {
+                return Err(unclear(format!("it is published and cannot be looked at: {reason}")));
+            }
+        };
+        let proof = Proof { boot_id: self.config.boot_id.clone(), mark };
+        let up = Step::Up(intent.clone(), proof);
+        claim.is_proven = true;
+        self.supersede_abandoned(id, cx);
+        self.go(id, up, cx);
         Ok(())
     }
 
@@ -320,42 +326,6 @@ impl Volume {
     }
 }
 
-impl Came {
-    /// Why what was undone is not down for certain, if so. With the path, if there was a look and no other one
-    /// tells what is there.
-    pub(super) fn not_down(self, what: &Operation, path: Option<&Path>) -> Option<Failure> {
-        let at = path.map(|path| format!(" at {}", path.display())).unwrap_or_default();
-        let is_left_to_the_kernel =
-            |failure: &Failure| matches!(failure.known, Known::Absent | Known::Unsupported);
-        match (self.result, self.seen) {
-            (Ok(_), Seen::Nothing) => None,
-            (Ok(_), Seen::Present(mark)) => Some(still_there(&mark, &at)),
-            (Ok(_), Seen::BareStaging) => Some(still_there(&"the staging directory", &at)),
-            (Ok(_), Seen::Dead(reason) | Seen::Unclear(reason)) => Some(Failure {
-                known: Known::Unclear,
-                reason: format!("it is confirmed and cannot be looked at: {reason}"),
-            }),
-            // The kernel knows nothing of attachments, so it may be attached all the same (C082).
-            (Err(failure), _) if *what == Operation::Detach => Some(failure),
-            (Err(failure), Seen::Nothing) if is_left_to_the_kernel(&failure) => None,
-            // The plugin does not undo it, so that a person has to.
-            (Err(failure), Seen::Present(mark)) if path.is_some() && is_left_to_the_kernel(&failure) => {
-                let reason = format!(
-                    "{}; all the same this is still mounted{at}: {mark}; unmount it by hand, and the next try finds it undone",
-                    failure.reason
-                );
-                Some(Failure { reason, ..failure })
-            }
-            (Err(failure), _) => Some(failure),
-        }
-    }
-}
-
-fn still_there(what: &dyn Display, at: &str) -> Failure {
-    let reason = format!("it is confirmed, and the kernel still has {what}{at}");
-    Failure { known: Known::Unclear, reason }
-}
-
 /// Why an operation failed, with its name, which the error of a call begins with already.
 pub(super) fn named(what: &Operation, reason: &str) -> String {
     if let Operation::LookAtAbandoned(path) = what {
@@ -365,54 +335,9 @@ pub(super) fn named(what: &Operation, reason: &str) -> String {
     if reason.starts_with(name) { reason.to_owned() } else { format!("{name}: {reason}") }
 }
 
-fn came(what: &Operation, outcome: &Result<VolumeOutcome, CallLost>) -> Came {
-    let unclear = |reason: String| {
-        let known = Known::Unclear;
-        Came { result: Err(Failure { known, reason: reason.clone() }), seen: Seen::Unclear(reason) }
-    };
-    let is_controller = matches!(what, Operation::Attach | Operation::Detach | Operation::Delete);
-    let is_look =
-        matches!(what, Operation::LookAtStage | Operation::LookAt(_) | Operation::LookAtAbandoned(_));
-    match outcome {
-        Ok(VolumeOutcome::Controller(result)) if is_controller => {
-            Came { result: result.clone(), seen: Seen::Nothing }
-        }
-        Ok(VolumeOutcome::Node(result, seen)) if !is_controller && !is_look => {
-            Came { result: result.clone().map(|()| Context::new()), seen: seen.clone() }
-        }
-        Ok(VolumeOutcome::Looked(seen)) if is_look => Came { result: Ok(Context::new()), seen: seen.clone() },
-        Ok(_) => unclear("another call was answered than was made".to_owned()),
-        Err(lost @ CallLost::Busy(_)) => {
-            let failure = Failure { known: Known::NotMade, reason: lost.to_string() };
-            Came { result: Err(failure), seen: Seen::Unclear(lost.to_string()) }
-        }
-        Err(lost) => unclear(lost.to_string()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::record::Mark;
     use super::*;
-    use crate::mounts::DeviceNumber;
-
-    #[test]
-    fn what_is_still_mounted_after_its_undo_is_told_with_its_path_and_what_to_do_c064_v7() {
-        let undo = Operation::Unpublish(AllocationId::new("web").expect("a good id"));
-        let told = |result| {
-            let seen = Seen::Present(Mark::Device(DeviceNumber { major: 7, minor: 1 }));
-            let failure = Came { result, seen }.not_down(&undo, Some(Path::new("/t"))).expect("it is there");
-            (failure.known, failure.reason)
-        };
-        let confirmed = "it is confirmed, and the kernel still has block device 7:1 at /t".to_owned();
-        assert_eq!(told(Ok(Context::new())), (Known::Unclear, confirmed));
-        for known in [Known::Absent, Known::Unsupported] {
-            let not_found = Failure { known, reason: "it is not found".to_owned() };
-            let by_hand = "it is not found; all the same this is still mounted at /t: block device 7:1; unmount it by hand, and the \
-                           next try finds it undone";
-            assert_eq!(told(Err(not_found)), (known, by_hand.to_owned()));
-        }
-    }
 
     #[test]
     fn the_name_of_a_call_stands_once_in_its_error() {

@@ -1,0 +1,106 @@
+//! What came of an operation, by the answer of the plugin and a look at the kernel (V7).
+
+use std::fmt::Display;
+use std::path::Path;
+
+use super::operation::Operation;
+use super::outcome::{Failure, Known, Seen, VolumeOutcome};
+use crate::csi::Context;
+use crate::kernel::CallLost;
+
+/// The outcome of an operation, whatever it was.
+pub(super) struct Came {
+    pub(super) result: Result<Context, Failure>,
+    pub(super) seen: Seen,
+}
+
+impl Came {
+    /// What came of an operation. A call that is lost, or another one than was made, leaves it unclear.
+    pub(super) fn of(what: &Operation, outcome: &Result<VolumeOutcome, CallLost>) -> Self {
+        let lost_track =
+            |reason: String| Self { result: Err(unclear(reason.clone())), seen: Seen::Unclear(reason) };
+        let is_controller = matches!(what, Operation::Attach | Operation::Detach | Operation::Delete);
+        let is_look =
+            matches!(what, Operation::LookAtStage | Operation::LookAt(_) | Operation::LookAtAbandoned(_));
+        match outcome {
+            Ok(VolumeOutcome::Controller(result)) if is_controller => {
+                Self { result: result.clone(), seen: Seen::Nothing }
+            }
+            Ok(VolumeOutcome::Node(result, seen)) if !is_controller && !is_look => {
+                Self { result: result.clone().map(|()| Context::new()), seen: seen.clone() }
+            }
+            Ok(VolumeOutcome::Looked(seen)) if is_look => {
+                Self { result: Ok(Context::new()), seen: seen.clone() }
+            }
+            Ok(_) => lost_track("another call was answered than was made".to_owned()),
+            Err(lost @ CallLost::Busy(_)) => {
+                let failure = Failure { known: Known::NotMade, reason: lost.to_string() };
+                Self { result: Err(failure), seen: Seen::Unclear(lost.to_string()) }
+            }
+            Err(lost) => lost_track(lost.to_string()),
+        }
+    }
+
+    /// Why what was undone is not down for certain, if so. With the path, if there was a look and no other one
+    /// tells what is there.
+    pub(super) fn not_down(self, what: &Operation, path: Option<&Path>) -> Option<Failure> {
+        let at = path.map(|path| format!(" at {}", path.display())).unwrap_or_default();
+        let is_left_to_the_kernel =
+            |failure: &Failure| matches!(failure.known, Known::Absent | Known::Unsupported);
+        match (self.result, self.seen) {
+            (Ok(_), Seen::Nothing) => None,
+            (Ok(_), Seen::Present(mark)) => Some(still_there(&mark, &at)),
+            (Ok(_), Seen::BareStaging) => Some(still_there(&"the staging directory", &at)),
+            (Ok(_), Seen::Dead(reason) | Seen::Unclear(reason)) => {
+                Some(unclear(format!("it is confirmed and cannot be looked at: {reason}")))
+            }
+            // The kernel knows nothing of attachments, so it may be attached all the same (C082).
+            (Err(failure), _) if *what == Operation::Detach => Some(failure),
+            (Err(failure), Seen::Nothing) if is_left_to_the_kernel(&failure) => None,
+            // The plugin does not undo it, so that a person has to.
+            (Err(failure), Seen::Present(mark)) if path.is_some() && is_left_to_the_kernel(&failure) => {
+                let reason = format!(
+                    "{}; all the same this is still mounted{at}: {mark}; unmount it by hand, and the next try finds it undone",
+                    failure.reason
+                );
+                Some(Failure { reason, ..failure })
+            }
+            (Err(failure), _) => Some(failure),
+        }
+    }
+}
+
+/// It may have been done, and may have to be done again.
+pub(super) const fn unclear(reason: String) -> Failure {
+    Failure { known: Known::Unclear, reason }
+}
+
+fn still_there(what: &dyn Display, at: &str) -> Failure {
+    unclear(format!("it is confirmed, and the kernel still has {what}{at}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::Mark;
+    use super::*;
+    use crate::mounts::DeviceNumber;
+    use crate::vocabulary::AllocationId;
+
+    #[test]
+    fn what_is_still_mounted_after_its_undo_is_told_with_its_path_and_what_to_do_c064_v7() {
+        let undo = Operation::Unpublish(AllocationId::new("web").expect("a good id"));
+        let told = |result| {
+            let seen = Seen::Present(Mark::Device(DeviceNumber { major: 7, minor: 1 }));
+            let failure = Came { result, seen }.not_down(&undo, Some(Path::new("/t"))).expect("it is there");
+            (failure.known, failure.reason)
+        };
+        let confirmed = "it is confirmed, and the kernel still has block device 7:1 at /t".to_owned();
+        assert_eq!(told(Ok(Context::new())), (Known::Unclear, confirmed));
+        for known in [Known::Absent, Known::Unsupported] {
+            let not_found = Failure { known, reason: "it is not found".to_owned() };
+            let by_hand = "it is not found; all the same this is still mounted at /t: block device 7:1; unmount it by hand, and the \
+                           next try finds it undone";
+            assert_eq!(told(Err(not_found)), (known, by_hand.to_owned()));
+        }
+    }
+}
