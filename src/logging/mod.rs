@@ -10,6 +10,7 @@
 
 mod json;
 mod options;
+mod queue;
 mod stderr;
 mod text;
 

@@ -3,12 +3,13 @@
 //! nothing, such as a pipe that is not read. The log says how many lines were lost when it takes lines again.
 
 use std::io::{self, Write};
-use std::mem;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
+
+use super::queue::Queue;
 
 /// How long the code that logs waits for its line to be written, so that a log is up to date when something happens next. Once a line takes
 /// longer, no thread waits until all lines are written.
@@ -24,87 +25,18 @@ pub(super) type Notice = fn(lines: u64, error: &io::Error) -> String;
 #[derive(Debug, Clone)]
 pub(super) struct LogWriter(Arc<Queue>);
 
-#[derive(Debug, Default)]
-struct Queue {
-    lines: Mutex<Lines>,
-    has_lines: Condvar,
-    are_written: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Lines {
-    kept: Vec<Vec<u8>>,
-    kept_bytes: usize,
-    /// How many lines were taken so far, and how many of them are done with.
-    taken: u64,
-    done: u64,
-    /// Whether a line was not written in time, and others still wait behind it.
-    is_late: bool,
-    /// How many lines were not taken since the last batch was.
-    not_taken: u64,
-}
-
-impl Lines {
-    /// The wait for this line is over. That it was written says nothing of a later one, which may be late already.
-    const fn waited_for(&mut self, number: u64) {
-        self.is_late |= self.done < number;
-    }
-}
-
 impl LogWriter {
     /// Starts the thread, which lives as long as the process.
     ///
     /// # Errors
     /// If the system starts no thread.
     pub(super) fn start<W: Write + Send + 'static>(out: W, notice: Notice) -> io::Result<Self> {
-        let queue = Arc::<Queue>::default();
+        let queue = Arc::new(Queue::new(KEPT_BYTES_MAX, WRITTEN_WITHIN));
         let writer = Self(Arc::clone(&queue));
-        let place = Place { out, notice, lost: None, is_in_line: false };
-        thread::Builder::new().name("log".to_owned()).spawn(move || queue.write_to(place))?;
+        let mut place = Place { out, notice, lost: None, is_in_line: false };
+        let write = move || queue.hand_out(|batch, not_taken| place.log_all(batch, not_taken));
+        thread::Builder::new().name("log".to_owned()).spawn(write)?;
         Ok(writer)
-    }
-}
-
-impl Queue {
-    fn lines(&self) -> MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn log(&self, line: &[u8]) {
-        let mut lines = self.lines();
-        if lines.kept_bytes > 0 && lines.kept_bytes + line.len() > KEPT_BYTES_MAX {
-            lines.not_taken += 1;
-            return;
-        }
-        lines.kept.push(line.to_vec());
-        lines.kept_bytes += line.len();
-        lines.taken += 1;
-        let number = lines.taken;
-        self.has_lines.notify_one();
-        if lines.is_late {
-            return;
-        }
-        let waited = self.are_written.wait_timeout_while(lines, WRITTEN_WITHIN, |lines| lines.done < number);
-        let (mut lines, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        lines.waited_for(number);
-    }
-
-    fn write_to<W: Write>(&self, mut place: Place<W>) {
-        loop {
-            let lines = self.has_lines.wait_while(self.lines(), |lines| lines.kept.is_empty());
-            let mut lines = lines.unwrap_or_else(PoisonError::into_inner);
-            let (batch, not_taken) = (mem::take(&mut lines.kept), mem::take(&mut lines.not_taken));
-            drop(lines);
-            batch.iter().for_each(|line| place.log(line));
-            if not_taken > 0 {
-                place.lose(not_taken, io::Error::new(io::ErrorKind::TimedOut, "none was taken for too long"));
-            }
-            let mut lines = self.lines();
-            lines.kept_bytes -= batch.iter().map(Vec::len).sum::<usize>();
-            lines.done += batch.len() as u64;
-            lines.is_late &= lines.done < lines.taken;
-            self.are_written.notify_all();
-        }
     }
 }
 
@@ -139,6 +71,13 @@ struct Place<W> {
 }
 
 impl<W: Write> Place<W> {
+    fn log_all(&mut self, lines: &[Vec<u8>], not_taken: u64) {
+        lines.iter().for_each(|line| self.log(line));
+        if not_taken > 0 {
+            self.lose(not_taken, io::Error::new(io::ErrorKind::TimedOut, "none was taken for too long"));
+        }
+    }
+
     fn log(&mut self, line: &[u8]) {
         if let Err(error) = self.try_log(line) {
             self.lose(1, error);
@@ -219,16 +158,6 @@ mod tests {
         place.log(b"fifth\n");
         let written = String::from_utf8(place.out.written).unwrap();
         assert_eq!(written, "first\nsec\n2 lost: no storage space\nfourth\nfifth\n");
-    }
-
-    #[test]
-    fn a_line_that_was_written_does_not_hide_that_a_later_one_is_late() {
-        let mut lines = Lines { taken: 2, done: 1, ..Lines::default() };
-        lines.waited_for(2);
-        assert!(lines.is_late);
-        // The thread that logged the first line gets the lock only now.
-        lines.waited_for(1);
-        assert!(lines.is_late, "the next one would wait again");
     }
 
     /// A pipe whose reader has to take each write.

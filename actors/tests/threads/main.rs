@@ -13,7 +13,7 @@ mod sync {
     use shuttle::rand::{Rng, thread_rng};
     pub(crate) use shuttle::sync::*;
     pub(crate) use shuttle::thread;
-    pub(crate) use std::sync::PoisonError;
+    pub(crate) use std::sync::{LockResult, PoisonError};
 
     /// How long ago something was is up to the schedule: no time at all, or longer than anything waits.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +35,39 @@ mod sync {
         fn add(self, span: Duration) -> Self {
             // So that each wait is over at some time.
             Self(span)
+        }
+    }
+
+    /// Whether a wait for a condition ends before it holds is up to the schedule, unless it has all the time in the world.
+    #[derive(Debug)]
+    pub(crate) struct Condvar(shuttle::sync::Condvar);
+
+    impl Condvar {
+        pub(crate) const fn new() -> Self {
+            Self(shuttle::sync::Condvar::new())
+        }
+
+        pub(crate) fn wait_timeout_while<'l, T>(
+            &self,
+            mut guard: MutexGuard<'l, T>,
+            within: Duration,
+            mut condition: impl FnMut(&mut T) -> bool,
+        ) -> LockResult<(MutexGuard<'l, T>, bool)> {
+            while condition(&mut guard) {
+                if within < Duration::MAX && thread_rng().gen_bool(0.5) {
+                    return Ok((guard, true));
+                }
+                guard = self.0.wait(guard).unwrap_or_else(PoisonError::into_inner);
+            }
+            Ok((guard, false))
+        }
+    }
+
+    impl std::ops::Deref for Condvar {
+        type Target = shuttle::sync::Condvar;
+
+        fn deref(&self) -> &Self::Target {
+            &self.0
         }
     }
 
@@ -98,6 +131,11 @@ mod lease {
     pub(crate) mod gate;
 }
 
+#[path = "../../../src/logging"]
+mod logging {
+    pub(crate) mod queue;
+}
+
 #[allow(dead_code, unreachable_pub, reason = "as above")]
 #[path = "../../../src/process"]
 mod outputs {
@@ -128,6 +166,7 @@ mod logs;
 mod mailboxes;
 mod notices;
 mod readings;
+mod standard_error;
 mod tasks;
 mod workers;
 mod writes;
