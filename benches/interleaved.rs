@@ -18,12 +18,12 @@ use tempfile::TempDir;
 
 use support::Pace;
 use support::bare::Bare;
-use support::clerk::Clerk;
 use support::clients::{RegistryClient, among, apart, departure, registration, timed_loop};
 use support::curve::{Curve, Point, Rows, Stretch, nanos};
 use support::disk::{BareRedb, directory};
 use support::figures::{Goal, Samples, judge};
 use support::rig::{Actives, Held, Rig, RigElsewhere, held_plugin, row_of_registry};
+use support::sample_actor::SampleActor;
 
 /// The first axis: messages in flight.
 const IN_FLIGHT: [u64; 6] = [1, 8, 64, 256, 512, 1_000];
@@ -141,12 +141,12 @@ impl Bench {
     /// The same with an actor on our shell that only answers: the part of a round trip that every actor has.
     async fn shell_in_memory(&mut self) {
         let bare = self.bare.clone();
-        let (clerk, running) = Clerk::begin();
+        let (sample, running) = SampleActor::begin();
         let mut stages: Vec<_> =
             self.axis(IN_FLIGHT).into_iter().map(|n| (n, self.pairs_in_memory(n))).collect();
         self.draw(("answer", "memory", "in flight"), &mut stages, async |in_flight, pairs| {
             let clients = apart(in_flight as usize);
-            (timed_loop(&clerk, &clients, *pairs).await, timed_loop(&bare, &clients, *pairs).await)
+            (timed_loop(&sample, &clients, *pairs).await, timed_loop(&bare, &clients, *pairs).await)
         })
         .await;
         running.request_stop(StopMode::Stop);

@@ -60,7 +60,7 @@ pub(crate) enum Reader {
 ///
 /// # Errors
 /// If it does not exist, or the file is a directory itself.
-pub(crate) fn see_to_directory(file: &Path) -> io::Result<()> {
+pub(crate) fn check_directory(file: &Path) -> io::Result<()> {
     if file.is_dir() {
         return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory; name a file in it"));
     }

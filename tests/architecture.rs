@@ -224,7 +224,7 @@ const PURE: &[&str] = &[
     "src/script/told.rs",
     "src/timeline/drawn.rs",
     "src/timeline/played.rs",
-    "src/demo/board.rs",
+    "src/demo/status_view.rs",
     "src/demo/check.rs",
     "src/demo/lines.rs",
     "src/demo/mounted.rs",

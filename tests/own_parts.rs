@@ -30,7 +30,7 @@ struct GiveUp;
 struct Stay;
 
 conversation! {
-    enum ClerkAsk -> ClerkAnswer {
+    enum SampleAsk -> SampleAnswer {
         List => Vec<&'static str>,
         GiveUp => (),
         Stay => (),
@@ -39,17 +39,17 @@ conversation! {
 
 /// Lists what it has, or keeps it to itself.
 #[derive(Debug)]
-struct Clerk {
+struct SampleActor {
     answers: bool,
     stays: bool,
 }
 
-impl Machine for Clerk {
+impl Machine for SampleActor {
     const KIND: &'static str = "clerk";
     type Config = bool;
     type Image = ();
-    type Ask = ClerkAsk;
-    type Answer = ClerkAnswer;
+    type Ask = SampleAsk;
+    type Answer = SampleAnswer;
     type Call = Never;
     type Outcome = Never;
     type Timer = Never;
@@ -63,13 +63,13 @@ impl Machine for Clerk {
 
     fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
-            Input::Asked { id, ask: ClerkAsk::List(List), .. } if self.answers => {
-                cx.reply(*id, ClerkAnswer::List(vec!["leaf"]));
+            Input::Asked { id, ask: SampleAsk::List(List), .. } if self.answers => {
+                cx.reply(*id, SampleAnswer::List(vec!["leaf"]));
             }
-            Input::Asked { ask: ClerkAsk::GiveUp(GiveUp), .. } => cx.fail("it has had enough"),
-            Input::Asked { id, ask: ClerkAsk::Stay(Stay), .. } => {
+            Input::Asked { ask: SampleAsk::GiveUp(GiveUp), .. } => cx.fail("it has had enough"),
+            Input::Asked { id, ask: SampleAsk::Stay(Stay), .. } => {
                 self.stays = true;
-                cx.reply(*id, ClerkAnswer::Stay(()));
+                cx.reply(*id, SampleAnswer::Stay(()));
             }
             Input::StopRequested(_) if self.stays => {}
             Input::StopRequested(_) => cx.stop(),
@@ -82,11 +82,11 @@ impl Machine for Clerk {
     fn view(&self) {}
 }
 
-fn clerk(name: &str) -> Address<Clerk> {
+fn sample(name: &str) -> Address<SampleActor> {
     Address::vacant(name, 10)
 }
 
-fn part(address: &Address<Clerk>, answers: bool) -> Part<Clerk> {
+fn part(address: &Address<SampleActor>, answers: bool) -> Part<SampleActor> {
     Part::new(address, move |address, context| {
         start(address, answers, NoEffectHandler, NoStore, context.settings())
     })
@@ -113,7 +113,7 @@ fn data_dir() -> TempDir {
 
 #[actix::test]
 async fn parts_of_a_hosts_own_are_started_by_what_they_depend_on_and_stopped_in_reverse_s2_s3() {
-    let (directory, first, second) = (data_dir(), clerk("first"), clerk("second"));
+    let (directory, first, second) = (data_dir(), sample("first"), sample("second"));
     let builder = Host::builder(directory.path());
     let builder = builder.part(part(&second, true).after("first").ready_when(|| List));
     let host = builder.part(part(&first, true).after("registry")).start().await.expect("it starts");
@@ -136,28 +136,28 @@ async fn parts_of_a_hosts_own_are_started_by_what_they_depend_on_and_stopped_in_
 
 #[actix::test]
 async fn a_part_of_a_hosts_own_that_gives_up_is_started_again_until_the_budget_of_the_host_is_spent_s1() {
-    let (directory, clerk) = (data_dir(), clerk("clerk"));
+    let (directory, sample) = (data_dir(), sample("sample"));
     let budget = RestartBudget { limit: 1, window: Duration::from_secs(60) };
     let builder = Host::builder(directory.path()).restart_budget(budget);
-    let host = builder.part(part(&clerk, true)).start().await.expect("it starts");
+    let host = builder.part(part(&sample, true)).start().await.expect("it starts");
 
-    assert!(clerk.ask(GiveUp).await.is_err(), "it ends without an answer");
+    assert!(sample.ask(GiveUp).await.is_err(), "it ends without an answer");
     let began = std::time::Instant::now();
-    while clerk.ask(List).await.is_err() {
+    while sample.ask(List).await.is_err() {
         assert!(began.elapsed() < Duration::from_secs(60), "it is not started again");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(node(&host, "clerk").await.restarts, 1);
 
-    assert!(clerk.ask(GiveUp).await.is_err());
+    assert!(sample.ask(GiveUp).await.is_err());
     let Ending::Failed(reason) = host.ended().await else { panic!("the host goes on") };
     assert!(reason.contains("clerk") && reason.contains("it has had enough"), "{reason}");
 }
 
 /// The lives of a clerk, who leaves a letter.
-struct Clerks(Address<Clerk>, PartContext);
+struct SampleLives(Address<SampleActor>, PartContext);
 
-impl Lives for Clerks {
+impl Lives for SampleLives {
     fn start(&mut self) -> Result<Running, String> {
         Ok(start(&self.0, true, NoEffectHandler, NoStore, self.1.settings()))
     }
@@ -170,8 +170,8 @@ impl Lives for Clerks {
 
 #[actix::test]
 async fn what_is_left_of_a_part_that_has_fallen_is_named_also_by_a_host_that_gave_up_s3_s4() {
-    let (directory, clerk) = (data_dir(), clerk("clerk"));
-    let leaving = || Part::leaving(&clerk, |address, context| Clerks(address.clone(), context.clone()));
+    let (directory, sample) = (data_dir(), sample("sample"));
+    let leaving = || Part::leaving(&sample, |address, context| SampleLives(address.clone(), context.clone()));
     let host = Host::builder(directory.path()).part(leaving()).start().await.expect("it starts");
     let report = host.stop().await;
     assert_eq!(report.children[0].name, "clerk");
@@ -181,7 +181,7 @@ async fn what_is_left_of_a_part_that_has_fallen_is_named_also_by_a_host_that_gav
     let budget = RestartBudget { limit: 0, window: Duration::from_secs(60) };
     let builder = Host::builder(directory.path()).restart_budget(budget);
     let host = builder.part(leaving()).start().await.expect("it starts");
-    assert!(clerk.ask(GiveUp).await.is_err(), "it ends without an answer");
+    assert!(sample.ask(GiveUp).await.is_err(), "it ends without an answer");
     assert!(matches!(host.ended().await, Ending::Failed(_)));
     let report = host.stop().await;
     let told: Vec<_> =
@@ -197,7 +197,7 @@ async fn what_is_left_of_a_part_that_has_fallen_is_named_also_by_a_host_that_gav
 
 #[actix::test]
 async fn a_part_that_does_not_say_what_is_below_it_is_shown_as_not_answering() {
-    let (directory, silent) = (data_dir(), clerk("silent"));
+    let (directory, silent) = (data_dir(), sample("silent"));
     let host = Host::builder(directory.path()).part(part(&silent, false)).start().await.expect("it starts");
     let shown = node(&host, "silent").await;
     assert_eq!((shown.state.as_str(), shown.message.as_str()), ("not answering", "no answer within 900ms"));
@@ -207,24 +207,24 @@ async fn a_part_that_does_not_say_what_is_below_it_is_shown_as_not_answering() {
 
 #[actix::test]
 async fn parts_that_cannot_be_put_in_order_are_refused_before_anything_runs() {
-    let (directory, clerk) = (data_dir(), clerk("clerk"));
+    let (directory, sample) = (data_dir(), sample("sample"));
     let builder = Host::builder(directory.path());
-    let refused = builder.clone().part(part(&clerk, true).after("regitsry")).start().await;
+    let refused = builder.clone().part(part(&sample, true).after("regitsry")).start().await;
     let Err(StartError::Parts(PartsError::Unknown { after, .. })) = refused else { panic!("{refused:?}") };
     assert_eq!(after, "regitsry");
-    let refused = builder.clone().part(part(&clerk, true)).part(part(&clerk, true)).start().await;
+    let refused = builder.clone().part(part(&sample, true)).part(part(&sample, true)).start().await;
     assert!(matches!(refused, Err(StartError::Parts(PartsError::Duplicate { .. }))), "{refused:?}");
-    assert!(clerk.ask(List).await.is_err(), "nothing was started");
-    builder.part(part(&clerk, true)).start().await.expect("nothing is left in its way").stop().await;
+    assert!(sample.ask(List).await.is_err(), "nothing was started");
+    builder.part(part(&sample, true)).start().await.expect("nothing is left in its way").stop().await;
 }
 
 #[actix::test]
 async fn a_part_of_one_host_is_refused_in_another_until_that_has_ended() {
-    let (directory, other, clerk) = (data_dir(), data_dir(), clerk("clerk"));
-    let builder = Host::builder(directory.path()).part(part(&clerk, true));
+    let (directory, other, sample) = (data_dir(), data_dir(), sample("sample"));
+    let builder = Host::builder(directory.path()).part(part(&sample, true));
     let first = builder.start().await.expect("it starts");
     let budget = RestartBudget { limit: 0, window: Duration::from_secs(60) };
-    let second = || Host::builder(other.path()).restart_budget(budget).part(part(&clerk, true));
+    let second = || Host::builder(other.path()).restart_budget(budget).part(part(&sample, true));
     let refused = second().start().await;
     let Err(StartError::Parts(error @ PartsError::InUse { .. })) = refused else { panic!("{refused:?}") };
     assert_eq!(
@@ -232,29 +232,29 @@ async fn a_part_of_one_host_is_refused_in_another_until_that_has_ended() {
         "part \"clerk\" is a part of another host in this process, which has not ended; give this host a part with an address \
          of its own, or stop the other host first"
     );
-    assert_eq!(clerk.ask(List).await, Ok(vec!["leaf"]), "the first host goes on");
+    assert_eq!(sample.ask(List).await, Ok(vec!["leaf"]), "the first host goes on");
     assert_eq!(node(&first, "clerk").await.state, "running");
 
     first.stop().await;
     let next = second().start().await.expect("the address is free");
-    assert_eq!(clerk.ask(List).await, Ok(vec!["leaf"]));
-    assert!(clerk.ask(GiveUp).await.is_err(), "it ends without an answer");
+    assert_eq!(sample.ask(List).await, Ok(vec!["leaf"]));
+    assert!(sample.ask(GiveUp).await.is_err(), "it ends without an answer");
     assert!(matches!(next.ended().await, Ending::Failed(_)), "its budget is spent");
     let last = second().start().await.expect("the address is free again");
-    assert_eq!(clerk.ask(List).await, Ok(vec!["leaf"]));
+    assert_eq!(sample.ask(List).await, Ok(vec!["leaf"]));
     last.stop().await;
 }
 
 #[actix::test]
 async fn a_part_that_had_to_be_killed_is_started_again_in_its_own_host() {
-    let (directory, clerk) = (data_dir(), clerk("clerk"));
-    let deaf = part(&clerk, true).stops_within(Duration::from_millis(50)).ready_when(|| List);
+    let (directory, sample) = (data_dir(), sample("sample"));
+    let deaf = part(&sample, true).stops_within(Duration::from_millis(50)).ready_when(|| List);
     let host = Host::builder(directory.path()).part(deaf).start().await.expect("it starts");
     for restarts in [1, 2] {
-        assert_eq!(clerk.ask(Stay).await, Ok(()));
+        assert_eq!(sample.ask(Stay).await, Ok(()));
         let restart = RestartChild { name: "clerk".to_owned() };
         assert_eq!(host.supervisor().ask(restart).await, Ok(Ok(())));
-        assert_eq!(clerk.ask(List).await, Ok(vec!["leaf"]));
+        assert_eq!(sample.ask(List).await, Ok(vec!["leaf"]));
         assert_eq!(node(&host, "clerk").await.restarts, restarts);
     }
     host.stop().await;

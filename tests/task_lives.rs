@@ -39,7 +39,7 @@ fn unanswered<T: 'static>() -> Asking<T> {
 }
 
 impl Runners for Teller {
-    fn bring(&self, _: DriverName) -> Asking<Result<(), Trouble>> {
+    fn set_up(&self, _: DriverName) -> Asking<Result<(), Trouble>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
@@ -55,7 +55,7 @@ impl Runners for Teller {
         Box::pin(std::future::ready(Ok(events)))
     }
 
-    fn bring_back(&self, _: DriverName, _: Box<KeptDriver>) -> Asking<Result<(), Trouble>> {
+    fn set_up_unconfigured(&self, _: DriverName, _: Box<KeptDriver>) -> Asking<Result<(), Trouble>> {
         unanswered()
     }
 
@@ -138,7 +138,7 @@ impl Store<Tasks> for Disk {
     fn write(&mut self, _: Ticket, change: TasksChange) -> Written {
         let mut image = self.image.borrow_mut();
         match change {
-            TasksChange::Course(name, course) => drop(image.courses.insert(name, *course)),
+            TasksChange::State(name, durable) => drop(image.states.insert(name, *durable)),
             TasksChange::KeepDriver(driver, kept) => drop(image.drivers.insert(driver, *kept)),
             TasksChange::Log(name, log) if self.takes_events.get() => drop(image.logs.insert(name, *log)),
             TasksChange::Log(..) => {

@@ -6,7 +6,6 @@
 #![allow(dead_code, reason = "each bench is a program of its own and uses the part it needs")]
 
 pub(crate) mod bare;
-pub(crate) mod clerk;
 pub(crate) mod clients;
 pub(crate) mod counting;
 pub(crate) mod curve;
@@ -16,6 +15,7 @@ pub(crate) mod figures;
 pub(crate) mod hostpath;
 pub(crate) mod memory;
 pub(crate) mod rig;
+pub(crate) mod sample_actor;
 pub(crate) mod stage;
 
 /// The length of a run.

@@ -14,7 +14,7 @@ use callboard_proto::admin::v1 as wire;
 use super::compose::{Views, count};
 use super::convert::unix_ms;
 use super::volumes;
-use crate::tasks::{DriverCourse, DriverEntry, TaskReport};
+use crate::tasks::{DriverEntry, DriverProgress, TaskReport};
 use crate::usage::TaskUsage;
 
 /// Every driver that the configuration has, or that something is left of, by name.
@@ -32,13 +32,13 @@ pub(super) fn drivers(views: &Views) -> Vec<wire::DriverStatus> {
 
 /// A driver that is not among those of the host yet, or never.
 fn awaited(entry: &DriverEntry) -> wire::DriverStatus {
-    let (health, reason) = match &entry.course {
-        DriverCourse::Asking => ("looked for", ""),
-        DriverCourse::Pausing(reason) => ("looked for", reason.as_str()),
-        DriverCourse::Refused(reason) => ("refused", reason.as_str()),
-        DriverCourse::Leaving => ("being ended", "it is not in the configuration any more"),
+    let (health, reason) = match &entry.progress {
+        DriverProgress::Asking => ("looked for", ""),
+        DriverProgress::Pausing(reason) => ("looked for", reason.as_str()),
+        DriverProgress::Refused(reason) => ("refused", reason.as_str()),
+        DriverProgress::Leaving => ("being ended", "it is not in the configuration any more"),
         // Its report comes in a moment.
-        DriverCourse::Brought => ("no answer yet", ""),
+        DriverProgress::Added => ("no answer yet", ""),
     };
     wire::DriverStatus {
         name: entry.name.to_string(),
@@ -229,8 +229,8 @@ mod tests {
     #[test]
     fn a_driver_that_cannot_be_had_is_shown_with_the_reason() {
         let name = DriverName::new("exec").unwrap();
-        let course = DriverCourse::Refused("its configuration does not fit".to_owned());
-        let driven = TasksView { tasks: vec![], drivers: vec![DriverEntry { name, course }] };
+        let progress = DriverProgress::Refused("its configuration does not fit".to_owned());
+        let driven = TasksView { tasks: vec![], drivers: vec![DriverEntry { name, progress }] };
         let shown = drivers(&Views { driven, ..Views::default() });
         assert_eq!(shown.len(), 1);
         assert_eq!((shown[0].health.as_str(), shown[0].pid), ("refused", 0));

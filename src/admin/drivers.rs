@@ -7,7 +7,7 @@ use tonic::Status;
 
 use super::convert::unanswered;
 use super::server::Sources;
-use crate::tasks::{BringDriver, DriverCourse, ListTasks};
+use crate::tasks::{DriverProgress, ListTasks, SetUpDriver};
 
 /// Restarts a driver, or has its plugin looked for again if that could not be used.
 pub(super) async fn restart(
@@ -19,15 +19,15 @@ pub(super) async fn restart(
         let text = format!("driver {name} is not restarted: the host is stopping");
         return Err(Status::failed_precondition(text));
     }
-    let course = sources.tasks.ask(BringDriver { name: name.clone() }).await;
-    let course = course.map_err(|error| unanswered(&error))?;
-    let (pid, resolving) = match course.map_err(|error| Status::not_found(error.to_string()))? {
-        DriverCourse::Brought => (restarted(sources, &name).await?, false),
-        DriverCourse::Asking => (0, true),
-        DriverCourse::Pausing(reason) | DriverCourse::Refused(reason) => {
+    let progress = sources.tasks.ask(SetUpDriver { name: name.clone() }).await;
+    let progress = progress.map_err(|error| unanswered(&error))?;
+    let (pid, resolving) = match progress.map_err(|error| Status::not_found(error.to_string()))? {
+        DriverProgress::Added => (restarted(sources, &name).await?, false),
+        DriverProgress::Asking => (0, true),
+        DriverProgress::Pausing(reason) | DriverProgress::Refused(reason) => {
             return Err(Status::failed_precondition(format!("driver {name} is not restarted: {reason}")));
         }
-        DriverCourse::Leaving => {
+        DriverProgress::Leaving => {
             let text = format!(
                 "driver {name} is not restarted: it is being ended, since the configuration has it no more"
             );

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::left::Left;
 use super::target::{TargetArgs, TargetError};
-use super::{health, json, show, told, volumes, whole};
+use super::{health, json, report_error, show, volumes, whole};
 use crate::admin::{AdminClient, AdminError};
 use crate::duration::parse_duration;
 use crate::output::{Palette, print};
@@ -196,7 +196,7 @@ where
 {
     match judged(args, question) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => told(&error, error.exit_code()),
+        Err(error) => report_error(&error, error.exit_code()),
     }
 }
 
@@ -267,7 +267,7 @@ fn ended_well(asked: Result<bool, AskError>, code: fn(&AskError) -> u8) -> ExitC
     match asked {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(NOT_WELL),
-        Err(error) => told(&error, code(&error)),
+        Err(error) => report_error(&error, code(&error)),
     }
 }
 

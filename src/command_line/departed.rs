@@ -12,7 +12,7 @@ use super::claims;
 use crate::agent::{self, AllocationConfig};
 use crate::config::Config;
 use crate::host::Host;
-use crate::tasks::{self, Ground};
+use crate::tasks::{self, TaskEnvironment};
 use crate::volumes::Claimer;
 
 /// What the configuration has: for each allocation the plugins that it serves.
@@ -82,14 +82,14 @@ async fn deregister(registry: &Address<Registry>, served: &Served) {
 }
 
 /// Looks beside everything else for what tasks left that are not known any more.
-pub(super) fn sweep_tasks(config: &Config, host: &Host, ground: Ground) {
+pub(super) fn sweep_tasks(config: &Config, host: &Host, environment: TaskEnvironment) {
     let configured: Vec<_> = config.tasks.iter().map(|task| task.name.clone()).collect();
     let database = host.own_database().clone();
     actix_rt::spawn(async move {
         match tasks::recorded(&database).await {
             Ok(mut known) => {
                 known.extend(configured);
-                ground.sweep(known).await;
+                environment.sweep(known).await;
             }
             Err(error) => tracing::warn!(%error, "it was not looked for what dead tasks left"),
         }

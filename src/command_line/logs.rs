@@ -18,8 +18,8 @@ use clap::Args;
 use self::find::{Found, Names, find};
 pub(super) use self::last::{LogName, last_lines};
 use self::write::Writer;
+use super::report_error;
 use super::target::{Place, TargetArgs, TargetError};
-use super::told;
 use crate::admin::{AdminClient, AdminError, find_socket};
 use crate::output::{self, Reader};
 
@@ -92,7 +92,7 @@ impl LogsError {
 pub(super) fn logs(args: &LogsArgs) -> ExitCode {
     match print(args) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => told(&error, error.exit_code()),
+        Err(error) => report_error(&error, error.exit_code()),
     }
 }
 

@@ -257,33 +257,35 @@ pub fn main() -> ExitCode {
             Plugin::Exec(args) => be_exec(args),
             Plugin::ExecTask(args) => match exec::supervise(&args.place) {
                 Ok(()) => ExitCode::SUCCESS,
-                Err(error) => told(&error, 1),
+                Err(error) => report_error(&error, 1),
             },
             Plugin::ExecEnter(args) => {
                 let error = exec::enter(&args);
-                told(&error, error.exit_code())
+                report_error(&error, error.exit_code())
             }
         },
         Command::Bound(BoundArgs { parent, tag, name, command }) => {
             let error = be_bound(parent, tag.as_deref(), name.as_deref(), &command);
-            told(&error, error.exit_code())
+            report_error(&error, error.exit_code())
         }
         Command::Keeper(KeeperArgs { guard: directory }) => {
             match directory.as_deref().map_or_else(keep, guard) {
                 Ok(()) => ExitCode::SUCCESS,
-                Err(error) => told(&error, 1),
+                Err(error) => report_error(&error, 1),
             }
         }
         Command::LogWriter(LogWriterArgs { directory }) => match write_logs(&directory) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => told(&error, 1),
+            Err(error) => report_error(&error, 1),
         },
         Command::Namespace(NamespaceArgs { command }) => match command {
             NamespaceCommand::Hold => match demo::hold_namespace() {
                 Ok(()) => ExitCode::SUCCESS,
-                Err(error) => told(&error, 1),
+                Err(error) => report_error(&error, 1),
             },
-            NamespaceCommand::Enter { holder, command } => told(&demo::enter_namespace(holder, &command), 1),
+            NamespaceCommand::Enter { holder, command } => {
+                report_error(&demo::enter_namespace(holder, &command), 1)
+            }
         },
     }
 }
@@ -292,7 +294,7 @@ pub fn main() -> ExitCode {
 fn play_demo(args: &DemoArgs) -> ExitCode {
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(demo::run(args)),
-        Err(error) => told(&error, 1),
+        Err(error) => report_error(&error, 1),
     }
 }
 
@@ -300,7 +302,7 @@ fn play_demo(args: &DemoArgs) -> ExitCode {
 fn be_hostpath(args: HostpathCommand) -> ExitCode {
     match be_csi_plugin(args.log, hostpath::serve(args.plugin)) {
         Ok(Ok(())) => ExitCode::SUCCESS,
-        Ok(Err(error)) => told(&error, error.exit_code()),
+        Ok(Err(error)) => report_error(&error, error.exit_code()),
         Err(code) => code,
     }
 }
@@ -309,36 +311,36 @@ fn be_hostpath(args: HostpathCommand) -> ExitCode {
 fn be_examiner(args: ExaminerCommand) -> ExitCode {
     match be_csi_plugin(args.log, examiner::serve(args.examiner)) {
         Ok(Ok(())) => ExitCode::SUCCESS,
-        Ok(Err(error)) => told(&error, error.exit_code()),
+        Ok(Err(error)) => report_error(&error, error.exit_code()),
         Err(code) => code,
     }
 }
 
 /// Runs a CSI plugin. It logs to standard error, and never writes to standard output.
 fn be_csi_plugin<T>(log: LogArgs, served: impl Future<Output = T>) -> Result<T, ExitCode> {
-    log_to_stderr(log).map_err(|error| told(&error, 2))?;
+    log_to_stderr(log).map_err(|error| report_error(&error, 2))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    Ok(runtime.map_err(|error| told(&error, 1))?.block_on(served))
+    Ok(runtime.map_err(|error| report_error(&error, 1))?.block_on(served))
 }
 
 /// Runs the reference driver. It logs for its host, and prints nothing but the handshake line.
 fn be_exec(args: ExecArgs) -> ExitCode {
     log_to_host();
     if let Err(error) = catch_ignored_signals() {
-        return told(&error, 1);
+        return report_error(&error, 1);
     }
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return told(&error, 1),
+        Err(error) => return report_error(&error, 1),
     };
     match runtime.block_on(exec::serve(args)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => told(&error, error.exit_code()),
+        Err(error) => report_error(&error, error.exit_code()),
     }
 }
 
 /// Tells an error with its causes and gives its exit code. A cause that its error names already is not shown twice.
-fn told(error: &(dyn Error + 'static), code: u8) -> ExitCode {
+fn report_error(error: &(dyn Error + 'static), code: u8) -> ExitCode {
     let mut text = String::new();
     for cause in std::iter::successors(Some(error), |error| (*error).source()).map(ToString::to_string) {
         if !text.contains(&cause) {

@@ -20,7 +20,7 @@ use tokio::time::{Instant, interval_at};
 use super::awaited::tell_awaited;
 use super::left::Left;
 use super::signals::Signals;
-use super::{claims, departed, show, told};
+use super::{claims, departed, report_error, show};
 use crate::admin::{
     self, AdminServer, AdminSocket, EventLog, ShutdownOrder, SocketError, Sources, Stopping, socket_path,
 };
@@ -30,7 +30,9 @@ use crate::host::{Host, HostBuilder, StartError, system};
 use crate::logging::{LogArgs, log_to_stderr};
 use crate::output::{Palette, print_last};
 use crate::process::{Binder, Keeper, usual_environment};
-use crate::tasks::{self, Ground, GroundOptions, TaskIdentities, Tasks, catalog_options, drivers_options};
+use crate::tasks::{
+    self, TaskEnvironment, TaskEnvironmentOptions, TaskIdentities, Tasks, catalog_options, drivers_options,
+};
 use crate::usage::{UsageCollector, UsageView};
 use crate::volumes::{Claimer, ConfiguredSecrets};
 
@@ -66,7 +68,7 @@ enum RunError {
     #[error("cannot start the keeper of the host's process groups: {0}")]
     Keeper(#[source] std::io::Error),
     #[error("cannot look at what this machine permits for tasks: {0}")]
-    Ground(#[source] std::io::Error),
+    Environment(#[source] std::io::Error),
     #[error("cannot collect the logs of tasks: {0}")]
     Logs(#[from] LogsError),
     #[error("the host has ended: {0}")]
@@ -81,10 +83,10 @@ enum RunError {
 pub(super) fn run(args: &RunArgs) -> ExitCode {
     let config = match Config::load(&args.config) {
         Ok(config) => config,
-        Err(error) => return told(&error, 2),
+        Err(error) => return report_error(&error, 2),
     };
     if let Err(error) = log_to_stderr(args.log) {
-        return told(&error, 2);
+        return report_error(&error, 2);
     }
     for Problem { place, message } in &config.warnings {
         tracing::warn!(file = %args.config.display(), %place, "{message}");
@@ -92,14 +94,14 @@ pub(super) fn run(args: &RunArgs) -> ExitCode {
     // On this thread, since the kernel binds processes to the thread that starts them.
     let system = match system() {
         Ok(system) => system,
-        Err(error) => return told(&RunError::System(error), 1),
+        Err(error) => return report_error(&RunError::System(error), 1),
     };
     let ended = system.block_on(host(config));
     // To drop it would wait for the thread of the database, which a disk that does not answer may hold for ever.
     std::mem::forget(system);
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => told(&error, 1),
+        Err(error) => report_error(&error, 1),
     }
 }
 
@@ -118,7 +120,7 @@ struct Program {
 /// What is made before the first actor starts: if some of it cannot be had, no process was started.
 struct Outside {
     topology: Arc<Topology>,
-    ground: Ground,
+    environment: TaskEnvironment,
     logs: Logs,
     socket: AdminSocket,
     events: EventLog,
@@ -172,13 +174,15 @@ impl Outside {
     ) -> Result<Self, RunError> {
         let identities = TaskIdentities::of_owner(host.owner_mark());
         let topology = tasks::topology(&config.host);
-        let ground = Ground::new(ground_options(config), identities).await.map_err(RunError::Ground)?;
+        let environment = TaskEnvironment::new(environment_options(config), identities)
+            .await
+            .map_err(RunError::Environment)?;
         let directory = config.data_dir.join(LOGMON_DIRECTORY);
         let logs = Logs::start(LogsOptions { directory, program: log_program() }).await?;
         match bind(config, runtime_dir) {
             Ok(socket) => {
                 let events = EventLog::begin(host, agent);
-                Ok(Self { topology, ground, logs, socket, events })
+                Ok(Self { topology, environment, logs, socket, events })
             }
             Err(error) => {
                 logs.stop().await;
@@ -209,7 +213,8 @@ impl Program {
         let started = builder.start_with(async |host: &Host| {
             is_open.notify_one();
             let outside = opened.insert(Outside::open(&config, &runtime_dir, (host, &agent)).await?);
-            let surroundings = (Arc::clone(&outside.topology), outside.ground.clone(), outside.logs.clone());
+            let surroundings =
+                (Arc::clone(&outside.topology), outside.environment.clone(), outside.logs.clone());
             let agent = agent::part(&agent, agent_options(&config), home, claims::of_allocations(&config));
             let tasks = tasks::part(&tasks, config.clone(), surroundings);
             Ok::<_, RunError>(vec![agent.into(), tasks.into()])
@@ -223,9 +228,9 @@ impl Program {
                 return Err(error);
             }
         };
-        let Outside { topology, ground, logs, socket, events } =
+        let Outside { topology, environment, logs, socket, events } =
             opened.expect("a host that runs has its parts");
-        let (volumes, departed) = resume(&config, &host, &agent, (runtime_dir, ground.clone())).await;
+        let (volumes, departed) = resume(&config, &host, &agent, (runtime_dir, environment.clone())).await;
         tracing::info!(
             pid = std::process::id(), run = host.run_number().get(), data_dir = %config.data_dir.display(), "the host runs"
         );
@@ -242,7 +247,7 @@ impl Program {
             controllers: claims::controllers(&config),
             departed,
             topology,
-            control_groups: ground.control_groups(),
+            control_groups: environment.control_groups(),
             logs: logs.view(),
             usage,
             limits: config.failover.instances().limits,
@@ -318,8 +323,8 @@ fn log_program() -> LogProgram {
     }
 }
 
-fn ground_options(config: &Config) -> GroundOptions {
-    GroundOptions {
+fn environment_options(config: &Config) -> TaskEnvironmentOptions {
+    TaskEnvironmentOptions {
         data_dir: config.data_dir.clone(),
         alloc_dir: config.host.alloc_dir.clone(),
         control_groups: config.host.control_groups,
@@ -333,10 +338,10 @@ async fn resume(
     config: &Config,
     host: &Host,
     agent: &Address<Agent>,
-    (runtime_dir, ground): (PathBuf, Ground),
+    (runtime_dir, environment): (PathBuf, TaskEnvironment),
 ) -> (Claimer, Vec<AllocationId>) {
     let volumes = Claimer::new(host.volumes().clone(), &config.volumes);
-    departed::sweep_tasks(config, host, ground);
+    departed::sweep_tasks(config, host, environment);
     departed::clear_idle(config, &runtime_dir).await;
     let departed = claims::departed(config, &runtime_dir).await;
     departed::sweep(config, host, volumes.clone(), runtime_dir);

@@ -10,8 +10,8 @@ use clap::Args;
 use tokio::runtime::Builder;
 
 use super::drawing::{Drawing, drawing};
+use super::report_error;
 use super::signals::Signals;
-use super::told;
 use crate::output::{self, Palette, Tone, complain};
 use crate::script::{Player, ScriptError, Verdict};
 
@@ -67,7 +67,7 @@ pub(super) fn script(args: &ScriptArgs) -> ExitCode {
     player.give_up_once(move || is_noted.load(Ordering::Relaxed));
     let codes = args.files.iter().take_while(|_| !is_over.load(Ordering::Relaxed)).map(|file| {
         played(&mut player, file, args).unwrap_or_else(|error| {
-            let _ = told(&error, NOT_PLAYED);
+            let _ = report_error(&error, NOT_PLAYED);
             NOT_PLAYED
         })
     });

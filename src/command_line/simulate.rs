@@ -19,8 +19,8 @@ use clap::Args;
 
 use self::drawn::Run;
 use super::drawing::{Drawing, drawing};
-use super::told;
-use crate::output::{complain, print, see_to_directory};
+use super::report_error;
+use crate::output::{check_directory, complain, print};
 use callboard_simulation::tasks::Walked;
 
 /// What can be said to `simulate`.
@@ -114,13 +114,13 @@ pub(super) fn run(args: &SimulateArgs) -> ExitCode {
     match run_all(args) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(error) => told(&error, 1),
+        Err(error) => report_error(&error, 1),
     }
 }
 
 /// False if a law was broken.
 fn run_all(args: &SimulateArgs) -> Result<bool, SimulateError> {
-    see_to_files(args)?;
+    check_outputs(args)?;
     let last = args.seed.checked_add(args.seeds - 1);
     let last = last.ok_or(SimulateError::Seeds { seed: args.seed, seeds: args.seeds })?;
     let mut watcher = Watcher::new(args)?;
@@ -172,11 +172,11 @@ fn run_all(args: &SimulateArgs) -> Result<bool, SimulateError> {
 }
 
 /// Sees to it that what a long run ends with can be written, before it begins.
-fn see_to_files(args: &SimulateArgs) -> Result<(), SimulateError> {
+fn check_outputs(args: &SimulateArgs) -> Result<(), SimulateError> {
     let history = &args.script;
-    see_to_directory(history).map_err(|source| SimulateError::Script { path: history.clone(), source })?;
+    check_directory(history).map_err(|source| SimulateError::Script { path: history.clone(), source })?;
     let Some(path) = args.diagram.as_ref().map(Drawing::path) else { return Ok(()) };
-    see_to_directory(&path).map_err(|source| SimulateError::Diagram { path, source })
+    check_directory(&path).map_err(|source| SimulateError::Diagram { path, source })
 }
 
 /// Draws what was seen, if a picture is wanted.
@@ -221,9 +221,9 @@ fn summary_text(seeds: RangeInclusive<u64>, sum: &Summary, walked: &Walked, begu
         "no law was broken\n\
          seeds          {seeds}\n\
          messages       {messages}\n\
-         interleavings  {overtaken} events came before what had set out earlier, of {events}\n\
+         interleavings  {overtaken} of {events} events overtook an earlier one\n\
          faults         {faults}\n\
-         tasks          {steps} steps in {worlds} worlds, {wishes} of them faults and wishes\n\
+         tasks          {steps} steps in {worlds} worlds, {wishes} of them faults and requests\n\
          simulated      {simulated:.0} s\n\
          took           {seconds:.1} s, {rate:.0} messages per second\n",
         messages = sum.messages,

@@ -21,12 +21,12 @@ mod namespace;
 mod witness;
 mod workspace;
 
-mod board;
 mod check;
 mod disk;
 mod lines;
 mod mounted;
 mod stage;
+mod status_view;
 
 mod chapters;
 

@@ -9,12 +9,12 @@ use callboard_proto::admin::v1::watch_response::News;
 use callboard_proto::admin::v1::{ChildEnding, Said};
 use tokio::time::{Instant, timeout};
 
-use super::board::Board;
 use super::check::{Check, Look, Tally};
 use super::error::DemoError;
 use super::host::{HostProcess, Wire, asked, told};
 use super::mounted::Mounted;
 use super::namespace::Namespace;
+use super::status_view::StatusView;
 use super::witness::Witness;
 use super::workspace::Workspace;
 use crate::admin::AdminError;
@@ -35,7 +35,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug, Default)]
 pub(super) struct Scene {
     /// The host's status.
-    pub(super) board: Board,
+    pub(super) status: StatusView,
     /// The timeline since the step began.
     pub(super) said: Vec<Said>,
 }
@@ -250,7 +250,7 @@ impl Stage {
 
     fn shown(&mut self, news: Option<News>) -> Result<(), DemoError> {
         if let Some(news) = news {
-            self.scene.board.hear(news);
+            self.scene.status.hear(news);
             self.witness_all()?;
         }
         Ok(())

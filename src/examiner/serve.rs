@@ -29,7 +29,7 @@ pub async fn serve(args: ExaminerArgs) -> Result<(), ExaminerError> {
         return Err(ExaminerError::NoVolumes);
     }
     for file in &exam.report {
-        output::see_to_directory(file).map_err(|source| failed(file, source))?;
+        output::check_directory(file).map_err(|source| failed(file, source))?;
     }
     let asked = signal(SignalKind::user_defined1()).map_err(|source| ExaminerError::Signals { source })?;
     let plugin = Arc::new(Plugin::begin(args)?);

@@ -18,11 +18,11 @@ use futures_util::stream::unfold;
 use tokio::time::{sleep, timeout};
 
 use super::arguments::ExecArgs;
-use super::board::{self, Board};
 use super::faults::{Faults, StreamEnd};
 use super::place::Order;
 use super::record::EndStatus;
 use super::settings::Settings;
+use super::state::{self, ExecState};
 use super::surroundings::Surroundings;
 use super::task::Task;
 use super::usage::Usage;
@@ -39,7 +39,7 @@ const STATS_INTERVAL: Duration = Duration::from_secs(1);
 const FINGERPRINT_PAUSE_MIN: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
-pub(super) struct ExecDriver(Arc<Board>, MountConfigs);
+pub(super) struct ExecDriver(Arc<ExecState>, MountConfigs);
 
 impl ExecDriver {
     pub(super) fn new(args: ExecArgs, faults: Faults) -> Self {
@@ -50,7 +50,7 @@ impl ExecDriver {
                 MountConfigs::NoMounts
             }
         };
-        Self(Arc::new(Board::new(args, faults)), mounts)
+        Self(Arc::new(ExecState::new(args, faults)), mounts)
     }
 }
 
@@ -99,13 +99,13 @@ impl Driver for ExecDriver {
     async fn fingerprint(&self) -> Result<Answers<FingerprintResponse>, Refusal> {
         self.0.faults.before("Fingerprint").await?;
         let mounts = self.1;
-        let reports = unfold((self.0.clone(), false), move |(board, is_later)| async move {
+        let reports = unfold((self.0.clone(), false), move |(state, is_later)| async move {
             if is_later {
-                let usual = board.args.fingerprint_interval;
-                let change = board.faults.unhealthy_for().map_or(usual, |left| left.min(usual));
+                let usual = state.args.fingerprint_interval;
+                let change = state.faults.unhealthy_for().map_or(usual, |left| left.min(usual));
                 sleep(change.max(FINGERPRINT_PAUSE_MIN)).await;
             }
-            Some((Ok(report(&board, mounts)), (board, true)))
+            Some((Ok(report(&state, mounts)), (state, true)))
         });
         let Some((count, end)) = self.0.faults.fingerprints_end() else { return Ok(Box::pin(reports)) };
         let broken =
@@ -127,11 +127,11 @@ impl Driver for ExecDriver {
 
     async fn start_task(&self, task: TaskConfig) -> Result<StartedTask, Refusal> {
         self.0.faults.before("StartTask").await?;
-        let board = self.0.clone();
+        let state = self.0.clone();
         // Spawned, so that a caller's timeout cannot leave a task without a record.
         let starting = tokio::spawn(async move {
-            board.faults.before_start().await;
-            board::start(&board, task).await
+            state.faults.before_start().await;
+            state::start(&state, task).await
         });
         let started =
             starting.await.map_err(|error| Refusal::failed(format!("the start broke off: {error}")))?;
@@ -168,13 +168,13 @@ impl Driver for ExecDriver {
         let task = self.0.find(task_id)?;
         let usual = self.0.settings().stop_signal;
         let name = if signal.is_empty() { usual.as_str() } else { signal };
-        let number = Board::signal_number(name)?;
-        if Board::ask(&task, Order::SignalGroup(number))? {
+        let number = ExecState::signal_number(name)?;
+        if ExecState::ask(&task, Order::SignalGroup(number))? {
             self.0.events()?.announce(task.event("stopping", format!("asked to end by {name}")));
         }
         match timeout(grace, task.ended()).await {
             Ok(_) => Ok(()),
-            Err(_) => Board::kill(&task).await,
+            Err(_) => ExecState::kill(&task).await,
         }
     }
 
@@ -186,10 +186,10 @@ impl Driver for ExecDriver {
                 let told = format!("task {task_id:?} runs; stop it first, or destroy it by force");
                 return Err(Refusal::new(RefusalKind::NotNow, told).recoverable(false));
             }
-            Board::kill(&task).await?;
+            ExecState::kill(&task).await?;
         }
         let end = task.ended().await;
-        board::announce_end(&task, &self.0.events()?, &end.status);
+        state::announce_end(&task, &self.0.events()?, &end.status);
         let failed = |error| Refusal::failed(format!("the state of task {task_id:?} stays behind: {error}"));
         task.place().remove().map_err(failed)?;
         self.0.memory.forget(task_id).map_err(failed)?;
@@ -231,8 +231,8 @@ impl Driver for ExecDriver {
     async fn signal_task(&self, task_id: &str, signal: &str) -> Result<(), Refusal> {
         self.0.faults.before("SignalTask").await?;
         let task = self.0.find(task_id)?;
-        let number = Board::signal_number(signal)?;
-        if !Board::ask(&task, Order::Signal(number))? {
+        let number = ExecState::signal_number(signal)?;
+        if !ExecState::ask(&task, Order::Signal(number))? {
             let told = format!("task {task_id:?} has ended and takes no signal");
             return Err(Refusal::new(RefusalKind::NotNow, told).recoverable(false));
         }
@@ -279,8 +279,8 @@ impl ExecDriver {
 }
 
 /// The fingerprint: what the node offers through the driver, and its health.
-fn report(board: &Board, mounts: MountConfigs) -> FingerprintResponse {
-    if !board.settings().is_enabled {
+fn report(state: &ExecState, mounts: MountConfigs) -> FingerprintResponse {
+    if !state.settings().is_enabled {
         return FingerprintResponse {
             health: HealthState::Undetected.into(),
             health_description: "disabled by its configuration: enabled = false".to_owned(),
@@ -288,8 +288,8 @@ fn report(board: &Board, mounts: MountConfigs) -> FingerprintResponse {
         };
     }
     let attribute = |value| Attribute { unit: String::new(), value: Some(value) };
-    let name = &board.args.name;
-    let unhealthy = board.faults.unhealthy_for();
+    let name = &state.args.name;
+    let unhealthy = state.faults.unhealthy_for();
     let health = if unhealthy.is_some() { HealthState::Unhealthy } else { HealthState::Healthy };
     let description = if unhealthy.is_some() { "unhealthy, as --unhealthy-for demands" } else { "healthy" };
     let mut report = FingerprintResponse {
@@ -297,7 +297,7 @@ fn report(board: &Board, mounts: MountConfigs) -> FingerprintResponse {
             (format!("driver.{name}"), attribute(Value::BoolVal(true))),
             (
                 format!("driver.{name}.version"),
-                attribute(Value::StringVal(board.args.plugin_version.clone())),
+                attribute(Value::StringVal(state.args.plugin_version.clone())),
             ),
             (
                 format!("driver.{name}.mounts"),
@@ -309,6 +309,6 @@ fn report(board: &Board, mounts: MountConfigs) -> FingerprintResponse {
         health_description: description.to_owned(),
         err: String::new(),
     };
-    board.faults.texts().spoil(&mut report);
+    state.faults.texts().spoil(&mut report);
     report
 }

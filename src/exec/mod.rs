@@ -66,7 +66,7 @@ mod serve;
 mod driver;
 
 mod birth;
-mod board;
+mod state;
 mod task;
 
 mod memory;
@@ -103,7 +103,6 @@ mod error;
 pub(crate) mod fuzzing;
 
 pub use arguments::ExecArgs;
-pub(crate) use board::KILL_TIMEOUT;
 pub use enter::{EnterArgs, EnterError, enter};
 pub use error::ExecError;
 pub use faults::{FaultArgs, StreamEnd, SupervisorHang};
@@ -111,4 +110,5 @@ pub use flooding::{ConnectionFlood, FloodFrame};
 pub use odd_texts::OddTexts;
 pub use serve::serve;
 pub(crate) use signals::named as signal_named;
+pub(crate) use state::KILL_TIMEOUT;
 pub use supervisor::{SupervisorError, supervise};

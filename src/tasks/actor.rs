@@ -30,9 +30,9 @@ pub type Watching = Result<TaskEvents, Trouble>;
 /// What the tasks say to drivers, and to those who keep them.
 pub trait Runners: 'static {
     /// Looks for the plugin of a driver of the configuration, and adds the driver to those of the host.
-    fn bring(&self, driver: DriverName) -> Asking<Result<(), Trouble>>;
+    fn set_up(&self, driver: DriverName) -> Asking<Result<(), Trouble>>;
     /// Adds a driver that the configuration has no more to those of the host, so that what is left of its tasks can be stopped.
-    fn bring_back(&self, driver: DriverName, kept: Box<KeptDriver>) -> Asking<Result<(), Trouble>>;
+    fn set_up_unconfigured(&self, driver: DriverName, kept: Box<KeptDriver>) -> Asking<Result<(), Trouble>>;
     /// Ends a driver that the configuration has no more; a process that an earlier run of the host left is proven before that.
     /// These are the tasks that it leaves and that cannot be ended.
     fn dismiss(&self, driver: DriverName, left: Vec<AllocationId>) -> Asking<Result<(), Trouble>>;
@@ -113,9 +113,9 @@ impl<R: Runners> EffectHandler<Tasks> for Handler<R> {
     fn call(&mut self, call: TasksCall) -> shell::Started<TasksOutcome> {
         let runners = &self.runners;
         shell::Started::Running(match call {
-            TasksCall::Bring(driver) => into(runners.bring(driver), TasksOutcome::Brought),
-            TasksCall::BringBack(driver, kept) => {
-                into(runners.bring_back(driver, kept), TasksOutcome::Brought)
+            TasksCall::SetUp(driver) => into(runners.set_up(driver), TasksOutcome::SetUp),
+            TasksCall::SetUpUnconfigured(driver, kept) => {
+                into(runners.set_up_unconfigured(driver, kept), TasksOutcome::SetUp)
             }
             TasksCall::Dismiss { driver, left } => {
                 into(runners.dismiss(driver, left), TasksOutcome::Dismissed)

@@ -7,20 +7,20 @@
 use callboard_actors::persister::{DecodeError, decode_payload};
 use serde::{Deserialize, Serialize};
 
-use super::row::{CourseLayout, CourseRow, ExitLayout, RunLayout, RunStateLayout, WantedLayout};
+use super::row::{ExitLayout, RunLayout, RunStateLayout, StateLayout, StateRow, WantedLayout};
 
-pub(super) fn course(schema: u16, payload: &[u8]) -> Result<CourseRow, DecodeError> {
+pub(super) fn durable(schema: u16, payload: &[u8]) -> Result<StateRow, DecodeError> {
     match schema {
         1 => {
-            let layout: CourseLayout = decode_payload::<FirstCourse>(payload)?.into();
-            CourseRow::try_from(layout).map_err(|reason| DecodeError::Malformed { reason })
+            let layout: StateLayout = decode_payload::<FirstState>(payload)?.into();
+            StateRow::try_from(layout).map_err(|reason| DecodeError::Malformed { reason })
         }
         _ => Err(DecodeError::UnknownSchema { schema }),
     }
 }
 
 #[derive(Serialize, Deserialize)]
-struct FirstCourse {
+struct FirstState {
     wanted: Option<WantedLayout>,
     attempt: u64,
     run: Option<FirstRun>,
@@ -43,9 +43,9 @@ enum FirstRunState {
     Over(Option<ExitLayout>),
 }
 
-impl From<FirstCourse> for CourseLayout {
-    fn from(first: FirstCourse) -> Self {
-        let FirstCourse { wanted, attempt, run, exit, restarts, restarted_at_us } = first;
+impl From<FirstState> for StateLayout {
+    fn from(first: FirstState) -> Self {
+        let FirstState { wanted, attempt, run, exit, restarts, restarted_at_us } = first;
         Self { wanted, attempt, run: run.map(RunLayout::from), exit, restarts, restarted_at_us }
     }
 }
@@ -68,11 +68,11 @@ mod tests {
     use callboard_actors::vocabulary::Attempt;
     use prost::Message as _;
 
-    use super::super::{Course, KeptHandle, Run, RunEvidence, RunState, Wanted, handle};
+    use super::super::{DurableState, KeptHandle, Run, RunEvidence, RunState, Wanted, handle};
     use super::*;
 
     #[derive(Serialize, Deserialize)]
-    struct Former(FirstCourse);
+    struct Former(FirstState);
 
     impl Record for Former {
         const TABLE: Table = Table("task-courses");
@@ -85,9 +85,9 @@ mod tests {
         handle::read(&wire.encode_to_vec()).unwrap()
     }
 
-    fn read(state: FirstRunState) -> Course {
+    fn read(state: FirstRunState) -> DurableState {
         let run = FirstRun { driver: "exec".to_owned(), id: "a/web/1".to_owned(), state };
-        let row = Former(FirstCourse {
+        let row = Former(FirstState {
             wanted: Some(WantedLayout::Running),
             attempt: 3,
             run: Some(run),
@@ -95,11 +95,11 @@ mod tests {
             restarts: 2,
             restarted_at_us: vec![1],
         });
-        decode::<CourseRow>(&encode(&row)).unwrap().0
+        decode::<StateRow>(&encode(&row)).unwrap().0
     }
 
     #[test]
-    fn a_course_that_the_first_version_wrote_is_read_and_has_no_evidence() {
+    fn a_state_that_the_first_version_wrote_is_read_and_has_no_evidence() {
         let exit = TaskExit { end: TaskEnd::Exited(3), oom_killed: false };
         let states = [
             (FirstRunState::Intended, RunState::Intended),
@@ -108,16 +108,16 @@ mod tests {
             (FirstRunState::Over(None), RunState::Over { exit: None, handle: None }),
         ];
         for (former, state) in states {
-            let course = read(former);
+            let durable = read(former);
             let (wanted, attempt) = (Some(Wanted::Running), Attempt::new(3));
-            assert_eq!((course.wanted, course.attempt, course.restarts), (wanted, attempt, 2));
-            let Run { state: present, evidence, .. } = course.run.unwrap();
+            assert_eq!((durable.wanted, durable.attempt, durable.restarts), (wanted, attempt, 2));
+            let Run { state: present, evidence, .. } = durable.run.unwrap();
             assert_eq!((present, evidence), (state, RunEvidence::default()));
         }
     }
 
     #[test]
     fn a_schema_that_never_was_is_refused() {
-        assert_eq!(course(0, &[]).unwrap_err(), DecodeError::UnknownSchema { schema: 0 });
+        assert_eq!(durable(0, &[]).unwrap_err(), DecodeError::UnknownSchema { schema: 0 });
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use callboard_actors::persister::{Record, decode, encode};
 
-use super::row::{CourseRow, LogRow};
+use super::row::{LogRow, StateRow};
 
 /// Decodes the data as the record that its first byte selects.
 ///
@@ -13,7 +13,7 @@ use super::row::{CourseRow, LogRow};
 pub(crate) fn records(data: &[u8]) {
     let Some((which, bytes)) = data.split_first() else { return };
     match which % 3 {
-        0 => row::<CourseRow>(bytes),
+        0 => row::<StateRow>(bytes),
         1 => row::<LogRow>(bytes),
         _ => crate::exec::fuzzing::states(bytes),
     }

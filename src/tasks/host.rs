@@ -18,7 +18,7 @@ use callboard_actors::shell::Address;
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
 use super::actor::{Asking, Runners, Watching};
-use super::bringing::{bring, bring_back};
+use super::driver_setup::{set_up, set_up_unconfigured};
 use super::endings::ending_of;
 use super::exits::{confirmed, exit_of};
 use super::plugins::Plugins;
@@ -112,12 +112,12 @@ impl HostRunners {
 }
 
 impl Runners for HostRunners {
-    fn bring(&self, driver: DriverName) -> Asking<Result<(), Trouble>> {
-        Box::pin(bring(self.drivers.clone(), Rc::clone(&self.plugins), driver))
+    fn set_up(&self, driver: DriverName) -> Asking<Result<(), Trouble>> {
+        Box::pin(set_up(self.drivers.clone(), Rc::clone(&self.plugins), driver))
     }
 
-    fn bring_back(&self, driver: DriverName, kept: Box<KeptDriver>) -> Asking<Result<(), Trouble>> {
-        Box::pin(bring_back(self.drivers.clone(), Rc::clone(&self.plugins), driver, kept))
+    fn set_up_unconfigured(&self, driver: DriverName, kept: Box<KeptDriver>) -> Asking<Result<(), Trouble>> {
+        Box::pin(set_up_unconfigured(self.drivers.clone(), Rc::clone(&self.plugins), driver, kept))
     }
 
     fn dismiss(&self, driver: DriverName, left: Vec<AllocationId>) -> Asking<Result<(), Trouble>> {

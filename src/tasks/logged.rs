@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use callboard_actors::driver::client::TaskEnd;
 use callboard_actors::vocabulary::{AllocationId, Timestamp};
 
-use super::{DriverCourse, DriverEntry, TaskPhase, TaskReport, TasksNews};
+use super::{DriverEntry, DriverProgress, TaskPhase, TaskReport, TasksNews};
 
 /// What was logged of each task.
 #[derive(Debug, Default)]
@@ -28,11 +28,13 @@ impl Logged {
                 self.0.remove(task);
                 tracing::info!(%task, "a task that the configuration has no more is forgotten");
             }
-            TasksNews::DriverChanged(DriverEntry { name: driver, course }) => match course {
-                DriverCourse::Pausing(error) => tracing::warn!(%driver, error, "a driver cannot be had yet"),
-                DriverCourse::Refused(error) => tracing::error!(%driver, error, "a driver is refused"),
-                DriverCourse::Leaving => tracing::info!(%driver, "a driver is ended"),
-                DriverCourse::Asking | DriverCourse::Brought => {}
+            TasksNews::DriverChanged(DriverEntry { name: driver, progress }) => match progress {
+                DriverProgress::Pausing(error) => {
+                    tracing::warn!(%driver, error, "a driver is not available yet")
+                }
+                DriverProgress::Refused(error) => tracing::error!(%driver, error, "a driver is refused"),
+                DriverProgress::Leaving => tracing::info!(%driver, "a driver is ended"),
+                DriverProgress::Asking | DriverProgress::Added => {}
             },
             TasksNews::DriverForgotten(driver) => tracing::info!(%driver, "a driver has been ended"),
         }

@@ -16,7 +16,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How a task's output is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Course {
+enum Destination {
     /// Through pipes of this host.
     Pipes(Collection),
     /// The driver gets no place for it.
@@ -24,15 +24,15 @@ enum Course {
 }
 
 /// Decided by the configuration and by the driver's capabilities (TH003).
-fn course(logs: TaskLogs, capabilities: &DriverCapabilities) -> Course {
+fn destination(logs: TaskLogs, capabilities: &DriverCapabilities) -> Destination {
     let is_off = logs.is_disabled || capabilities.disable_log_collection;
     if !is_off {
-        return Course::Pipes(Collection::Keep(logs.retention));
+        return Destination::Pipes(Collection::Keep(logs.retention));
     }
     // A driver with the isolation `unveil` ignores the given paths and opens pipes in the allocation's directory (T065).
     match capabilities.fs_isolation {
-        FsIsolation::Unveil => Course::Pipes(Collection::Discard),
-        FsIsolation::None | FsIsolation::Chroot | FsIsolation::Image => Course::Nowhere,
+        FsIsolation::Unveil => Destination::Pipes(Collection::Discard),
+        FsIsolation::None | FsIsolation::Chroot | FsIsolation::Image => Destination::Nowhere,
     }
 }
 
@@ -44,9 +44,9 @@ pub(super) async fn open(
     config: TaskLogs,
     capabilities: &DriverCapabilities,
 ) -> Result<LogPaths, Trouble> {
-    let collection = match course(config, capabilities) {
-        Course::Pipes(collection) => collection,
-        Course::Nowhere => {
+    let collection = match destination(config, capabilities) {
+        Destination::Pipes(collection) => collection,
+        Destination::Nowhere => {
             let nowhere = PathBuf::from("/dev/null");
             return Ok(LogPaths { stdout: nowhere.clone(), stderr: nowhere });
         }
@@ -104,12 +104,12 @@ mod tests {
     fn logs_that_are_not_collected_go_nowhere_but_exec2_gets_pipes_th003_t061_t065() {
         let usual = TaskLogs::default();
         let disabled = TaskLogs { is_disabled: true, ..usual };
-        let keep = Course::Pipes(Collection::Keep(Retention::default()));
-        assert_eq!(course(usual, &capable(FsIsolation::Image, false)), keep);
-        assert_eq!(course(usual, &capable(FsIsolation::Image, true)), Course::Nowhere);
-        assert_eq!(course(disabled, &capable(FsIsolation::Chroot, false)), Course::Nowhere);
-        let discard = Course::Pipes(Collection::Discard);
-        assert_eq!(course(disabled, &capable(FsIsolation::Unveil, false)), discard);
-        assert_eq!(course(usual, &capable(FsIsolation::Unveil, true)), discard);
+        let keep = Destination::Pipes(Collection::Keep(Retention::default()));
+        assert_eq!(destination(usual, &capable(FsIsolation::Image, false)), keep);
+        assert_eq!(destination(usual, &capable(FsIsolation::Image, true)), Destination::Nowhere);
+        assert_eq!(destination(disabled, &capable(FsIsolation::Chroot, false)), Destination::Nowhere);
+        let discard = Destination::Pipes(Collection::Discard);
+        assert_eq!(destination(disabled, &capable(FsIsolation::Unveil, false)), discard);
+        assert_eq!(destination(usual, &capable(FsIsolation::Unveil, true)), discard);
     }
 }

@@ -11,7 +11,7 @@ use callboard_actors::shell::{StopMode, StopStep};
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
 use super::readers::Readers;
-use super::{Course, HAS_ENDED, Run, TasksChange, TasksImage};
+use super::{DurableState, HAS_ENDED, Run, TasksChange, TasksImage};
 
 /// What tasks that are started again at the same address take over.
 #[derive(Clone, Default)]
@@ -41,8 +41,9 @@ impl TasksMemory {
     /// Takes note of what was read from disk, and adds which tasks are expected back. That is said once.
     pub(super) fn read(&self, image: &mut TasksImage) {
         let mut known = self.known.borrow_mut();
-        let run = |(name, course): (&AllocationId, &Course)| Some((name.clone(), course.run.clone()?));
-        known.runs = image.courses.iter().filter_map(run).collect();
+        let run =
+            |(name, durable): (&AllocationId, &DurableState)| Some((name.clone(), durable.run.clone()?));
+        known.runs = image.states.iter().filter_map(run).collect();
         known.survives = image.drivers.iter().map(|(name, kept)| (name.clone(), kept.survives)).collect();
         image.returning = std::mem::take(&mut known.returning);
     }
@@ -51,9 +52,9 @@ impl TasksMemory {
     pub(super) fn note(&self, change: &TasksChange) {
         let Known { returning, runs, survives } = &mut *self.known.borrow_mut();
         match change {
-            TasksChange::Course(name, course) => {
+            TasksChange::State(name, durable) => {
                 runs.remove(name);
-                runs.extend(course.run.clone().map(|run| (name.clone(), run)));
+                runs.extend(durable.run.clone().map(|run| (name.clone(), run)));
             }
             TasksChange::Forget(name) => {
                 runs.remove(name);
@@ -120,22 +121,22 @@ mod tests {
         AllocationId::new(name).unwrap()
     }
 
-    fn course(driver: &str, id: &str, pids: &[u32]) -> Box<Course> {
+    fn durable(driver: &str, id: &str, pids: &[u32]) -> Box<DurableState> {
         let trace = Trace { started_ticks: 1, session: None, group: None };
         let processes = pids.iter().map(|pid| (*pid, trace)).collect();
         let evidence = RunEvidence { traces: Traces { processes, ..Traces::default() }, begun: None };
         let (driver, id) = (DriverName::new(driver).unwrap(), TaskId::new(id).unwrap());
         let run = Run { driver, id, state: RunState::Intended, evidence };
-        Box::new(Course { run: Some(run), ..Course::default() })
+        Box::new(DurableState { run: Some(run), ..DurableState::default() })
     }
 
     /// The same, whose driver has told that it ended.
-    fn ended(driver: &str, id: &str) -> Box<Course> {
-        let mut course = course(driver, id, &[]);
+    fn ended(driver: &str, id: &str) -> Box<DurableState> {
+        let mut durable = durable(driver, id, &[]);
         let exit = TaskExit { end: TaskEnd::Exited(0), oom_killed: false };
         let over = RunState::Over { exit: Some(exit), handle: None };
-        course.run.iter_mut().for_each(|run| run.state = over.clone());
-        course
+        durable.run.iter_mut().for_each(|run| run.state = over.clone());
+        durable
     }
 
     fn told(memory: &TasksMemory, mode: StopMode) -> Vec<(String, String, bool)> {
@@ -151,12 +152,12 @@ mod tests {
         for change in [
             kept("exec", true),
             kept("raw", false),
-            TasksChange::Course(name("a"), course("exec", "a/1", &[41, 42])),
-            TasksChange::Course(name("b"), course("raw", "b/1", &[])),
-            TasksChange::Course(name("c"), course("exec", "c/1", &[])),
-            TasksChange::Course(name("c"), Box::default()),
-            TasksChange::Course(name("e"), ended("raw", "e/1")),
-            TasksChange::Course(name("d"), course("exec", "d/1", &[])),
+            TasksChange::State(name("a"), durable("exec", "a/1", &[41, 42])),
+            TasksChange::State(name("b"), durable("raw", "b/1", &[])),
+            TasksChange::State(name("c"), durable("exec", "c/1", &[])),
+            TasksChange::State(name("c"), Box::default()),
+            TasksChange::State(name("e"), ended("raw", "e/1")),
+            TasksChange::State(name("d"), durable("exec", "d/1", &[])),
             TasksChange::Forget(name("d")),
         ] {
             memory.note(&change);
@@ -181,10 +182,10 @@ mod tests {
     #[test]
     fn what_is_on_disk_counts_and_who_is_expected_back_is_said_once() {
         let memory = TasksMemory::default();
-        memory.note(&TasksChange::Course(name("a"), course("exec", "a/1", &[])));
+        memory.note(&TasksChange::State(name("a"), durable("exec", "a/1", &[])));
         memory.note(&TasksChange::Returns(name("a")));
-        let courses = BTreeMap::from([(name("b"), *course("exec", "b/1", &[]))]);
-        let mut image = TasksImage { courses, ..TasksImage::default() };
+        let states = BTreeMap::from([(name("b"), *durable("exec", "b/1", &[]))]);
+        let mut image = TasksImage { states, ..TasksImage::default() };
         memory.read(&mut image);
         assert_eq!(image.returning, BTreeSet::from([name("a")]));
         assert_eq!(memory.left(StopMode::Stop).len(), 1, "a write that failed is no run");

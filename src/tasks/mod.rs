@@ -9,12 +9,12 @@ mod row;
 mod store;
 
 mod actor;
-mod bringing;
 mod claims;
+mod driver_setup;
 mod endings;
+mod environment;
 mod exits;
 mod forgotten;
-mod ground;
 mod host;
 mod logged;
 mod logs;
@@ -33,7 +33,7 @@ pub(crate) mod fuzzing;
 
 pub use actor::{Asking, Runners, Watching, start};
 pub use callboard_actors::tasks::*;
-pub use ground::{Ground, GroundOptions, Standing};
+pub use environment::{PreparedEnvironment, TaskEnvironment, TaskEnvironmentOptions};
 pub use host::{HostRunners, RunnersSurroundings};
 pub use memory::TasksMemory;
 pub use node::{node_facts, task_node, topology};

@@ -12,7 +12,7 @@ use callboard_actors::supervisor::TreeNode;
 use callboard_actors::topology::Topology;
 
 use super::actor::start;
-use super::ground::Ground;
+use super::environment::TaskEnvironment;
 use super::host::{HostRunners, RunnersSurroundings};
 use super::memory::TasksMemory;
 use super::node::{node_facts, task_node};
@@ -32,10 +32,10 @@ const STOP_DEADLINE: Duration = Duration::from_secs(30);
 pub(crate) fn part(
     address: &Address<Tasks>,
     config: Config,
-    (topology, ground, logs): (Arc<Topology>, Ground, Logs),
+    (topology, environment, logs): (Arc<Topology>, TaskEnvironment, Logs),
 ) -> Part<Tasks> {
     Part::leaving(address, move |address, context| {
-        TasksLives::new(address, &config, context, (&topology, &ground, &logs))
+        TasksLives::new(address, &config, context, (&topology, &environment, &logs))
     })
     .after("drivers")
     .after("catalog")
@@ -60,7 +60,7 @@ impl TasksLives {
         address: &Address<Tasks>,
         config: &Config,
         context: &PartContext,
-        (topology, ground, logs): (&Arc<Topology>, &Ground, &Logs),
+        (topology, environment, logs): (&Arc<Topology>, &TaskEnvironment, &Logs),
     ) -> Self {
         let (host, settings) = (context.host(), context.settings());
         let identities = TaskIdentities::of_owner(host.owner_mark());
@@ -68,7 +68,7 @@ impl TasksLives {
         let plugins = Plugins::new(config, host.catalog().clone(), own_program(), facts);
         let node = task_node(config, Arc::clone(topology), &identities);
         let (cores, memory) = (CoreLedger::default(), TasksMemory::default());
-        let makers = (cores.clone(), ground.clone(), logs.clone());
+        let makers = (cores.clone(), environment.clone(), logs.clone());
         let claimer = Claimer::new(host.volumes().clone(), &config.volumes);
         let preparer = Preparer::new(config, identities.clone(), node, makers, claimer);
         Self {

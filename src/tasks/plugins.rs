@@ -72,7 +72,7 @@ impl Plugins {
     ///
     /// # Errors
     /// The present policy for plugins excludes it.
-    pub fn bring_back(&self, name: &DriverName, kept: &KeptDriver) -> Result<DriverSpec, Trouble> {
+    pub fn set_up_unconfigured(&self, name: &DriverName, kept: &KeptDriver) -> Result<DriverSpec, Trouble> {
         let PluginPolicy { directory, allow, block } = &self.policy;
         let mut api_version = String::new();
         if let DriverProgram::Plugin(file) = &kept.program {

@@ -11,7 +11,7 @@ use callboard_actors::logmon::{LogPaths, Logs};
 use callboard_actors::task_config::{CpuAsk, ResourceAsk, TaskConfigBuilder, TaskNode, inherited};
 
 use super::claims::TaskClaims;
-use super::ground::Ground;
+use super::environment::TaskEnvironment;
 use super::host::QUICK;
 use super::{CoreLedger, RunKey, TaskIdentities, Trouble, logs};
 use crate::config::{Config, TaskConfig};
@@ -23,7 +23,7 @@ pub struct Preparer {
     identities: TaskIdentities,
     node: TaskNode,
     cores: CoreLedger,
-    ground: Ground,
+    environment: TaskEnvironment,
     logs: Logs,
     claims: TaskClaims,
     /// The environment variables that tasks inherit from the host.
@@ -31,14 +31,14 @@ pub struct Preparer {
 }
 
 impl Preparer {
-    /// Prepares the tasks of this configuration, on this node. `cores` records exclusive cores, `ground` makes the tasks'
+    /// Prepares the tasks of this configuration, on this node. `cores` records exclusive cores, `environment` makes the tasks'
     /// grounds, `logs` collects their output, and `claimer` claims their volumes.
     #[must_use]
     pub fn new(
         config: &Config,
         identities: TaskIdentities,
         node: TaskNode,
-        (cores, ground, logs): (CoreLedger, Ground, Logs),
+        (cores, environment, logs): (CoreLedger, TaskEnvironment, Logs),
         claimer: Claimer,
     ) -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
@@ -49,7 +49,7 @@ impl Preparer {
             identities,
             node,
             cores,
-            ground,
+            environment,
             logs,
             claims: TaskClaims(claimer),
             host_environment: inherited(&config.host.task_env_inherit, variables),
@@ -86,13 +86,13 @@ impl Preparer {
         let driver_config = encode(&schema, config).map_err(Trouble::lasting)?;
         let ask = self.ask(config)?;
         let cores = if config.resources.cores == 0 { Cores::Shared } else { Cores::Reserved };
-        let standing = self.ground.prepare(&run.name, &config.user, cores, Some(capabilities)).await?;
-        let layout = standing.dirs.layout;
+        let prepared = self.environment.prepare(&run.name, &config.user, cores, Some(capabilities)).await?;
+        let layout = prepared.dirs.layout;
         let LogPaths { stdout, stderr } =
             logs::open(&self.logs, &run.name, &layout, config.logs, capabilities).await?;
         let task = self.task(run, config, driver_config);
         let task = DriverTask {
-            user: standing.user,
+            user: prepared.user,
             allocation_dir: layout.allocation_dir,
             stdout_path: stdout,
             stderr_path: stderr,
@@ -113,7 +113,7 @@ impl Preparer {
     /// # Errors
     /// If the release of its volumes is not recorded.
     pub async fn release(&self, run: &RunKey) -> Result<Option<String>, Trouble> {
-        self.release_ground(run).await;
+        self.release_environment(run).await;
         self.claims.ended(&run.name).await
     }
 
@@ -122,20 +122,20 @@ impl Preparer {
     /// # Errors
     /// If the release of its volumes is not recorded.
     pub async fn give_up(&self, run: &RunKey) -> Result<(), Trouble> {
-        self.release_ground(run).await;
+        self.release_environment(run).await;
         self.claims.not_started(&run.name).await.map(|_| ())
     }
 
-    async fn release_ground(&self, run: &RunKey) {
+    async fn release_environment(&self, run: &RunKey) {
         logs::close(&self.logs, &run.name).await;
-        self.ground.release(&run.name).await;
+        self.environment.release(&run.name).await;
         self.cores.release(&run.name);
     }
 
     /// Removes the resources of a forgotten task.
     pub async fn remove(&self, names: TaskNames) {
         logs::forget(&self.logs, &names.task).await;
-        self.ground.remove(names).await;
+        self.environment.remove(names).await;
     }
 
     /// The task without its resources.

@@ -238,7 +238,7 @@ fn unmarked(run: &RunKey, heard: Heard) -> Result<Swept, Trouble> {
     let reason =
         format!("{} was begun by an older version, and its processes cannot be told from others", run.id);
     match heard {
-        Heard::End | Heard::Word => {
+        Heard::End | Heard::Answer => {
             let words = format!("{reason}; its driver is believed");
             Ok(Swept { has_killed: false, words, unreleased: None })
         }
@@ -370,7 +370,7 @@ mod tests {
         let mut process = command.spawn().expect("it starts");
         let recorded = Living { recorded: [process.id()].into(), ..Living::default() };
         for (living, is_ended) in [(recorded, false), (Living::default(), true)] {
-            let swept = remains.end(&run, None, RunEvidence::default(), Heard::Word, &living).await;
+            let swept = remains.end(&run, None, RunEvidence::default(), Heard::Answer, &living).await;
             let swept = swept.expect("nothing is left");
             assert_eq!(swept.has_killed, is_ended, "{}", swept.words);
             assert_eq!(process.try_wait().expect("it is a child").is_some(), is_ended);

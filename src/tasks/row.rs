@@ -10,17 +10,17 @@ use callboard_actors::vocabulary::{Attempt, DriverName, Timestamp};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Course, EventLog, Run, RunEvidence, RunState, Wanted, former_row, handle};
+use super::{DurableState, EventLog, Run, RunEvidence, RunState, Wanted, former_row, handle};
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct CourseRow(pub(super) Course);
+pub(super) struct StateRow(pub(super) DurableState);
 
-impl Record for CourseRow {
+impl Record for StateRow {
     const TABLE: Table = Table("task-courses");
     const SCHEMA: u16 = 2;
 
     fn migrate(schema: u16, payload: &[u8]) -> Result<Self, DecodeError> {
-        former_row::course(schema, payload)
+        former_row::durable(schema, payload)
     }
 }
 
@@ -35,7 +35,7 @@ impl Record for LogRow {
 
 /// The layout of a course. Times are in microseconds since the Unix epoch.
 #[derive(Serialize, Deserialize)]
-pub(super) struct CourseLayout {
+pub(super) struct StateLayout {
     pub(super) wanted: Option<WantedLayout>,
     pub(super) attempt: u64,
     pub(super) run: Option<RunLayout>,
@@ -206,10 +206,10 @@ fn run(layout: RunLayout) -> Result<Run, String> {
     Ok(Run { driver, id, state, evidence })
 }
 
-impl Serialize for CourseRow {
+impl Serialize for StateRow {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Course { wanted, attempt, run, exit, restarts, restarted_at } = &self.0;
-        let layout = CourseLayout {
+        let DurableState { wanted, attempt, run, exit, restarts, restarted_at } = &self.0;
+        let layout = StateLayout {
             wanted: wanted.map(|wanted| match wanted {
                 Wanted::Running => WantedLayout::Running,
                 Wanted::Stopped => WantedLayout::Stopped,
@@ -226,18 +226,18 @@ impl Serialize for CourseRow {
     }
 }
 
-impl<'de> Deserialize<'de> for CourseRow {
+impl<'de> Deserialize<'de> for StateRow {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let layout = CourseLayout::deserialize(deserializer)?;
+        let layout = StateLayout::deserialize(deserializer)?;
         Self::try_from(layout).map_err(D::Error::custom)
     }
 }
 
-impl TryFrom<CourseLayout> for CourseRow {
+impl TryFrom<StateLayout> for StateRow {
     type Error = String;
 
-    fn try_from(layout: CourseLayout) -> Result<Self, String> {
-        Ok(Self(Course {
+    fn try_from(layout: StateLayout) -> Result<Self, String> {
+        Ok(Self(DurableState {
             wanted: layout.wanted.map(|wanted| match wanted {
                 WantedLayout::Running => Wanted::Running,
                 WantedLayout::Stopped => Wanted::Stopped,
@@ -305,7 +305,7 @@ mod tests {
         TaskExit { end: TaskEnd::Unknown("it is unknown".to_owned()), oom_killed: true }
     }
 
-    fn course(state: RunState) -> Course {
+    fn durable(state: RunState) -> DurableState {
         let begun = Begun { boot: "boot".to_owned(), since_boot: Duration::from_micros(7) };
         let trace = Trace { started_ticks: 9, session: Some(3), group: None };
         let traces = Traces {
@@ -319,7 +319,7 @@ mod tests {
             state,
             evidence: RunEvidence { begun: Some(begun), traces },
         };
-        Course {
+        DurableState {
             wanted: Some(Wanted::Running),
             attempt: Attempt::new(3),
             run: Some(run),
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_course_comes_back_from_its_row_as_it_was() {
+    fn a_state_comes_back_from_its_row_as_it_was() {
         let states = [
             RunState::Intended,
             RunState::Started(Box::new(handle())),
@@ -344,16 +344,16 @@ mod tests {
             RunState::Over { exit: Some(exit()), handle: Some(Box::new(handle())) },
         ];
         for state in states {
-            let row = CourseRow(course(state));
-            assert_eq!(decode::<CourseRow>(&encode(&row)).unwrap(), row);
+            let row = StateRow(durable(state));
+            assert_eq!(decode::<StateRow>(&encode(&row)).unwrap(), row);
         }
-        let mut plain = course(RunState::Intended);
+        let mut plain = durable(RunState::Intended);
         if let Some(run) = &mut plain.run {
             run.evidence = RunEvidence::default();
         }
-        assert_eq!(decode::<CourseRow>(&encode(&CourseRow(plain.clone()))).unwrap().0, plain);
-        let nothing = CourseRow(Course::default());
-        assert_eq!(decode::<CourseRow>(&encode(&nothing)).unwrap(), nothing);
+        assert_eq!(decode::<StateRow>(&encode(&StateRow(plain.clone()))).unwrap().0, plain);
+        let nothing = StateRow(DurableState::default());
+        assert_eq!(decode::<StateRow>(&encode(&nothing)).unwrap(), nothing);
     }
 
     /// The bytes that this version writes. They must stay readable: a change, even by a library, needs a schema and a
@@ -362,17 +362,20 @@ mod tests {
     fn p2_tasks_have_these_bytes_whatever_library_writes_them() {
         let over = RunState::Over { exit: Some(exit()), handle: None };
         let exited = TaskExit { end: TaskEnd::Exited(-3), oom_killed: false };
-        let ended =
-            Course { wanted: Some(Wanted::Ended), exit: Some((exited, at(6))), ..course(RunState::Intended) };
-        let courses: [(Course, &[u8]); 3] = [
+        let ended = DurableState {
+            wanted: Some(Wanted::Ended),
+            exit: Some((exited, at(6))),
+            ..durable(RunState::Intended)
+        };
+        let states: [(DurableState, &[u8]); 3] = [
             (
-                course(RunState::Started(Box::new(handle()))),
+                durable(RunState::Started(Box::new(handle()))),
                 b"\x02\x00\x01\x00\x03\x01\x04exec\x13web/m\
                 ain/3-00000007\x01\x07\x12\x05\n\x03web\x01\x04boot\x07\x01\x04boot\x01\x04\t\x01\x03\
                 \x00\x01\n/container\x01\x02\rit is unknown\x01\x05\x02\x02\x01\x02",
             ),
             (
-                course(over),
+                durable(over),
                 b"\x02\x00\x01\x00\x03\x01\x04exec\x13web/main/3-00000007\x02\x01\x02\rit is \
                 unknown\x01\x00\x01\x04boot\x07\x01\x04boot\x01\x04\t\x01\x03\x00\x01\n/container\x01\
                 \x02\rit is unknown\x01\x05\x02\x02\x01\x02",
@@ -383,10 +386,10 @@ mod tests {
                 \x04boot\x01\x04\t\x01\x03\x00\x01\n/container\x01\x00\x05\x00\x06\x02\x02\x01\x02",
             ),
         ];
-        for (course, bytes) in courses {
-            let row = CourseRow(course);
+        for (durable, bytes) in states {
+            let row = StateRow(durable);
             assert_eq!(encode(&row).escape_ascii().to_string(), bytes.escape_ascii().to_string());
-            assert_eq!(decode::<CourseRow>(bytes).unwrap(), row);
+            assert_eq!(decode::<StateRow>(bytes).unwrap(), row);
         }
         let mut log =
             EventLog { position: "s:9".parse().ok(), taken: 9, told: 8, missed: 4, ..Default::default() };
@@ -406,14 +409,13 @@ mod tests {
         let config = callboard_proto::drivers::TaskConfig { id: "web".into(), env, ..Default::default() };
         let wire = callboard_proto::drivers::TaskHandle { config: Some(config), ..Default::default() };
         let kept = handle::read(&wire.encode_to_vec()).unwrap();
-        let row = encode(&CourseRow(course(RunState::Started(Box::new(kept.clone())))));
+        let row = encode(&StateRow(durable(RunState::Started(Box::new(kept.clone())))));
         assert!(!row.windows(8).any(|window| window == b"canary-7"));
-        let Some(Run { state: RunState::Started(read), .. }) = decode::<CourseRow>(&row).unwrap().0.run
-        else {
+        let Some(Run { state: RunState::Started(read), .. }) = decode::<StateRow>(&row).unwrap().0.run else {
             panic!("it is a run with a handle");
         };
         let over = RunState::Over { exit: None, handle: Some(Box::new(kept.clone())) };
-        let row = encode(&CourseRow(course(over)));
+        let row = encode(&StateRow(durable(over)));
         assert!(!row.windows(8).any(|window| window == b"canary-7"));
         let environment = [("TOKEN".to_owned(), "canary-7".to_owned())].into();
         assert_eq!(handle::given_back(&read, &environment).unwrap().to_bytes(), kept.bytes());

@@ -13,8 +13,8 @@ use futures_util::future::LocalBoxFuture;
 
 use super::kept_row::KeptRow;
 use super::memory::TasksMemory;
-use super::row::{CourseRow, LogRow};
-use super::{CoreLedger, Course, RunState, Tasks, TasksChange, TasksImage};
+use super::row::{LogRow, StateRow};
+use super::{CoreLedger, DurableState, RunState, Tasks, TasksChange, TasksImage};
 
 /// The owner of these writes.
 const OWNER: Owner = Owner::new("tasks");
@@ -43,7 +43,7 @@ impl TasksStore {
 /// # Errors
 /// If they cannot be read.
 pub async fn recorded(database: &Database) -> Result<BTreeSet<AllocationId>, String> {
-    Ok(courses(&database.ledger(OWNER)).await?.into_keys().collect())
+    Ok(states(&database.ledger(OWNER)).await?.into_keys().collect())
 }
 
 /// The names of the tasks with a run on disk: of these there may be processes.
@@ -51,13 +51,13 @@ pub async fn recorded(database: &Database) -> Result<BTreeSet<AllocationId>, Str
 /// # Errors
 /// If they cannot be read.
 pub async fn running(database: &Database) -> Result<BTreeSet<AllocationId>, String> {
-    let courses = courses(&database.ledger(OWNER)).await?;
-    Ok(courses.into_iter().filter(|(_, course)| course.run.is_some()).map(|(name, _)| name).collect())
+    let states = states(&database.ledger(OWNER)).await?;
+    Ok(states.into_iter().filter(|(_, durable)| durable.run.is_some()).map(|(name, _)| name).collect())
 }
 
-async fn courses(ledger: &Ledger) -> Result<BTreeMap<AllocationId, Course>, String> {
+async fn states(ledger: &Ledger) -> Result<BTreeMap<AllocationId, DurableState>, String> {
     ledger.reopen().await?;
-    let rows = ledger.rows::<CourseRow>().await?;
+    let rows = ledger.rows::<StateRow>().await?;
     rows.into_iter().map(|(key, row)| Ok((name(&key)?, row.0))).collect()
 }
 
@@ -93,10 +93,10 @@ impl Store<Tasks> for TasksStore {
         self.memory.note(&change);
         let operations = match change {
             TasksChange::Returns(_) => return Written::Now,
-            TasksChange::Course(name, course) => vec![Operation::put(key(&name), &CourseRow(*course))],
+            TasksChange::State(name, durable) => vec![Operation::put(key(&name), &StateRow(*durable))],
             TasksChange::Log(name, log) => vec![Operation::put(key(&name), &LogRow(*log))],
             TasksChange::Forget(name) => {
-                vec![Operation::delete::<CourseRow>(key(&name)), Operation::delete::<LogRow>(key(&name))]
+                vec![Operation::delete::<StateRow>(key(&name)), Operation::delete::<LogRow>(key(&name))]
             }
             TasksChange::KeepDriver(driver, kept) => {
                 vec![Operation::put(driver_key(&driver), &KeptRow(*kept))]
@@ -110,14 +110,14 @@ impl Store<Tasks> for TasksStore {
         let (ledger, is_read) = (self.ledger.clone(), Rc::clone(&self.is_read));
         let (cores, memory) = (self.cores.clone(), self.memory.clone());
         Box::pin(async move {
-            let courses = courses(&ledger).await?;
+            let states = states(&ledger).await?;
             let logs = ledger.rows::<LogRow>().await?;
             let drivers = ledger.rows::<KeptRow>().await?;
             let driver = |(key, row): (Vec<u8>, KeptRow)| Ok((driver_name(&key)?, row.0));
             let log = |(key, row): (Vec<u8>, LogRow)| Ok((name(&key)?, row.0));
-            hold_cores(&courses, &cores);
+            hold_cores(&states, &cores);
             let mut image = TasksImage {
-                courses,
+                states,
                 logs: logs.into_iter().map(log).collect::<Result<_, String>>()?,
                 drivers: drivers.into_iter().map(driver).collect::<Result<_, String>>()?,
                 returning: BTreeSet::new(),
@@ -130,9 +130,9 @@ impl Store<Tasks> for TasksStore {
 }
 
 /// Records the cores of running tasks, before another task gets any.
-fn hold_cores(courses: &BTreeMap<AllocationId, Course>, cores: &CoreLedger) {
-    for (name, course) in courses {
-        if let Some(RunState::Started(handle)) = course.run.as_ref().map(|run| &run.state)
+fn hold_cores(states: &BTreeMap<AllocationId, DurableState>, cores: &CoreLedger) {
+    for (name, durable) in states {
+        if let Some(RunState::Started(handle)) = durable.run.as_ref().map(|run| &run.state)
             && let Ok(list) = CpuList::parse(handle.cores())
         {
             cores.hold(name, list);

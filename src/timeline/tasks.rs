@@ -6,7 +6,7 @@ use callboard_actors::vocabulary::AllocationId;
 
 use super::line::{Line, Voice};
 use super::news_lines::NewsLines;
-use crate::tasks::{DriverCourse, TaskPhase, TaskReport, TasksNews, TasksView};
+use crate::tasks::{DriverProgress, TaskPhase, TaskReport, TasksNews, TasksView};
 
 /// Turns into lines what the tasks say.
 #[derive(Debug, Default)]
@@ -39,9 +39,9 @@ impl NewsLines for TasksTeller {
                 let message = format!("driver {name} is in the configuration no more, ended and forgotten");
                 vec![Line::new(Voice::Tasks, Voice::Everyone, message)]
             }
-            TasksNews::DriverChanged(entry) => match &entry.course {
-                DriverCourse::Asking | DriverCourse::Brought | DriverCourse::Leaving => Vec::new(),
-                DriverCourse::Pausing(reason) | DriverCourse::Refused(reason) => {
+            TasksNews::DriverChanged(entry) => match &entry.progress {
+                DriverProgress::Asking | DriverProgress::Added | DriverProgress::Leaving => Vec::new(),
+                DriverProgress::Pausing(reason) | DriverProgress::Refused(reason) => {
                     let message = format!("driver {} cannot be had: {reason}", entry.name);
                     vec![Line::new(Voice::Tasks, Voice::Everyone, message)]
                 }

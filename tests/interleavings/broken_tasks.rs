@@ -131,7 +131,7 @@ fn a_machine_of_tasks_that_starts_again_what_cannot_be_recovered_and_looks_for_n
 fn a_machine_of_tasks_that_forgets_the_run_of_an_earlier_host_breaks_t1() {
     let bounds = TasksBounds { kills: 1, ..NONE };
     let forgets = Misreads(|mut image: TasksImage| {
-        image.courses.values_mut().for_each(|course| course.run = None);
+        image.states.values_mut().for_each(|durable| durable.run = None);
         image
     });
     tampered_is_found_out(Law::T1, bounds, TasksWorld::new, forgets);
@@ -292,7 +292,7 @@ fn a_machine_of_tasks_that_ends_what_is_left_while_a_start_may_still_begin_break
     spoiled(Law::T3, TasksBounds { stops: 1, kills: 1, pauses: 2, ..NONE }, |_, effects| {
         changed(effects, |effect| {
             if let Effect::Call { call: TasksCall::Sweep { driver, .. }, .. } = effect {
-                *driver = Heard::Word;
+                *driver = Heard::Answer;
             }
         })
     });
@@ -304,7 +304,7 @@ fn a_machine_of_tasks_that_ends_what_is_left_while_a_start_may_still_begin_break
 fn a_machine_of_tasks_that_ends_what_is_left_of_a_run_that_has_just_started_breaks_t4() {
     spoiled(Law::T4, NONE, |input, mut effects| {
         effects.extend(started(input).map(|(key, run)| {
-            ask(key, TasksCall::Sweep { run, handle: None, evidence: Box::default(), driver: Heard::Word })
+            ask(key, TasksCall::Sweep { run, handle: None, evidence: Box::default(), driver: Heard::Answer })
         }));
         effects
     });
@@ -326,7 +326,7 @@ fn a_machine_of_tasks_that_has_a_run_forgotten_instead_of_recovered_breaks_t4() 
 // === The disk comes first ===
 
 const fn intends(effect: &Effect<Tasks>) -> bool {
-    matches!(effect, Effect::Persist(_, TasksChange::Course(..)))
+    matches!(effect, Effect::Persist(_, TasksChange::State(..)))
 }
 
 #[test]
@@ -339,8 +339,8 @@ fn a_machine_of_tasks_that_writes_its_intent_down_under_another_id_breaks_t5() {
     spoiled(Law::T5, NONE, |_, effects| {
         changed(effects, |effect| {
             if let Effect::Persist(_, change) = effect
-                && let TasksChange::Course(_, course) = &mut *change
-                && let Some(run) = course.run.as_mut().filter(|run| run.state == RunState::Intended)
+                && let TasksChange::State(_, durable) = &mut *change
+                && let Some(run) = durable.run.as_mut().filter(|run| run.state == RunState::Intended)
             {
                 run.id = TaskId::new("another/run/00000000").unwrap();
             }
@@ -354,7 +354,7 @@ fn a_machine_of_tasks_that_writes_its_intent_down_under_another_id_breaks_t5() {
 fn gated(gate: Gate) -> impl Fn(Vec<Effect<Tasks>>) -> Vec<Effect<Tasks>> {
     move |effects| {
         changed(effects, |effect| {
-            if let Effect::Persist(present, TasksChange::Course(..)) = effect {
+            if let Effect::Persist(present, TasksChange::State(..)) = effect {
                 *present = gate;
             }
         })
@@ -384,8 +384,8 @@ fn a_machine_of_tasks_that_reports_a_run_before_its_handle_is_on_disk_breaks_she
 fn a_machine_of_tasks_that_has_an_end_forgotten_before_it_is_on_disk_breaks_shell_1() {
     spoiled(Law::Shell1, TasksBounds { sicknesses: 1, exits: 1, ..NONE }, |_, effects| {
         changed(effects, |effect| {
-            if let Effect::Persist(gate, TasksChange::Course(_, course)) = effect
-                && course.run.as_ref().is_some_and(|run| matches!(run.state, RunState::Over { .. }))
+            if let Effect::Persist(gate, TasksChange::State(_, durable)) = effect
+                && durable.run.as_ref().is_some_and(|run| matches!(run.state, RunState::Over { .. }))
             {
                 *gate = Gate::Nothing;
             }

@@ -31,9 +31,9 @@ pub(super) async fn play(stage: &mut Stage) -> Result<u32, DemoError> {
         stage.until(&expected, |scene| in_order(&scene.said, &lines)).await?;
         let expected = format!("{task} runs, and has one event");
         let runs = |scene: &crate::demo::stage::Scene| {
-            scene.board.task_is(task, "running").and(scene.board.has_told(task, &["started"]))
+            scene.status.task_is(task, "running").and(scene.status.has_told(task, &["started"]))
         };
         stage.until(&expected, runs).await?;
     }
-    stage.scene.board.driver(DRIVER).map(|driver| driver.pid).ok_or(DemoError::StepFailed)
+    stage.scene.status.driver(DRIVER).map(|driver| driver.pid).ok_or(DemoError::StepFailed)
 }

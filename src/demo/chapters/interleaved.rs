@@ -22,7 +22,7 @@ pub(super) async fn play(stage: &mut Stage) -> Result<Parts, DemoError> {
     let parts = Parts::with_newer(&newer).ok_or(DemoError::StepFailed)?;
     let Parts { newer, older } = parts;
     let expected = format!("{newer}, the last to register, is active; {older} stands by");
-    stage.until(&expected, |scene| scene.board.serves(PLUGIN, newer, &[older])).await?;
+    stage.until(&expected, |scene| scene.status.serves(PLUGIN, newer, &[older])).await?;
     Ok(parts)
 }
 

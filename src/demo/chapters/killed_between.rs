@@ -13,20 +13,20 @@ pub(super) async fn play(stage: &mut Stage, shared: &mut Shared) -> Result<(), D
         "copier is stopped: its volume is unpublished and is about to be unstaged when the host is killed with SIGKILL, and the plugin\n\
          with it. left and right have neither now, and go on. The next host finds in its ledger what is left to do.",
     )?;
-    let copy = stage.scene.board.volume_id(COPY).ok_or(DemoError::StepFailed)?.to_owned();
-    let driver = stage.scene.board.driver(super::DRIVER).map(|driver| driver.pid).unwrap_or_default();
+    let copy = stage.scene.status.volume_id(COPY).ok_or(DemoError::StepFailed)?.to_owned();
+    let driver = stage.scene.status.driver(super::DRIVER).map(|driver| driver.pid).unwrap_or_default();
     kill_between(stage).await?;
     shared.check(stage, "without a host and a plugin").await?;
 
     stage.start_host().await?;
-    let is_known = |scene: &Scene| scene.board.volume_is(COPY, "unknown-down", &[]);
+    let is_known = |scene: &Scene| scene.status.volume_is(COPY, "unknown-down", &[]);
     stage.until("the next host knows that the volume of copier may still be staged", is_known).await?;
     let look = stage.mounted(COPY)?.is(true, &[]);
     stage.check("it is, and no task uses it", look).await?;
     stage.start(STORAGE_2).await?;
     let expected = "storage-2 is back, and the volume of copier is unstaged by itself";
     let undone = |stage: &Stage| {
-        let serves = stage.scene.board.serves(PLUGIN, STORAGE_2, &[]);
+        let serves = stage.scene.status.serves(PLUGIN, STORAGE_2, &[]);
         Ok(serves.and(stage.mounted(COPY)?.is(false, &[])))
     };
     stage.until_seen(expected, undone).await?;
@@ -38,8 +38,8 @@ pub(super) async fn play(stage: &mut Stage, shared: &mut Shared) -> Result<(), D
         })
         .await?;
     let confirmed = |scene: &Scene| {
-        let run = scene.board.task_is(LEFT, "running").and(scene.board.task_is(RIGHT, "running"));
-        run.and(scene.board.volume_is_proven(DATA))
+        let run = scene.status.task_is(LEFT, "running").and(scene.status.task_is(RIGHT, "running"));
+        run.and(scene.status.volume_is_proven(DATA))
     };
     stage.until("left and right run, their claims are confirmed, and their mounts proven", confirmed).await?;
     shared.check(stage, "with the next host").await
@@ -47,12 +47,12 @@ pub(super) async fn play(stage: &mut Stage, shared: &mut Shared) -> Result<(), D
 
 /// Stops copier, and kills the host when its volume is unpublished and not unstaged.
 async fn kill_between(stage: &mut Stage) -> Result<(), DemoError> {
-    let plugin = stage.scene.board.pid(STORAGE_2).ok_or(DemoError::StepFailed)?;
+    let plugin = stage.scene.status.pid(STORAGE_2).ok_or(DemoError::StepFailed)?;
     stage.workspace.hold(Hold::Unstage, true)?;
     stage.step();
     stage.begin_stop(COPIER)?;
     let between = |stage: &Stage| {
-        let told = stage.scene.board.volume_is(COPY, "going-down", &[]);
+        let told = stage.scene.status.volume_is(COPY, "going-down", &[]);
         Ok(stage.mounted(COPY)?.is(true, &[]).and(told))
     };
     stage

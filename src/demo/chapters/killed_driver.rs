@@ -31,8 +31,8 @@ pub(super) async fn play(stage: &mut Stage, pid: u32) -> Result<u32, DemoError> 
     );
     let taken_up = |scene: &Scene| {
         let of = |place: usize, task| {
-            let told = scene.board.has_told(task, &[&started[place], &recovered[place]]);
-            scene.board.task_is(task, "running").and(told)
+            let told = scene.status.has_told(task, &[&started[place], &recovered[place]]);
+            scene.status.task_is(task, "running").and(told)
         };
         of(0, WEB).and(of(1, BATCH))
     };
@@ -41,5 +41,5 @@ pub(super) async fn play(stage: &mut Stage, pid: u32) -> Result<u32, DemoError> 
         .await?;
     let look = started_once(stage, WEB, web).and(started_once(stage, BATCH, batch));
     stage.check("each has been started once, as it wrote down itself", look).await?;
-    stage.scene.board.driver(DRIVER).map(|driver| driver.pid).ok_or(DemoError::StepFailed)
+    stage.scene.status.driver(DRIVER).map(|driver| driver.pid).ok_or(DemoError::StepFailed)
 }

@@ -12,8 +12,8 @@ pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoErro
         "The host is killed",
         "The host is killed with SIGKILL. The kernel sees to it that no plugin process outlives it.",
     )?;
-    let before = stage.scene.board.generations(PLUGIN);
-    let run = stage.scene.board.run();
+    let before = stage.scene.status.generations(PLUGIN);
+    let run = stage.scene.status.run();
     kill(stage).await?;
 
     stage.chapter(
@@ -29,8 +29,8 @@ pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoErro
     let known_before = |scene: &Scene| {
         let mut known = known;
         known.sort_unstable();
-        let now = scene.board.run();
-        scene.board.awaits(PLUGIN, &known).and(Look::new(now == run + 1, format!("run {now} of the host")))
+        let now = scene.status.run();
+        scene.status.awaits(PLUGIN, &known).and(Look::new(now == run + 1, format!("run {now} of the host")))
     };
     stage.until("all three are known from before; none is routed to until it is back", known_before).await?;
 
@@ -39,14 +39,14 @@ pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoErro
     come_back(stage, older, &[newer, older]).await?;
     let expected = "late has been active from its return on: a return takes no place from another";
     stage.until(expected, unchanged_since_late_is_back).await?;
-    let after = stage.scene.board.generations(PLUGIN);
+    let after = stage.scene.status.generations(PLUGIN);
     stage.check("generations went on growing across the death of the host", grown(before, after)).await
 }
 
 /// Kills the host, and checks that all plugin processes end with it.
 async fn kill(stage: &mut Stage) -> Result<(), DemoError> {
     stage.witness_all()?;
-    let running = stage.scene.board.processes().len();
+    let running = stage.scene.status.processes().len();
     stage.you("host", &format!("SIGKILL (with {running} plugin processes)"))?;
     stage.kill_host().await?;
     let look = stage.all_ended().await;
@@ -60,7 +60,7 @@ async fn come_back(stage: &mut Stage, allocation: &str, standby: &[&str]) -> Res
         [] => "late is back and active".to_owned(),
         standby => format!("{allocation} is back; late is active, then come {}", standby.join(", ")),
     };
-    stage.until(&expected, |scene| scene.board.serves_confirmed(PLUGIN, LATE, standby)).await
+    stage.until(&expected, |scene| scene.status.serves_confirmed(PLUGIN, LATE, standby)).await
 }
 
 /// Checks that no other allocation became active after late was back.

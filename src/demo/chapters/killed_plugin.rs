@@ -17,8 +17,8 @@ pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoErro
         ),
     )?;
     stage.step();
-    let pid = stage.scene.board.pid(newer).ok_or(DemoError::StepFailed)?;
-    let restarts = stage.scene.board.restarts(newer);
+    let pid = stage.scene.status.pid(newer).ok_or(DemoError::StepFailed)?;
+    let restarts = stage.scene.status.restarts(newer);
     stage.you(&format!("process {newer}"), &format!("SIGKILL (process {pid})"))?;
     Witness::of(newer, pid)?.kill()?;
 
@@ -34,11 +34,11 @@ pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoErro
 
     let expected = format!("{newer} was restarted and is active again, {older} stands by");
     let is_back = |scene: &Scene| {
-        let board = &scene.board;
-        let (now, count) = (board.pid(newer), board.restarts(newer));
+        let status = &scene.status;
+        let (now, count) = (status.pid(newer), status.restarts(newer));
         let is_new = now.is_some_and(|now| now != pid) && count == restarts + 1;
         let process = now.map_or("no process".to_owned(), |now| format!("process {now}"));
-        board.serves(PLUGIN, newer, &[older]).and(Look::new(is_new, format!("{process}, restarts {count}")))
+        status.serves(PLUGIN, newer, &[older]).and(Look::new(is_new, format!("{process}, restarts {count}")))
     };
     stage.until(&expected, is_back).await
 }

@@ -14,12 +14,12 @@ pub(super) async fn play(stage: &mut Stage, shared: &mut Shared) -> Result<(), D
         "A third task, copier, needs a second volume too. The plugin has mounted it in NodeStageVolume and has not answered when it is\n\
          killed with SIGKILL. Whether the volume is staged is unknown: the same call goes to the next process.",
     )?;
-    let old = stage.scene.board.pid(STORAGE_2).ok_or(DemoError::StepFailed)?;
+    let old = stage.scene.status.pid(STORAGE_2).ok_or(DemoError::StepFailed)?;
     stage.workspace.hold(Hold::Stage, true)?;
     stage.step();
     stage.start(COPIER).await?;
     let in_the_middle = |stage: &Stage| {
-        let told = stage.scene.board.volume_is(COPY, "going-up", &[COPIER]);
+        let told = stage.scene.status.volume_is(COPY, "going-up", &[COPIER]);
         Ok(stage.mounted(COPY)?.is(true, &[]).and(told))
     };
     stage
@@ -35,13 +35,13 @@ pub(super) async fn play(stage: &mut Stage, shared: &mut Shared) -> Result<(), D
     shared.check(stage, "without a plugin, or with the next one").await?;
 
     let is_another = |scene: &Scene| {
-        let another = scene.board.pid(STORAGE_2).is_some_and(|pid| pid != old);
-        let seen = format!("process {}", scene.board.pid(STORAGE_2).unwrap_or_default());
-        scene.board.serves(PLUGIN, STORAGE_2, &[]).and(Look::new(another, seen))
+        let another = scene.status.pid(STORAGE_2).is_some_and(|pid| pid != old);
+        let seen = format!("process {}", scene.status.pid(STORAGE_2).unwrap_or_default());
+        scene.status.serves(PLUGIN, STORAGE_2, &[]).and(Look::new(another, seen))
     };
     stage.until("another process of storage-2 serves hostpath", is_another).await?;
     let runs = |scene: &Scene| {
-        scene.board.task_is(COPIER, "running").and(scene.board.volume_is(COPY, "up", &[COPIER]))
+        scene.status.task_is(COPIER, "running").and(scene.status.volume_is(COPY, "up", &[COPIER]))
     };
     stage.until("copier runs: what was begun was completed, without being asked for again", runs).await?;
     let once = |stage: &Stage| Ok(stage.mounted(COPY)?.is(true, &[COPIER]));
@@ -54,7 +54,7 @@ pub(super) async fn play(stage: &mut Stage, shared: &mut Shared) -> Result<(), D
 
 /// The page as copier finds it in both volumes.
 fn copies(stage: &Stage) -> [View; 2] {
-    let process = stage.scene.board.task_process(COPIER).unwrap_or_default();
+    let process = stage.scene.status.task_process(COPIER).unwrap_or_default();
     [DATA, COPY].map(|volume| {
         let view = stage.workspace.view(Seer::Task(COPIER, process, volume), PAGE_FILE);
         View { by: volume, ..view }

@@ -23,17 +23,17 @@ pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoErro
     let started_at_unix_ms = stage.scene.said.first().map_or(0, |line| line.at_unix_ms);
     stage.until("late runs and is asked whether it is ready", is_asked).await?;
     let expected = format!("meanwhile {newer} is active and {older} stands by, as before");
-    let look = stage.scene.board.serves(PLUGIN, newer, &[older]);
+    let look = stage.scene.status.serves(PLUGIN, newer, &[older]);
     stage.check(&expected, look).await?;
 
     let expected = format!("late is active, {newer} and {older} stand by");
-    stage.until(&expected, |scene| scene.board.serves(PLUGIN, LATE, &[newer, older])).await?;
+    stage.until(&expected, |scene| scene.status.serves(PLUGIN, LATE, &[newer, older])).await?;
     let expected = "it took its three seconds, and the registry heard of nothing before it was ready";
     stage.until(expected, |scene| undisturbed(scene, started_at_unix_ms)).await
 }
 
 fn is_asked(scene: &Scene) -> Look {
-    let (task, phase) = scene.board.allocation(LATE);
+    let (task, phase) = scene.status.allocation(LATE);
     Look::new((task, phase) == ("running", "probing"), format!("{LATE} is {task}, its supervisor is {phase}"))
 }
 

@@ -64,7 +64,7 @@ pub(super) struct Tasks {
 
 impl Tasks {
     fn seen(scene: &Scene) -> Result<Self, DemoError> {
-        let process = |task| scene.board.task_process(task).ok_or(DemoError::StepFailed);
+        let process = |task| scene.status.task_process(task).ok_or(DemoError::StepFailed);
         Ok(Self { web: process(WEB)?, batch: process(BATCH)? })
     }
 }
@@ -145,7 +145,7 @@ fn in_order(said: &[Said], lines: &[(&str, &str, &str)]) -> Look {
 
 /// Checks that the driver is healthy, in a process that fulfils `is_meant`.
 fn driver_serves(scene: &Scene, is_meant: impl Fn(&DriverStatus) -> bool) -> Look {
-    let Some(driver) = scene.board.driver(DRIVER) else { return Look::new(false, "there is no driver") };
+    let Some(driver) = scene.status.driver(DRIVER) else { return Look::new(false, "there is no driver") };
     let how = if driver.adopted { "found again" } else { "launched" };
     let seen = format!("{}, process {}, {how}", driver.health, driver.pid);
     Look::new(driver.health == "healthy" && driver.pid != 0 && is_meant(driver), seen)

@@ -41,13 +41,13 @@ async fn nothing_is_lost(stage: &mut Stage, tasks: Tasks) -> Result<(), DemoErro
     let told = |pid: u32| [format!("started, process {pid}"), format!("recovered, process {pid}")];
     let (of_web, of_batch) = (told(web), told(batch));
     let web_runs = |scene: &Scene| {
-        let has_told = scene.board.has_told(WEB, &[&of_web[0], &of_web[1]]);
-        scene.board.task_is(WEB, "running").and(has_told)
+        let has_told = scene.status.has_told(WEB, &[&of_web[0], &of_web[1]]);
+        scene.status.task_is(WEB, "running").and(has_told)
     };
     stage.until("web runs, and no event of it was told twice", web_runs).await?;
     let is_known = |scene: &Scene| {
         let events = [of_batch[0].as_str(), &of_batch[1], "exited with code 0"];
-        scene.board.has_exited(BATCH, 0).and(scene.board.has_told(BATCH, &events))
+        scene.status.has_exited(BATCH, 0).and(scene.status.has_told(BATCH, &events))
     };
     stage.until("that batch has ended, and how, was not lost", is_known).await
 }

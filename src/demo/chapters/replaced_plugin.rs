@@ -11,11 +11,12 @@ pub(super) async fn play(stage: &mut Stage, shared: &mut Shared) -> Result<(), D
         "storage-2 with version 2.0.0 starts beside storage-1, and when it has been healthy for a while storage-1 is stopped. The\n\
          tasks are not touched, and the volume is not mounted again: mounts are the kernel's.",
     )?;
-    let old = stage.scene.board.pid(STORAGE_1).ok_or(DemoError::StepFailed)?;
+    let old = stage.scene.status.pid(STORAGE_1).ok_or(DemoError::StepFailed)?;
     stage.step();
     stage.replace(STORAGE_1, STORAGE_2).await?;
-    let serves =
-        |scene: &Scene| scene.board.serves(PLUGIN, STORAGE_2, &[]).and(scene.board.version(PLUGIN, "2.0.0"));
+    let serves = |scene: &Scene| {
+        scene.status.serves(PLUGIN, STORAGE_2, &[]).and(scene.status.version(PLUGIN, "2.0.0"))
+    };
     stage.until("storage-2 serves hostpath in storage-1's place", serves).await?;
     let look = stage.has_ended(old).await;
     stage.check("the process of storage-1 has ended", look).await?;

@@ -22,13 +22,14 @@ pub(super) async fn play(stage: &mut Stage) -> Result<Option<Shared>, DemoError>
     }
     stage.start_host().await?;
     stage.start(STORAGE_1).await?;
-    let serves =
-        |scene: &Scene| scene.board.serves(PLUGIN, STORAGE_1, &[]).and(scene.board.version(PLUGIN, "1.0.0"));
+    let serves = |scene: &Scene| {
+        scene.status.serves(PLUGIN, STORAGE_1, &[]).and(scene.status.version(PLUGIN, "1.0.0"))
+    };
     stage.until("storage-1 serves hostpath", serves).await?;
     stage.start_both(LEFT, RIGHT).await?;
     let run = |scene: &Scene| {
-        let run = scene.board.task_is(LEFT, "running").and(scene.board.task_is(RIGHT, "running"));
-        run.and(scene.board.has_told(LEFT, &["started"])).and(scene.board.has_told(RIGHT, &["started"]))
+        let run = scene.status.task_is(LEFT, "running").and(scene.status.task_is(RIGHT, "running"));
+        run.and(scene.status.has_told(LEFT, &["started"])).and(scene.status.has_told(RIGHT, &["started"]))
     };
     stage.until("both tasks run", run).await?;
     let expected = "the kernel has the volume mounted three times: staged once, and published for each task";

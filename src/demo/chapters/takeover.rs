@@ -14,12 +14,12 @@ pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoErro
              process is ended. Then {newer} is started again: the newest registration is active."
         ),
     )?;
-    let before = stage.scene.board.generations(PLUGIN);
+    let before = stage.scene.status.generations(PLUGIN);
     stage.step();
     stage.stop(newer).await?;
     let expected = format!("{older} is active and healthy, in another generation; none stands by");
     let taken_over = |scene: &Scene| {
-        scene.board.serves(PLUGIN, older, &[]).and(changed(before, scene.board.generations(PLUGIN)))
+        scene.status.serves(PLUGIN, older, &[]).and(changed(before, scene.status.generations(PLUGIN)))
     };
     stage.until(&expected, taken_over).await?;
     let allocation = format!("allocation {newer}");
@@ -37,5 +37,5 @@ pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoErro
     stage.step();
     stage.start(newer).await?;
     let expected = format!("{newer} is active again, {older} stands by");
-    stage.until(&expected, |scene| scene.board.serves(PLUGIN, newer, &[older])).await
+    stage.until(&expected, |scene| scene.status.serves(PLUGIN, newer, &[older])).await
 }

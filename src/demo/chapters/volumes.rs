@@ -22,8 +22,8 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn begin(stage: &Stage) -> Result<Self, DemoError> {
-        let process = |task| stage.scene.board.task_process(task).ok_or(DemoError::StepFailed);
-        let id = stage.scene.board.volume_id(DATA).ok_or(DemoError::StepFailed)?;
+        let process = |task| stage.scene.status.task_process(task).ok_or(DemoError::StepFailed);
+        let id = stage.scene.status.volume_id(DATA).ok_or(DemoError::StepFailed)?;
         Ok(Self {
             tasks: [process(LEFT)?, process(RIGHT)?],
             id: id.to_owned(),

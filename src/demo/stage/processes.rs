@@ -12,7 +12,7 @@ use crate::demo::witness::Witness;
 impl Stage {
     /// Watches all present processes of plugins and tasks.
     pub(in crate::demo) fn witness_all(&mut self) -> Result<(), DemoError> {
-        for (name, pid) in self.scene.board.processes() {
+        for (name, pid) in self.scene.status.processes() {
             if !self.witnesses.iter().any(|witness| witness.pid == pid) {
                 self.witnesses.push(Witness::of(&name, pid)?);
             }

@@ -50,38 +50,42 @@ fn pass(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
 }
 
 #[derive(Clone, Copy)]
-enum Fate {
+enum DiskEvent {
     Fault(DiskFault),
     Mended,
     PowerCut,
 }
 
 fn disk(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
-    let fates = [
-        ("full", Fate::Fault(DiskFault::Full)),
-        ("read-only", Fate::Fault(DiskFault::ReadOnly)),
-        ("broken", Fate::Fault(DiskFault::Broken)),
-        ("no-sync", Fate::Fault(DiskFault::Syncs)),
-        ("panics", Fate::Fault(DiskFault::Panics)),
-        ("mended", Fate::Mended),
-        ("power-cut", Fate::PowerCut),
+    let events = [
+        ("full", DiskEvent::Fault(DiskFault::Full)),
+        ("read-only", DiskEvent::Fault(DiskFault::ReadOnly)),
+        ("broken", DiskEvent::Fault(DiskFault::Broken)),
+        ("no-sync", DiskEvent::Fault(DiskFault::Syncs)),
+        ("panics", DiskEvent::Fault(DiskFault::Panics)),
+        ("mended", DiskEvent::Mended),
+        ("power-cut", DiskEvent::PowerCut),
     ];
-    let (name, fate) = {
-        let name = words.next("fate of the disk")?;
-        let found = fates.iter().find(|(known, _)| *known == name);
-        found.copied().ok_or_else(|| Mistake::new(format!("nothing is known of a disk that is {name:?}")))?
+    let (name, event) = {
+        let name = words.next("event of the disk")?;
+        let found = events.iter().find(|(known, _)| *known == name);
+        found.copied().ok_or_else(|| {
+            Mistake::new(format!(
+                "unknown state of a disk {name:?}; `script --verbs` lists those that there are"
+            ))
+        })?
     };
-    match fate {
-        Fate::Fault(fault) => {
+    match event {
+        DiskEvent::Fault(fault) => {
             stage.disk.set_fault(Some(fault));
             let (actor, text) = ("disk".to_owned(), name.to_owned());
             stage.record.draw(Mark::Sign { actor, text, about: String::new(), sign: Sign::Trouble });
         }
-        Fate::Mended => {
+        DiskEvent::Mended => {
             stage.disk.set_fault(None);
             stage.record.in_picture(|drawn| drawn.recovers("disk", name));
         }
-        Fate::PowerCut => {
+        DiskEvent::PowerCut => {
             stage.kill_host()?;
             stage.disk.cut_power();
             stage.record.in_picture(|drawn| drawn.falls("disk", name));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::calls::*;
 use super::config::{TaskConfig, TaskRestart};
-use super::departed::bringings;
+use super::departed::setups;
 use super::log::EventLog;
 use super::messages::*;
 use super::state::*;
@@ -29,9 +29,9 @@ impl Machine for Tasks {
     fn restore(options: &TasksOptions, mut image: TasksImage, moment: Moment) -> Self {
         let mut tasks = Vec::new();
         for config in &options.tasks {
-            let course = image.courses.remove(&config.name).unwrap_or_default();
+            let durable = image.states.remove(&config.name).unwrap_or_default();
             let log = image.logs.remove(&config.name).unwrap_or_default();
-            let mut task = Task::new(Arc::clone(config), true, course, log, moment);
+            let mut task = Task::new(Arc::clone(config), true, durable, log, moment);
             if image.is_of_earlier_run {
                 task.begin_another_run_of_the_host();
             } else if image.returning.contains(&task.config.name) {
@@ -40,22 +40,22 @@ impl Machine for Tasks {
             tasks.push(task);
         }
         // A task that is no longer configured is stopped and forgotten.
-        for (name, course) in image.courses {
+        for (name, durable) in image.states {
             let log = image.logs.remove(&name).unwrap_or_default();
-            tasks.push(Task::removed(&name, course, log, moment));
+            tasks.push(Task::removed(&name, durable, log, moment));
         }
-        let drivers = bringings(options, &tasks, image.drivers);
+        let drivers = setups(options, &tasks, image.drivers);
         for task in &mut tasks {
-            let driver = task.course.run.as_ref().and_then(|run| drivers.get(&run.driver));
-            if driver.is_some_and(|bringing| bringing.standing != Standing::Configured) {
+            let driver = task.durable.run.as_ref().and_then(|run| drivers.get(&run.driver));
+            if driver.is_some_and(|setup| setup.standing != Standing::Configured) {
                 task.leave_its_driver();
             }
         }
-        Self { drivers, options: options.clone(), tasks, life: Life::Serving }
+        Self { drivers, options: options.clone(), tasks, shutdown: ShutdownState::Serving }
     }
 
     fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
-        if let Life::Closed(mode) = self.life {
+        if let ShutdownState::Closed(mode) = self.shutdown {
             return self.step_when_closed(mode, input, cx);
         }
         match input {
@@ -74,7 +74,7 @@ impl Machine for Tasks {
         let drivers = self.drivers.iter();
         TasksView {
             tasks: self.tasks.iter().map(Task::report).collect(),
-            drivers: drivers.map(|(name, bringing)| bringing.entry(name)).collect(),
+            drivers: drivers.map(|(name, setup)| setup.entry(name)).collect(),
         }
     }
 
@@ -106,7 +106,7 @@ impl Task {
     fn new(
         config: Arc<TaskConfig>,
         is_configured: bool,
-        course: Course,
+        durable: DurableState,
         log: EventLog,
         moment: Moment,
     ) -> Self {
@@ -118,7 +118,7 @@ impl Task {
             since: moment.now,
             due: None,
             note: "not started".to_owned(),
-            course,
+            durable,
             log,
             watch: Watch::No,
             troubles: BackoffState::default(),
@@ -143,13 +143,13 @@ impl Task {
     }
 
     /// A task that is no longer configured.
-    fn removed(name: &AllocationId, mut course: Course, log: EventLog, moment: Moment) -> Self {
-        let driver = course.run.as_ref().map(|run| run.driver.clone());
+    fn removed(name: &AllocationId, mut durable: DurableState, log: EventLog, moment: Moment) -> Self {
+        let driver = durable.run.as_ref().map(|run| run.driver.clone());
         let driver = driver.unwrap_or_else(|| DriverName::new("none").expect("a word is a name"));
         let config =
             TaskConfig { restart: TaskRestart::None, start: false, ..TaskConfig::new(name.clone(), driver) };
-        course.wanted = Some(Wanted::Stopped);
-        Self::new(Arc::new(config), false, course, log, moment)
+        durable.wanted = Some(Wanted::Stopped);
+        Self::new(Arc::new(config), false, durable, log, moment)
     }
 }
 
@@ -164,21 +164,21 @@ impl Tasks {
         deal: impl FnOnce(&mut Task, &Scene<'_>) -> T,
     ) -> Option<T> {
         let place = self.place(name)?;
-        let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
+        let scene = Scene { options: &self.options, drivers: &self.drivers, shutdown: self.shutdown };
         self.tasks.get_mut(place).map(|task| deal(task, &scene))
     }
 
     fn resume(&mut self, cx: &mut StepContext<Self>) {
         // This is written before its process is recorded: a later run of the host may have to end what the driver starts.
-        for (name, bringing) in self.drivers.iter_mut().filter(|(_, bringing)| !bringing.is_on_disk) {
-            bringing.is_on_disk = true;
-            if let Some(kept) = &bringing.kept {
+        for (name, setup) in self.drivers.iter_mut().filter(|(_, setup)| !setup.is_on_disk) {
+            setup.is_on_disk = true;
+            if let Some(kept) = &setup.kept {
                 cx.record(TasksChange::KeepDriver(name.clone(), Box::new(kept.clone())));
             }
         }
         let drivers: Vec<_> = self.drivers.keys().cloned().collect();
-        drivers.iter().for_each(|driver| self.bring(driver, cx));
-        let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
+        drivers.iter().for_each(|driver| self.set_up(driver, cx));
+        let scene = Scene { options: &self.options, drivers: &self.drivers, shutdown: self.shutdown };
         for task in &mut self.tasks {
             task.pick_up(&scene, cx);
         }
@@ -187,9 +187,11 @@ impl Tasks {
     fn asked(&mut self, id: AskId, ask: &TasksAsk, cx: &mut StepContext<Self>) {
         match ask {
             TasksAsk::StartTask(StartTask { name }) => {
-                let started = match self.life {
-                    Life::Serving => self.start(name, cx),
-                    Life::Leaving(_) | Life::Closed(_) => Err(TaskError::HostStopping { name: name.clone() }),
+                let started = match self.shutdown {
+                    ShutdownState::Serving => self.start(name, cx),
+                    ShutdownState::Leaving(_) | ShutdownState::Closed(_) => {
+                        Err(TaskError::HostStopping { name: name.clone() })
+                    }
                 };
                 cx.reply(id, TasksAnswer::StartTask(started));
             }
@@ -205,15 +207,15 @@ impl Tasks {
                 }
             }
             TasksAsk::ListTasks(ListTasks) => cx.reply(id, TasksAnswer::ListTasks(self.view().tasks)),
-            TasksAsk::BringDriver(BringDriver { name }) => {
-                self.bring_now(name, cx);
-                cx.reply(id, TasksAnswer::BringDriver(self.told_course(name)));
+            TasksAsk::SetUpDriver(SetUpDriver { name }) => {
+                self.set_up_now(name, cx);
+                cx.reply(id, TasksAnswer::SetUpDriver(self.told_progress(name)));
             }
         }
     }
 
     fn start(&mut self, name: &AllocationId, cx: &mut StepContext<Self>) -> Result<(), TaskError> {
-        self.bring_again(name, cx);
+        self.set_up_again(name, cx);
         let started = self.with(name, |task, scene| task.start_anew(scene, cx));
         started.unwrap_or_else(|| Err(TaskError::Unknown { name: name.clone() }))
     }
@@ -227,13 +229,13 @@ impl Tasks {
     ) {
         match call {
             TasksCall::Dismiss { driver, .. } => self.dismissed(driver, outcome, cx),
-            TasksCall::Bring(driver) | TasksCall::BringBack(driver, _) => {
-                let brought = match outcome {
-                    Ok(TasksOutcome::Brought(brought)) => brought.clone(),
+            TasksCall::SetUp(driver) | TasksCall::SetUpUnconfigured(driver, _) => {
+                let added = match outcome {
+                    Ok(TasksOutcome::SetUp(added)) => added.clone(),
                     Ok(_) => return,
                     Err(lost) => Err(Trouble::passing(lost.to_string())),
                 };
-                self.brought(driver, brought, cx);
+                self.setup_done(driver, added, cx);
             }
             TasksCall::Watch { name, driver, .. } => {
                 let watched = match outcome {
@@ -280,8 +282,8 @@ impl Tasks {
     ) {
         let shares_driver = matches!(call, TasksCall::Inspect(_)) && self.runs_others(run);
         self.with(&run.name, |task, scene| {
-            let is_present = task.course.run.as_ref().is_some_and(|present| present.id == run.id);
-            if is_present && key.attempt == task.course.attempt {
+            let is_present = task.durable.run.as_ref().is_some_and(|present| present.id == run.id);
+            if is_present && key.attempt == task.durable.attempt {
                 task.shares_driver = shares_driver;
                 task.returned(scene, call, outcome, cx);
             }
@@ -290,9 +292,9 @@ impl Tasks {
 
     fn elapsed(&mut self, timer: &TasksTimer, cx: &mut StepContext<Self>) {
         match timer {
-            TasksTimer::Bring(driver) => match self.drivers.get(driver).map(|bringing| &bringing.course) {
-                Some(DriverCourse::Leaving) => self.dismiss(driver, cx),
-                Some(_) | None => self.bring(driver, cx),
+            TasksTimer::SetUp(driver) => match self.drivers.get(driver).map(|setup| &setup.progress) {
+                Some(DriverProgress::Leaving) => self.dismiss(driver, cx),
+                Some(_) | None => self.set_up(driver, cx),
             },
             TasksTimer::Start(name) => {
                 self.with(name, |task, scene| task.start_time_has_come(scene, cx));
@@ -317,12 +319,12 @@ impl Tasks {
         let is_started =
             |present: &Run| present.driver == run.driver && matches!(present.state, RunState::Started(_));
         let mut others = self.tasks.iter().filter(|task| task.config.name != run.name);
-        others.any(|task| task.course.run.as_ref().is_some_and(is_started))
+        others.any(|task| task.durable.run.as_ref().is_some_and(is_started))
     }
 
     fn forget_what_is_over(&mut self, cx: &mut StepContext<Self>) {
         let is_over =
-            |task: &Task| !task.is_configured && task.phase == Phase::Stopped && task.course.run.is_none();
+            |task: &Task| !task.is_configured && task.phase == Phase::Stopped && task.durable.run.is_none();
         for task in self.tasks.extract_if(.., |task| is_over(task)) {
             let name = task.config.name.clone();
             cx.record(TasksChange::Forget(name.clone()));
@@ -341,8 +343,8 @@ impl Tasks {
 #[derive(Debug)]
 pub(super) struct Scene<'t> {
     pub(super) options: &'t TasksOptions,
-    pub(super) drivers: &'t BTreeMap<DriverName, Bringing>,
-    pub(super) life: Life,
+    pub(super) drivers: &'t BTreeMap<DriverName, DriverSetup>,
+    pub(super) shutdown: ShutdownState,
 }
 
 /// The timeout of a message to another actor of the host.
@@ -350,7 +352,7 @@ pub(super) const SAY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The timeout to resolve and identify a plugin, besides the plugin's own start and stop times.
 const BRING_TIMEOUT: Duration = Duration::from_secs(150);
 
-impl Bringing {
+impl DriverSetup {
     /// The timeout to bring it.
     pub(super) fn timeout(&self) -> Duration {
         let own = |kept: &super::kept::KeptDriver| kept.start_timeout.saturating_add(kept.stop_grace * 2);

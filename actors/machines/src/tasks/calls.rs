@@ -8,7 +8,7 @@ use super::config::TaskConfig;
 use super::handle::KeptHandle;
 use super::kept::KeptDriver;
 use super::log::EventLog;
-use super::state::{Course, RunEvidence};
+use super::state::{DurableState, RunEvidence};
 use crate::driver::{EventPosition, TaskEventItem, TaskExit, TaskId};
 use crate::leftovers::Traces;
 use crate::vocabulary::{AllocationId, DriverName};
@@ -17,7 +17,7 @@ use crate::vocabulary::{AllocationId, DriverName};
 #[derive(Debug, Clone, PartialEq)]
 pub enum TasksChange {
     /// The course of a task.
-    Course(AllocationId, Box<Course>),
+    State(AllocationId, Box<DurableState>),
     /// The events of its driver, with the position up to which they were read.
     Log(AllocationId, Box<EventLog>),
     /// A task is stopped only because the actor leaves: its next life in this run of the host starts it again. Not on disk, since
@@ -35,7 +35,7 @@ pub enum TasksChange {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TasksImage {
     /// The courses.
-    pub courses: BTreeMap<AllocationId, Course>,
+    pub states: BTreeMap<AllocationId, DurableState>,
     /// The events of drivers.
     pub logs: BTreeMap<AllocationId, EventLog>,
     /// How drivers were run.
@@ -61,9 +61,9 @@ pub struct RunKey {
 #[derive(Debug, Clone, PartialEq)]
 pub enum TasksCall {
     /// Resolves the plugin of a driver and adds the driver to the host.
-    Bring(DriverName),
+    SetUp(DriverName),
     /// Adds a driver that is no longer configured to the host, with its former settings, so that its tasks can be stopped.
-    BringBack(DriverName, Box<KeptDriver>),
+    SetUpUnconfigured(DriverName, Box<KeptDriver>),
     /// Ends a driver that is no longer configured, even if another run of the host started its process.
     Dismiss {
         /// The driver.
@@ -165,8 +165,8 @@ impl TasksCall {
             | Self::Stop { run, .. }
             | Self::Destroy(run)
             | Self::Sweep { run, .. } => Some(run),
-            Self::Bring(_)
-            | Self::BringBack(..)
+            Self::SetUp(_)
+            | Self::SetUpUnconfigured(..)
             | Self::Dismiss { .. }
             | Self::Watch { .. }
             | Self::ReadEvents { .. }
@@ -185,7 +185,7 @@ pub enum Heard {
     /// It reported how the run ended, and is certain.
     End,
     /// It answered, but its answer does not prove the end of the run.
-    Word,
+    Answer,
     /// It did not answer, and can no longer begin anything: it started the run before.
     Nothing,
     /// It received the start and did not answer: it may still begin the run.
@@ -274,7 +274,7 @@ pub enum Found {
 #[derive(Debug, Clone, PartialEq)]
 pub enum TasksOutcome {
     /// Whether the driver was added to the host.
-    Brought(Result<(), Trouble>),
+    SetUp(Result<(), Trouble>),
     /// Whether the driver has ended.
     Dismissed(Result<(), Trouble>),
     /// Whether the subscription succeeded.
@@ -332,7 +332,7 @@ impl Waited {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TasksTimer {
     /// Brings a driver again, or ends it again.
-    Bring(DriverName),
+    SetUp(DriverName),
     /// Starts a task again.
     Start(AllocationId),
     /// Retries a request to a task's driver.

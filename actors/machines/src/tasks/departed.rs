@@ -14,10 +14,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::bringing::BRING_BACKOFF;
 use super::calls::*;
+use super::driver_setup::SETUP_BACKOFF;
 use super::kept::KeptDriver;
-use super::messages::{DriverCourse, DriverEntry, HAS_ENDED, TasksNews};
+use super::messages::{DriverEntry, DriverProgress, HAS_ENDED, TasksNews};
 use super::state::*;
 use crate::kernel::{CallKey, CallLost, StepContext};
 use crate::vocabulary::{AllocationId, BackoffState, DriverName};
@@ -29,56 +29,56 @@ pub const ADVICE: &str =
     "put its [[driver]] back into the configuration and start the host again, or end it by hand";
 
 /// The drivers of the configuration, and the departed drivers that still have remains.
-pub(super) fn bringings(
+pub(super) fn setups(
     options: &TasksOptions,
     tasks: &[Task],
     on_disk: BTreeMap<DriverName, KeptDriver>,
-) -> BTreeMap<DriverName, Bringing> {
-    let bringing = |standing, kept: Option<KeptDriver>, is_on_disk| Bringing {
-        course: DriverCourse::Asking,
+) -> BTreeMap<DriverName, DriverSetup> {
+    let setup = |standing, kept: Option<KeptDriver>, is_on_disk| DriverSetup {
+        progress: DriverProgress::Asking,
         backoff: BackoffState::default(),
         standing,
         kept,
         is_on_disk,
     };
     let departed = Standing::Departed { is_ended: false };
-    let mut bringings = BTreeMap::new();
+    let mut setups = BTreeMap::new();
     for (name, kept) in &options.drivers {
         let is_on_disk = on_disk.get(name) == Some(kept);
-        bringings.insert(name.clone(), bringing(Standing::Configured, Some(kept.clone()), is_on_disk));
+        setups.insert(name.clone(), setup(Standing::Configured, Some(kept.clone()), is_on_disk));
     }
     for (name, kept) in on_disk {
-        bringings.entry(name).or_insert_with(|| bringing(departed, Some(kept), true));
+        setups.entry(name).or_insert_with(|| setup(departed, Some(kept), true));
     }
-    for run in tasks.iter().filter_map(|task| task.course.run.as_ref()) {
-        bringings.entry(run.driver.clone()).or_insert_with(|| bringing(departed, None, true));
+    for run in tasks.iter().filter_map(|task| task.durable.run.as_ref()) {
+        setups.entry(run.driver.clone()).or_insert_with(|| setup(departed, None, true));
     }
-    bringings
+    setups
 }
 
 impl Tasks {
     /// Brings a configured driver, or brings back a departed one.
-    pub(super) fn bring(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
+    pub(super) fn set_up(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         let has_tasks = self.tasks.iter().any(|task| task.has_run_of(driver));
-        let Some(bringing) = self.drivers.get_mut(driver) else { return };
-        match (&bringing.standing, &bringing.kept) {
+        let Some(setup) = self.drivers.get_mut(driver) else { return };
+        match (&setup.standing, &setup.kept) {
             (Standing::Configured, _) => {
-                let call = TasksCall::Bring(driver.clone());
-                cx.call(CallKey::default(), bringing.timeout(), call);
+                let call = TasksCall::SetUp(driver.clone());
+                cx.call(CallKey::default(), setup.timeout(), call);
             }
             (Standing::Departed { .. }, Some(kept)) if has_tasks => {
-                bringing.course = DriverCourse::Asking;
-                bringing.standing = Standing::Departed { is_ended: false };
-                let call = TasksCall::BringBack(driver.clone(), Box::new(kept.clone()));
-                cx.call(CallKey::default(), bringing.timeout(), call);
+                setup.progress = DriverProgress::Asking;
+                setup.standing = Standing::Departed { is_ended: false };
+                let call = TasksCall::SetUpUnconfigured(driver.clone(), Box::new(kept.clone()));
+                cx.call(CallKey::default(), setup.timeout(), call);
             }
             (Standing::Departed { .. }, Some(_)) => {
-                bringing.course = DriverCourse::Refused("it is not in the configuration any more".to_owned());
+                setup.progress =
+                    DriverProgress::Refused("it is not in the configuration any more".to_owned());
             }
             (Standing::Departed { .. }, None) => {
-                let reason =
-                    "it is not in the configuration any more, and nothing is known of how it was run";
-                bringing.course = DriverCourse::Refused(reason.to_owned());
+                let reason = "it is not in the configuration any more, and its former settings are unknown";
+                setup.progress = DriverProgress::Refused(reason.to_owned());
             }
         }
     }
@@ -87,26 +87,28 @@ impl Tasks {
     pub(super) fn bring_back_for(&mut self, name: &AllocationId, cx: &mut StepContext<Self>) {
         let task = self.tasks.iter().find(|task| task.config.name == *name);
         let Some(driver) = task.map(|task| task.driver().clone()) else { return };
-        let standing = self.drivers.get(&driver).map(|bringing| bringing.standing);
+        let standing = self.drivers.get(&driver).map(|setup| setup.standing);
         if standing == Some(Standing::Departed { is_ended: true }) {
-            self.bring(&driver, cx);
+            self.set_up(&driver, cx);
         }
     }
 
     /// Ends all departed drivers that are no longer needed. A host that is stopping handles its drivers itself.
     pub(super) fn dismiss_unused_drivers(&mut self, cx: &mut StepContext<Self>) {
-        if self.life != Life::Serving {
+        if self.shutdown != ShutdownState::Serving {
             return;
         }
-        let is_over = |bringing: &Bringing| match (bringing.standing, &bringing.course) {
+        let is_over = |setup: &DriverSetup| match (setup.standing, &setup.progress) {
             (Standing::Configured | Standing::Departed { is_ended: true }, _) => false,
-            (Standing::Departed { is_ended: false }, DriverCourse::Asking | DriverCourse::Leaving) => false,
+            (Standing::Departed { is_ended: false }, DriverProgress::Asking | DriverProgress::Leaving) => {
+                false
+            }
             (
                 Standing::Departed { is_ended: false },
-                DriverCourse::Brought | DriverCourse::Pausing(_) | DriverCourse::Refused(_),
+                DriverProgress::Added | DriverProgress::Pausing(_) | DriverProgress::Refused(_),
             ) => true,
         };
-        let candidates = self.drivers.iter().filter(|(_, bringing)| is_over(bringing));
+        let candidates = self.drivers.iter().filter(|(_, setup)| is_over(setup));
         let candidates: Vec<DriverName> = candidates.map(|(driver, _)| driver.clone()).collect();
         for driver in candidates {
             if !self.tasks.iter().any(|task| task.has_run_of(&driver) && !task.phase.is_let_be()) {
@@ -118,10 +120,10 @@ impl Tasks {
     /// Ends a departed driver, whether it was brought back or is left over from an earlier run of the host.
     pub(super) fn dismiss(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         let left = self.left_with(driver);
-        let Some(bringing) = self.drivers.get_mut(driver) else { return };
-        bringing.course = DriverCourse::Leaving;
-        cx.publish(TasksNews::DriverChanged(bringing.entry(driver)));
-        cx.cancel_timer(TasksTimer::Bring(driver.clone()));
+        let Some(setup) = self.drivers.get_mut(driver) else { return };
+        setup.progress = DriverProgress::Leaving;
+        cx.publish(TasksNews::DriverChanged(setup.entry(driver)));
+        cx.cancel_timer(TasksTimer::SetUp(driver.clone()));
         let call = TasksCall::Dismiss { driver: driver.clone(), left };
         cx.call(CallKey::default(), DISMISS_TIMEOUT, call);
     }
@@ -134,25 +136,25 @@ impl Tasks {
     ) {
         let left = self.remains_of(driver);
         let is_needed = self.tasks.iter().any(|task| task.has_run_of(driver) && !task.phase.is_let_be());
-        let Some(bringing) = self.drivers.get_mut(driver) else { return };
+        let Some(setup) = self.drivers.get_mut(driver) else { return };
         match outcome {
-            Ok(TasksOutcome::Dismissed(Ok(()))) if is_needed => self.bring(driver, cx),
+            Ok(TasksOutcome::Dismissed(Ok(()))) if is_needed => self.set_up(driver, cx),
             Ok(TasksOutcome::Dismissed(Ok(()))) if left.is_empty() => {
                 self.drivers.remove(driver);
                 cx.record(TasksChange::ForgetDriver(driver.clone()));
                 cx.publish(TasksNews::DriverForgotten(driver.clone()));
             }
             Ok(TasksOutcome::Dismissed(Ok(()))) => {
-                bringing.standing = Standing::Departed { is_ended: true };
-                bringing.course = DriverCourse::Refused(format!(
+                setup.standing = Standing::Departed { is_ended: true };
+                setup.progress = DriverProgress::Refused(format!(
                     "it is not in the configuration any more and was ended; {}; {ADVICE}",
                     left.join("; ")
                 ));
-                cx.publish(TasksNews::DriverChanged(bringing.entry(driver)));
+                cx.publish(TasksNews::DriverChanged(setup.entry(driver)));
             }
             Ok(_) | Err(_) => {
-                let pause = bringing.backoff.failed(&BRING_BACKOFF, cx.moment());
-                cx.start_timer(TasksTimer::Bring(driver.clone()), cx.now() + pause);
+                let pause = setup.backoff.failed(&SETUP_BACKOFF, cx.moment());
+                cx.start_timer(TasksTimer::SetUp(driver.clone()), cx.now() + pause);
             }
         }
     }
@@ -174,22 +176,22 @@ impl Tasks {
     }
 }
 
-impl Bringing {
+impl DriverSetup {
     pub(super) fn entry(&self, driver: &DriverName) -> DriverEntry {
-        DriverEntry { name: driver.clone(), course: self.course.clone() }
+        DriverEntry { name: driver.clone(), progress: self.progress.clone() }
     }
 }
 
 impl Task {
     pub(super) fn has_run_of(&self, driver: &DriverName) -> bool {
-        self.course.run.as_ref().is_some_and(|run| run.driver == *driver)
+        self.durable.run.as_ref().is_some_and(|run| run.driver == *driver)
     }
 
     /// Handles that its driver is no longer configured: its run there is stopped, and the task continues with the driver that
     /// the configuration names now, if it was meant to run.
     pub(super) fn leave_its_driver(&mut self) {
-        if self.is_configured && self.course.wanted == Some(Wanted::Running) {
-            self.course.wanted = Some(Wanted::Stopped);
+        if self.is_configured && self.durable.wanted == Some(Wanted::Running) {
+            self.durable.wanted = Some(Wanted::Stopped);
             self.starts_after_stop = true;
         }
     }

@@ -22,12 +22,12 @@ impl Task {
             return;
         }
         match self.phase {
-            Phase::Readying(Next::Start | Next::StartAtLast) if scene.life == Life::Serving => {
+            Phase::Readying(Next::Start | Next::StartAtLast) if scene.shutdown == ShutdownState::Serving => {
                 self.proceed(scene, cx);
             }
             Phase::Running => {
                 self.since = cx.now();
-                let id = self.course.run.as_ref().map_or("it", |run| run.id.as_str());
+                let id = self.durable.run.as_ref().map_or("it", |run| run.id.as_str());
                 self.enter(Phase::Running, format!("{id} runs"), cx);
             }
             Phase::Settling => self.replace_driver(cx),

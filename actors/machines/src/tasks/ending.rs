@@ -22,7 +22,7 @@ impl Task {
     /// would run once more after a crash. Without an exit the task is started again, since that run was never used.
     pub(super) fn over(&mut self, exit: Option<TaskExit>, note: String, cx: &mut StepContext<Tasks>) {
         self.is_driver_absent = false;
-        let Some(run) = &mut self.course.run else { return };
+        let Some(run) = &mut self.durable.run else { return };
         let handle = match std::mem::replace(&mut run.state, RunState::Intended) {
             RunState::Started(handle) => Some(handle),
             RunState::Over { handle, .. } => handle,
@@ -31,10 +31,10 @@ impl Task {
         // The handle may identify remains of the run, also for the next run of the host.
         run.state = RunState::Over { exit: exit.clone(), handle };
         let has_ended =
-            exit.as_ref().is_some_and(TaskExit::is_certain) && self.course.wanted == Some(Wanted::Running);
+            exit.as_ref().is_some_and(TaskExit::is_certain) && self.durable.wanted == Some(Wanted::Running);
         // An unknown exit is reported when nothing is left of the run.
         if let Some(exit) = exit.filter(TaskExit::is_certain) {
-            self.course.exit = Some((exit, cx.now()));
+            self.durable.exit = Some((exit, cx.now()));
         }
         self.remember(cx);
         self.troubles.reset();
@@ -64,7 +64,7 @@ impl Task {
         if self.phase != Phase::Clearing {
             return;
         }
-        let Some(RunState::Over { exit, .. }) = self.course.run.as_ref().map(|run| run.state.clone()) else {
+        let Some(RunState::Over { exit, .. }) = self.durable.run.as_ref().map(|run| run.state.clone()) else {
             return;
         };
         let is_over = exit.as_ref().is_some_and(TaskExit::is_certain);
@@ -82,7 +82,7 @@ impl Task {
             Err(trouble) => self.refusal = Some(trouble.to_string()),
         }
         self.troubles.reset();
-        self.sweep(Word::Had, cx);
+        self.sweep(DriverReply::Received, cx);
     }
 
     /// Continues after a run of which nothing is left, depending on what is wanted and on how the run ended.
@@ -92,12 +92,12 @@ impl Task {
         exit: Option<TaskExit>,
         cx: &mut StepContext<Tasks>,
     ) {
-        self.course.run = None;
+        self.durable.run = None;
         cx.cancel_timer(TasksTimer::GiveUp(self.config.name.clone()));
         let note = self.note.clone();
-        match (self.course.wanted, exit) {
+        match (self.durable.wanted, exit) {
             (Some(Wanted::Stopped | Wanted::Failed), _)
-                if self.starts_after_stop && scene.life == Life::Serving =>
+                if self.starts_after_stop && scene.shutdown == ShutdownState::Serving =>
             {
                 self.starts_after_stop = false;
                 self.begin(scene, cx);
@@ -112,7 +112,7 @@ impl Task {
             (None | Some(Wanted::Running), None) => self.restart(scene, note, cx),
             (None | Some(Wanted::Running), Some(exit)) => {
                 if exit.is_success() || self.config.restart == TaskRestart::None {
-                    self.course.wanted = Some(Wanted::Ended);
+                    self.durable.wanted = Some(Wanted::Ended);
                     self.arrive(Phase::Ended, note, cx);
                 } else {
                     self.restart(scene, note, cx);
@@ -123,29 +123,29 @@ impl Task {
 
     /// Restarts it after a pause, or gives it up if its restart budget is spent. A task that is no longer wanted stays down.
     pub(super) fn restart(&mut self, scene: &Scene<'_>, reason: String, cx: &mut StepContext<Tasks>) {
-        match self.course.wanted {
+        match self.durable.wanted {
             None | Some(Wanted::Running) => {}
             Some(Wanted::Stopped | Wanted::Ended | Wanted::Failed) => {
                 return self.not_started(reason, cx);
             }
         }
         let policy = &scene.options.restart;
-        let course = &mut self.course;
+        let durable = &mut self.durable;
         let window = policy.budget.map_or(RestartPolicy::WINDOW, |budget| budget.window);
-        course.restarted_at.retain(|at| cx.now().since(*at) <= window);
-        let before = u32::try_from(course.restarted_at.len()).unwrap_or(u32::MAX);
+        durable.restarted_at.retain(|at| cx.now().since(*at) <= window);
+        let before = u32::try_from(durable.restarted_at.len()).unwrap_or(u32::MAX);
         match policy.budget {
             Some(RestartBudget { limit, .. }) if before >= limit => {
-                course.wanted = Some(Wanted::Failed);
+                durable.wanted = Some(Wanted::Failed);
                 let note = format!("{reason}; given up after {limit} restarts within {window:?}");
                 return self.arrive(Phase::Failed, note, cx);
             }
             // More of them do not make the pause longer.
-            None if before > DOUBLINGS_MAX => drop(course.restarted_at.remove(0)),
+            None if before > DOUBLINGS_MAX => drop(durable.restarted_at.remove(0)),
             Some(_) | None => {}
         }
-        course.restarted_at.push(cx.now());
-        course.restarts += 1;
+        durable.restarted_at.push(cx.now());
+        durable.restarts += 1;
         self.remember(cx);
         let pause =
             policy.backoff.first.saturating_mul(1 << before.min(DOUBLINGS_MAX)).min(policy.backoff.longest);
@@ -162,11 +162,11 @@ impl Task {
 
     /// It was not started, and a retry does not help; or it is no longer wanted.
     pub(super) fn not_started(&mut self, reason: String, cx: &mut StepContext<Tasks>) {
-        self.course.run = None;
-        if self.course.wanted == Some(Wanted::Stopped) {
+        self.durable.run = None;
+        if self.durable.wanted == Some(Wanted::Stopped) {
             return self.arrive(Phase::Stopped, "stopped before it was started".to_owned(), cx);
         }
-        self.course.wanted = Some(Wanted::Failed);
+        self.durable.wanted = Some(Wanted::Failed);
         self.arrive(Phase::Failed, reason, cx);
     }
 }

@@ -18,20 +18,20 @@ impl Tasks {
     /// Stops the tasks; those of a driver that survives its host are left to it in a host that detaches. Whatever runs then can be
     /// recovered by the next run of the host. Of two orders [`StopMode::Stop`] wins, whichever comes first.
     pub(super) fn leave(&mut self, mode: StopMode, cx: &mut StepContext<Self>) {
-        match self.life {
-            Life::Leaving(StopMode::Detach) if mode == StopMode::Stop => {}
-            Life::Serving => {}
+        match self.shutdown {
+            ShutdownState::Leaving(StopMode::Detach) if mode == StopMode::Stop => {}
+            ShutdownState::Serving => {}
             // All tasks are stopping already, and those out of reach have had their last retry.
-            Life::Leaving(_) | Life::Closed(_) => return,
+            ShutdownState::Leaving(_) | ShutdownState::Closed(_) => return,
         }
-        self.life = Life::Leaving(mode);
+        self.shutdown = ShutdownState::Leaving(mode);
         // Tasks that stopped earlier are not reported again, except if something may still run.
         self.tasks.iter_mut().filter(|task| task.phase.is_down()).for_each(|task| task.ended = None);
-        let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
+        let scene = Scene { options: &self.options, drivers: &self.drivers, shutdown: self.shutdown };
         for task in self.tasks.iter_mut().rev() {
             // A task in the middle of a start or a stop is still finished; a running task is left to its driver.
             if mode == StopMode::Stop || !scene.survives(task.driver()) {
-                let is_wanted = task.course.wanted == Some(Wanted::Running) || task.starts_after_stop;
+                let is_wanted = task.durable.wanted == Some(Wanted::Running) || task.starts_after_stop;
                 if mode == StopMode::Detach && is_wanted {
                     cx.record(TasksChange::Returns(task.config.name.clone()));
                 }
@@ -44,17 +44,17 @@ impl Tasks {
 
     /// Ends the actor when nothing is in progress for any task.
     pub(super) fn close_if_let_be(&mut self, cx: &mut StepContext<Self>) {
-        let mode = match self.life {
-            Life::Serving | Life::Closed(_) => return,
-            Life::Leaving(mode) => mode,
+        let mode = match self.shutdown {
+            ShutdownState::Serving | ShutdownState::Closed(_) => return,
+            ShutdownState::Leaving(mode) => mode,
         };
-        let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
+        let scene = Scene { options: &self.options, drivers: &self.drivers, shutdown: self.shutdown };
         let is_done = |task: &Task| match mode {
             StopMode::Detach if scene.survives(task.driver()) => task.can_be_left(),
             StopMode::Stop | StopMode::Detach => task.phase.is_let_be(),
         };
         if self.tasks.iter().all(is_done) {
-            self.life = Life::Closed(mode);
+            self.shutdown = ShutdownState::Closed(mode);
             cx.stop();
         }
     }
@@ -70,8 +70,8 @@ impl Tasks {
         match input {
             Input::Asked { id, ask, .. } => self.asked_when_closed(*id, ask, cx),
             Input::StopRequested(StopMode::Stop) if mode == StopMode::Detach => {
-                self.life = Life::Closed(StopMode::Stop);
-                let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
+                self.shutdown = ShutdownState::Closed(StopMode::Stop);
+                let scene = Scene { options: &self.options, drivers: &self.drivers, shutdown: self.shutdown };
                 for task in self.tasks.iter_mut().rev().filter(|task| !task.phase.is_let_be()) {
                     task.stop_began = cx.now();
                     let reason = (TOO_LATE.to_owned(), Later::Pointless);
@@ -88,7 +88,7 @@ impl Tasks {
                 TasksAnswer::StartTask(Err(TaskError::HostStopping { name: name.clone() }))
             }
             TasksAsk::StopTask(StopTask { name }) => {
-                let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
+                let scene = Scene { options: &self.options, drivers: &self.drivers, shutdown: self.shutdown };
                 let task = self.tasks.iter().find(|task| task.config.name == *name);
                 let stopped = task.and_then(|task| task.stopped_already(&scene));
                 TasksAnswer::StopTask(stopped.ok_or_else(|| match task {
@@ -101,7 +101,7 @@ impl Tasks {
                 }))
             }
             TasksAsk::ListTasks(ListTasks) => TasksAnswer::ListTasks(self.view().tasks),
-            TasksAsk::BringDriver(BringDriver { name }) => TasksAnswer::BringDriver(self.told_course(name)),
+            TasksAsk::SetUpDriver(SetUpDriver { name }) => TasksAnswer::SetUpDriver(self.told_progress(name)),
         };
         cx.reply(id, answer);
     }

@@ -34,7 +34,7 @@ impl Task {
 
     pub(super) fn locate_again(&mut self, cx: &mut StepContext<Tasks>) {
         let (Phase::Running | Phase::Stopping, Some(key), Some(run)) =
-            (self.phase, self.run_key(), self.course.run.as_ref())
+            (self.phase, self.run_key(), self.durable.run.as_ref())
         else {
             return;
         };
@@ -49,7 +49,7 @@ impl Task {
 
     /// Stores the traces of its processes. If none was found, the earlier traces stay.
     pub(super) fn located(&mut self, answer: &Result<Traces, Trouble>, cx: &mut StepContext<Tasks>) {
-        let (Ok(traces), Some(run)) = (answer, &mut self.course.run) else { return };
+        let (Ok(traces), Some(run)) = (answer, &mut self.durable.run) else { return };
         if !traces.is_empty() && run.evidence.traces != *traces {
             run.evidence.traces = traces.clone();
             self.remember(cx);

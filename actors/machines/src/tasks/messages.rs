@@ -27,7 +27,7 @@ pub struct ListTasks;
 /// Brings a driver now whose plugin could not be used, instead of at its next retry. Answered with its progress; one that was brought before, or
 /// is not configured any more, stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BringDriver {
+pub struct SetUpDriver {
     /// The driver.
     pub name: DriverName,
 }
@@ -214,13 +214,13 @@ pub struct TaskReport {
 
 /// The progress of bringing a driver. Its later health is in its own reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DriverCourse {
+pub enum DriverProgress {
     /// Its plugin is being resolved.
     Asking,
     /// It could not be brought, for this reason; a retry follows after a pause.
     Pausing(String),
     /// The host has added it.
-    Brought,
+    Added,
     /// It cannot be brought, for this reason, until the configuration or the plugin changes.
     Refused(String),
     /// It is no longer configured and no longer needed; it is being ended.
@@ -233,7 +233,7 @@ pub struct DriverEntry {
     /// Its name.
     pub name: DriverName,
     /// Its progress.
-    pub course: DriverCourse,
+    pub progress: DriverProgress,
 }
 
 conversation! {
@@ -243,7 +243,7 @@ conversation! {
         StartTask => Result<(), TaskError>,
         StopTask => Stopped,
         ListTasks => Vec<TaskReport>,
-        BringDriver => Result<DriverCourse, UnknownDriver>,
+        SetUpDriver => Result<DriverProgress, UnknownDriver>,
     }
 }
 

@@ -44,8 +44,8 @@ mod log;
 mod state;
 
 mod behaviour;
-mod bringing;
 mod departed;
+mod driver_setup;
 mod durable;
 mod ending;
 mod leaving;
@@ -83,4 +83,4 @@ pub use identity::{TaskIdentities, TaskIdentity};
 pub use kept::KeptDriver;
 pub use log::EventLog;
 pub use messages::*;
-pub use state::{Course, Run, RunEvidence, RunState, Tasks, TasksOptions, Wanted};
+pub use state::{DurableState, Run, RunEvidence, RunState, Tasks, TasksOptions, Wanted};

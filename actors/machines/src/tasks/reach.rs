@@ -26,9 +26,9 @@ impl Tasks {
     /// Looks again at a task that is out of reach, and for its driver if that could not be had.
     pub(super) fn look_again(&mut self, name: &AllocationId, cx: &mut StepContext<Self>) {
         let is_due = |task: &Task| task.config.name == *name && task.phase == Phase::OutOfReach;
-        if self.life == Life::Serving && self.tasks.iter().any(is_due) {
+        if self.shutdown == ShutdownState::Serving && self.tasks.iter().any(is_due) {
             self.bring_back_for(name, cx);
-            self.bring_again(name, cx);
+            self.set_up_again(name, cx);
             self.with(name, |task, scene| task.take_up_again(scene, cx));
         }
     }
@@ -53,7 +53,7 @@ impl Task {
         for asker in std::mem::take(&mut self.askers) {
             cx.reply(asker, TasksAnswer::StopTask(Err(self.not_stopped(reason.clone()))));
         }
-        if scene.life != Life::Serving || later == Later::Pointless {
+        if scene.shutdown != ShutdownState::Serving || later == Later::Pointless {
             return self.enter(Phase::OutOfReach, reason, cx);
         }
         let first = self.config.look_again;
@@ -85,7 +85,7 @@ impl Task {
     pub(super) fn take_up_again(&mut self, scene: &Scene<'_>, cx: &mut StepContext<Tasks>) {
         cx.cancel_timer(TasksTimer::LookAgain(self.config.name.clone()));
         let is_over = |run: &Run| matches!(run.state, RunState::Over { .. });
-        if !self.course.run.as_ref().is_some_and(is_over) {
+        if !self.durable.run.as_ref().is_some_and(is_over) {
             self.cause.clear();
         }
         self.take_up(scene, cx);

@@ -19,25 +19,25 @@ impl Task {
     /// Resets what an earlier run of the host wanted. Two facts stay: an existing run, and that a task which ended by itself
     /// is not restarted automatically. A task that was stopped or failed is started again if the configuration starts it.
     pub(super) fn begin_another_run_of_the_host(&mut self) {
-        match (self.course.wanted, &self.course.run) {
+        match (self.durable.wanted, &self.durable.run) {
             (Some(Wanted::Stopped | Wanted::Failed), Some(_)) => self.starts_after_stop = self.config.start,
             (Some(Wanted::Running), Some(_)) | (Some(Wanted::Ended), _) => {}
             (None | Some(Wanted::Running | Wanted::Stopped | Wanted::Failed), None) | (None, Some(_)) => {
-                self.course.wanted = None;
+                self.durable.wanted = None;
             }
         }
     }
 
     /// It was stopped only because the last life of the actor had to leave.
     pub(super) fn come_back(&mut self) {
-        match self.course.run {
+        match self.durable.run {
             Some(_) => self.starts_after_stop = true,
-            None => self.course.wanted = Some(Wanted::Running),
+            None => self.durable.wanted = Some(Wanted::Running),
         }
     }
 
     pub(super) fn recover(&mut self, key: RunKey, cx: &mut StepContext<Tasks>) {
-        let Some(RunState::Started(handle)) = self.course.run.as_ref().map(|run| &run.state) else { return };
+        let Some(RunState::Started(handle)) = self.durable.run.as_ref().map(|run| &run.state) else { return };
         let call = TasksCall::Recover(key, handle.clone(), Arc::clone(&self.config));
         self.phase = Phase::Recovering;
         self.call(ASK_TIMEOUT, call, cx);
@@ -48,7 +48,7 @@ impl Task {
         if self.phase != Phase::Settling {
             return;
         }
-        let Some(id) = self.course.run.as_ref().map(|run| run.id.clone()) else { return };
+        let Some(id) = self.durable.run.as_ref().map(|run| run.id.clone()) else { return };
         match answer {
             Ok(Found::Running) => {
                 let note = format!(
@@ -66,7 +66,7 @@ impl Task {
                 let why = if cause.is_empty() { cause } else { format!("{cause}; ") };
                 // The driver's answer is no proof: what it began may run on without it (T115).
                 self.cause = format!("{why}{id} was not started, its driver knows nothing of it: {words}");
-                self.sweep(Word::Had, cx);
+                self.sweep(DriverReply::Received, cx);
             }
             Err(trouble) => {
                 let note = if self.is_unsent {
@@ -127,7 +127,7 @@ impl Task {
         if self.phase != Phase::Recovering {
             return;
         }
-        let Some(id) = self.course.run.as_ref().map(|run| run.id.clone()) else { return };
+        let Some(id) = self.durable.run.as_ref().map(|run| run.id.clone()) else { return };
         match answer {
             Ok(()) => self.go_on(format!("{id} is recovered and runs"), cx),
             Err(trouble) if trouble.is_transient => {
@@ -150,7 +150,7 @@ impl Task {
         answer: &Result<Waited, Trouble>,
         cx: &mut StepContext<Tasks>,
     ) {
-        if self.phase == Phase::OutOfReach && answer.is_ok() && scene.life == Life::Serving {
+        if self.phase == Phase::OutOfReach && answer.is_ok() && scene.shutdown == ShutdownState::Serving {
             // It was left as it is, and its driver has reported its end after all.
             self.stop_began = cx.now();
             self.start_give_up(cx);

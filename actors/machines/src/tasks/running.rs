@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::behaviour::Scene;
 use super::calls::*;
 use super::departed::ADVICE;
-use super::messages::{DriverCourse, TaskError, TasksNews};
+use super::messages::{DriverProgress, TaskError, TasksNews};
 use super::reach::Later;
 use super::state::*;
 use crate::kernel::{CallKey, CallLost, Gate, StepContext};
@@ -25,7 +25,7 @@ pub(super) const TROUBLE_BACKOFF: Backoff = Backoff {
 
 impl Task {
     pub(super) fn remember(&self, cx: &mut StepContext<Tasks>) {
-        let change = TasksChange::Course(self.config.name.clone(), Box::new(self.course.clone()));
+        let change = TasksChange::State(self.config.name.clone(), Box::new(self.durable.clone()));
         cx.write(Gate::Promises, change);
     }
 
@@ -58,26 +58,26 @@ impl Task {
     }
 
     pub(super) fn call(&self, timeout: Duration, call: TasksCall, cx: &mut StepContext<Tasks>) {
-        let key = CallKey { attempt: self.course.attempt, ..CallKey::default() };
+        let key = CallKey { attempt: self.durable.attempt, ..CallKey::default() };
         cx.call(key, timeout, call);
     }
 
     pub(super) fn run_key(&self) -> Option<RunKey> {
-        let run = self.course.run.as_ref()?;
+        let run = self.durable.run.as_ref()?;
         Some(RunKey { name: self.config.name.clone(), driver: run.driver.clone(), id: run.id.clone() })
     }
 
     /// Resumes from the state on disk.
     pub(super) fn pick_up(&mut self, scene: &Scene<'_>, cx: &mut StepContext<Tasks>) {
-        if self.course.run.is_some() {
+        if self.durable.run.is_some() {
             self.unsure_since = cx.now();
             self.is_inherited = true;
             return self.take_up(scene, cx);
         }
-        match self.course.wanted {
+        match self.durable.wanted {
             Some(Wanted::Ended) => {
                 // The phase began when its end became known, not now.
-                let ended = self.course.exit.as_ref().map_or(cx.now(), |(_, heard)| *heard);
+                let ended = self.durable.exit.as_ref().map_or(cx.now(), |(_, heard)| *heard);
                 self.enter_since(ended, Phase::Ended, "ended before", cx);
             }
             Some(Wanted::Failed) => self.enter(Phase::Failed, "given up before", cx),
@@ -89,7 +89,7 @@ impl Task {
 
     /// Asks its driver about a run of which it is not known what became of it.
     pub(super) fn take_up(&mut self, scene: &Scene<'_>, cx: &mut StepContext<Tasks>) {
-        let Some(run) = &self.course.run else { return };
+        let Some(run) = &self.durable.run else { return };
         let (next, note) = match &run.state {
             RunState::Intended => {
                 (Next::Settle, format!("whether {} was started is not known; asking its driver", run.id))
@@ -100,7 +100,7 @@ impl Task {
         if next == Next::Clear && self.cause.is_empty() {
             self.cause.clone_from(&note);
         }
-        if self.course.wanted == Some(Wanted::Stopped) {
+        if self.durable.wanted == Some(Wanted::Stopped) {
             self.stop_began = cx.now();
             self.start_give_up(cx);
         }
@@ -119,13 +119,13 @@ impl Task {
         }
         match self.phase {
             Phase::Stopped | Phase::Ended | Phase::Failed | Phase::Waiting => {
-                self.course.restarted_at.clear();
+                self.durable.restarted_at.clear();
                 cx.cancel_timer(TasksTimer::Start(name));
                 self.begin(scene, cx);
                 Ok(())
             }
             Phase::OutOfReach => {
-                self.course.wanted = Some(Wanted::Running);
+                self.durable.wanted = Some(Wanted::Running);
                 self.remember(cx);
                 self.out_of_reach.reset();
                 self.take_up_again(scene, cx);
@@ -138,7 +138,7 @@ impl Task {
             | Phase::Running
             | Phase::Stopping
             | Phase::Clearing
-            | Phase::Sweeping(_) => match self.course.wanted {
+            | Phase::Sweeping(_) => match self.durable.wanted {
                 Some(Wanted::Running) => Err(TaskError::Started { name, phase: self.phase.told() }),
                 None | Some(Wanted::Stopped | Wanted::Ended | Wanted::Failed) => {
                     Err(TaskError::Stopping { name })
@@ -149,17 +149,17 @@ impl Task {
 
     /// Begins a run. Its intent and its id are on disk before its driver receives the start.
     pub(super) fn begin(&mut self, scene: &Scene<'_>, cx: &mut StepContext<Tasks>) {
-        if scene.life != Life::Serving {
+        if scene.shutdown != ShutdownState::Serving {
             return;
         }
-        self.course.wanted = Some(Wanted::Running);
-        self.course.attempt = self.course.attempt.next();
+        self.durable.wanted = Some(Wanted::Running);
+        self.durable.attempt = self.durable.attempt.next();
         let identity = scene.options.identities.of(&self.config.name);
-        let id = identity.run(self.course.attempt, cx.random());
+        let id = identity.run(self.durable.attempt, cx.random());
         let driver = self.config.driver.clone();
         let begun = scene.options.boot.as_ref().map(|boot| boot.begun(cx.now()));
         let evidence = RunEvidence { begun, ..RunEvidence::default() };
-        self.course.run = Some(Run { driver, id, state: RunState::Intended, evidence });
+        self.durable.run = Some(Run { driver, id, state: RunState::Intended, evidence });
         self.ended = None;
         self.unreleased = None;
         self.cause.clear();
@@ -190,18 +190,19 @@ impl Task {
     pub(super) fn proceed(&mut self, scene: &Scene<'_>, cx: &mut StepContext<Tasks>) {
         let Phase::Readying(next) = self.phase else { return };
         let driver = self.driver().clone();
-        match scene.course(&driver) {
-            Some(DriverCourse::Brought) => {}
-            Some(DriverCourse::Asking | DriverCourse::Leaving) => {
+        match scene.progress(&driver) {
+            Some(DriverProgress::Added) => {}
+            Some(DriverProgress::Asking | DriverProgress::Leaving) => {
                 return self.note(format!("waits for driver {driver}"), cx);
             }
-            Some(DriverCourse::Pausing(reason)) => {
+            Some(DriverProgress::Pausing(reason)) => {
                 let note = format!("waits for driver {driver}: {reason}");
                 return self.wait_for_driver(next, note, cx);
             }
-            Some(DriverCourse::Refused(reason)) => {
-                let advice = if scene.has_departed(&driver) { format!("; {ADVICE}") } else { String::new() };
-                let reason = format!("driver {driver} cannot be had: {reason}{advice}");
+            Some(DriverProgress::Refused(reason)) => {
+                let advice =
+                    if scene.is_unconfigured(&driver) { format!("; {ADVICE}") } else { String::new() };
+                let reason = format!("driver {driver} is unavailable: {reason}{advice}");
                 return self.without_driver(scene, (next, reason), cx);
             }
             None => {
@@ -246,8 +247,8 @@ impl Task {
         match next {
             Next::Start | Next::StartAtLast => self.not_started(reason, cx),
             Next::Settle | Next::Recover | Next::Clear => {
-                let has_departed = scene.has_departed(self.driver());
-                let later = if has_departed { Later::Pointless } else { Later::Possible };
+                let is_unconfigured = scene.is_unconfigured(self.driver());
+                let later = if is_unconfigured { Later::Pointless } else { Later::Possible };
                 self.out_of_reach(scene, (reason, later), cx);
             }
         }
@@ -273,7 +274,7 @@ impl Task {
             Ok(TasksOutcome::Swept(answer)) => self.swept(scene, answer, cx),
             // These calls belong to no run.
             Ok(
-                TasksOutcome::Brought(_)
+                TasksOutcome::SetUp(_)
                 | TasksOutcome::Dismissed(_)
                 | TasksOutcome::Watched(_)
                 | TasksOutcome::Events(_)
@@ -305,8 +306,8 @@ impl Task {
             TasksCall::Locate { .. } => {}
             TasksCall::Sweep { .. } => self.swept(scene, &Err(trouble), cx),
             // These calls belong to no run.
-            TasksCall::Bring(_)
-            | TasksCall::BringBack(..)
+            TasksCall::SetUp(_)
+            | TasksCall::SetUpUnconfigured(..)
             | TasksCall::Dismiss { .. }
             | TasksCall::Watch { .. }
             | TasksCall::ReadEvents { .. }
@@ -321,7 +322,7 @@ impl Task {
     /// on disk.
     pub(super) fn go_on(&mut self, note: String, cx: &mut StepContext<Tasks>) {
         self.is_driver_absent = false;
-        if self.course.wanted == Some(Wanted::Running) {
+        if self.durable.wanted == Some(Wanted::Running) {
             self.out_of_reach.reset();
             let open = if self.awaits_disk { ", which is not on disk yet" } else { "" };
             self.enter(Phase::Running, format!("{note}{open}"), cx);
@@ -335,7 +336,7 @@ impl Task {
     pub(super) fn attend(&mut self, cx: &mut StepContext<Tasks>) {
         self.wait(cx);
         self.locate(cx);
-        if self.course.wanted != Some(Wanted::Running) {
+        if self.durable.wanted != Some(Wanted::Running) {
             self.order_stop(cx);
         }
     }
@@ -359,7 +360,7 @@ impl Task {
             return self.stop_alone(&self.note.clone(), cx);
         }
         match self.phase {
-            Phase::Readying(Next::Start | Next::StartAtLast) if scene.life != Life::Serving => {}
+            Phase::Readying(Next::Start | Next::StartAtLast) if scene.shutdown != ShutdownState::Serving => {}
             Phase::Readying(_) => self.proceed(scene, cx),
             Phase::Settling => self.call(ASK_TIMEOUT, TasksCall::Inspect(key), cx),
             Phase::Recovering => self.recover(key, cx),

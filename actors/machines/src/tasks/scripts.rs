@@ -38,8 +38,8 @@ fn a_task_that_has_ended_is_so_since_it_ended_and_not_since_the_host_started() {
     stage.configure(name.clone(), &BTreeMap::new()).unwrap();
     let ended = Timestamp::from_epoch(Duration::from_secs(500));
     let exit = exit("0").map(|exit| (exit, ended));
-    let course = Course { wanted: Some(Wanted::Ended), exit, ..Course::default() };
-    stage.disk.courses.insert(name, course);
+    let durable = DurableState { wanted: Some(Wanted::Ended), exit, ..DurableState::default() };
+    stage.disk.states.insert(name, durable);
     stage.rebuild(true, &mut String::new());
     let told = stage.tasks.view().tasks.remove(0);
     assert_eq!((told.phase, told.since), (TaskPhase::Ended, ended));
@@ -163,13 +163,13 @@ impl Stage {
 
     fn write(&mut self, change: TasksChange) {
         match change {
-            TasksChange::Course(name, course) => drop(self.disk.courses.insert(name, *course)),
+            TasksChange::State(name, durable) => drop(self.disk.states.insert(name, *durable)),
             TasksChange::Log(name, log) => drop(self.disk.logs.insert(name, *log)),
             TasksChange::KeepDriver(driver, kept) => drop(self.disk.drivers.insert(driver, *kept)),
             TasksChange::ForgetDriver(driver) => drop(self.disk.drivers.remove(&driver)),
             TasksChange::Returns(name) => drop(self.disk.returning.insert(name)),
             TasksChange::Forget(name) => {
-                self.disk.courses.remove(&name);
+                self.disk.states.remove(&name);
                 self.disk.logs.remove(&name);
             }
         }
@@ -217,7 +217,7 @@ impl Stage {
             TasksOutcome::Located(_) => "locate",
             TasksOutcome::Swept(_) => "sweep",
             TasksOutcome::Watched(_) => "watch",
-            TasksOutcome::Brought(_)
+            TasksOutcome::SetUp(_)
             | TasksOutcome::Dismissed(_)
             | TasksOutcome::Events(_)
             | TasksOutcome::Sent(_)
@@ -243,8 +243,8 @@ impl Stage {
 
 fn tell_change(change: &TasksChange) -> String {
     match change {
-        TasksChange::Course(name, course) => {
-            let run = course.run.as_ref().map_or_else(
+        TasksChange::State(name, durable) => {
+            let run = durable.run.as_ref().map_or_else(
                 || "no run".to_owned(),
                 |run| {
                     let state = match &run.state {
@@ -261,7 +261,7 @@ fn tell_change(change: &TasksChange) -> String {
                     format!("{} {state}{located}", run.id)
                 },
             );
-            format!("{name} wanted {:?}; {run}", course.wanted)
+            format!("{name} wanted {:?}; {run}", durable.wanted)
         }
         TasksChange::Log(name, log) => {
             let position = log.position.as_ref().map_or_else(String::new, ToString::to_string);
@@ -297,7 +297,7 @@ fn tell_news(news: &TasksNews) -> String {
         TasksNews::TaskChanged(task) => tell_task(task),
         TasksNews::TaskForgotten(name) => format!("{name} is forgotten"),
         TasksNews::DriverForgotten(name) => format!("driver {name} is forgotten"),
-        TasksNews::DriverChanged(DriverEntry { name, course }) => format!("driver {name}: {course:?}"),
+        TasksNews::DriverChanged(DriverEntry { name, progress }) => format!("driver {name}: {progress:?}"),
     }
 }
 
@@ -314,8 +314,8 @@ fn tell_answer(answer: TasksAnswer) -> String {
         TasksAnswer::StartTask(Ok(())) => "starts".to_owned(),
         TasksAnswer::StopTask(Ok(stopped)) => format!("stopped {}", tell_steps(&stopped.steps)),
         TasksAnswer::StartTask(Err(error)) | TasksAnswer::StopTask(Err(error)) => error.to_string(),
-        TasksAnswer::BringDriver(Ok(course)) => format!("{course:?}"),
-        TasksAnswer::BringDriver(Err(error)) => error.to_string(),
+        TasksAnswer::SetUpDriver(Ok(progress)) => format!("{progress:?}"),
+        TasksAnswer::SetUpDriver(Err(error)) => error.to_string(),
         TasksAnswer::ListTasks(tasks) => tasks.iter().map(tell_task).collect::<Vec<_>>().join("\n"),
     }
 }
@@ -327,8 +327,8 @@ fn short(id: &str) -> &str {
 
 fn tell_any_call(call: &TasksCall) -> String {
     match call {
-        TasksCall::Bring(driver) => format!("bring {driver}"),
-        TasksCall::BringBack(driver, _) => format!("bring back {driver}"),
+        TasksCall::SetUp(driver) => format!("bring {driver}"),
+        TasksCall::SetUpUnconfigured(driver, _) => format!("bring back {driver}"),
         TasksCall::Dismiss { driver, left } => {
             let left: Vec<_> = left.iter().map(ToString::to_string).collect();
             format!("dismiss {driver}, left: [{}]", left.join(", "))
@@ -363,7 +363,7 @@ fn tell_any_call(call: &TasksCall) -> String {
                 false => format!("{handle}, where it was located"),
             };
             let driver = match driver {
-                Heard::End | Heard::Word => "",
+                Heard::End | Heard::Answer => "",
                 Heard::Nothing => ", its driver not heard",
                 Heard::NothingOfStart => ", its driver not heard of the start",
             };
@@ -478,18 +478,18 @@ impl Stage {
             "stops" => self.tasks.view().tasks.iter().for_each(|task| told.push_str(&tell_stop(task))),
             "start" => self.ask(TasksAsk::StartTask(StartTask { name: task }), told),
             "stop" => self.ask(TasksAsk::StopTask(StopTask { name: task }), told),
-            "bring" => self.ask(TasksAsk::BringDriver(BringDriver { name: DriverName::new(first)? }), told),
+            "bring" => self.ask(TasksAsk::SetUpDriver(SetUpDriver { name: DriverName::new(first)? }), told),
             "list" => self.ask(TasksAsk::ListTasks(ListTasks), told),
             "end" if first == "detach" => self.step(&Input::StopRequested(StopMode::Detach), told),
             "end" => self.step(&Input::StopRequested(StopMode::Stop), told),
             "wait" => self.wait(parse_span(first)?, told),
             "brought" => {
                 let is_meant = |call: &TasksCall| tell_any_call(call) == format!("bring {first}");
-                self.come_back(is_meant, Ok(TasksOutcome::Brought(answered(rest))), told);
+                self.come_back(is_meant, Ok(TasksOutcome::SetUp(answered(rest))), told);
             }
             "brought-back" => {
                 let is_meant = |call: &TasksCall| tell_any_call(call) == format!("bring back {first}");
-                self.come_back(is_meant, Ok(TasksOutcome::Brought(answered(rest))), told);
+                self.come_back(is_meant, Ok(TasksOutcome::SetUp(answered(rest))), told);
             }
             "dismissed" => {
                 let is_meant =
@@ -565,7 +565,7 @@ impl Stage {
         let started = match rest.split_once(' ') {
             None => {
                 let run = self.tasks.tasks.iter().find(|task| task.config.name == *name);
-                let id = run.and_then(|task| task.course.run.as_ref()).expect("it starts").id.clone();
+                let id = run.and_then(|task| task.durable.run.as_ref()).expect("it starts").id.clone();
                 Started::Runs(Box::new(handle(id.as_str())))
             }
             Some(("retry", reason)) => Started::Retry(reason.to_owned()),
@@ -619,7 +619,7 @@ fn a_driver_that_may_take_long_to_start_is_waited_for_as_long() {
     stage.tasks = Tasks::restore(&options, TasksImage::default(), stage.surroundings.moment());
     let effects = stage.surroundings.step(&mut stage.tasks, &Input::Resumed);
     let timeout = effects.into_iter().find_map(|effect| match effect {
-        Effect::Call { call: TasksCall::Bring(driver), deadline, .. } if driver == name => Some(deadline),
+        Effect::Call { call: TasksCall::SetUp(driver), deadline, .. } if driver == name => Some(deadline),
         _ => None,
     });
     // Besides the time that every plugin has: the start timeout, and twice the grace.

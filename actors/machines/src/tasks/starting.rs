@@ -29,7 +29,7 @@ impl Task {
 
     /// Its driver is there after all, and has received the start.
     pub(super) fn start_is_sent(&mut self, run: &RunKey, cx: &mut StepContext<Tasks>) {
-        let is_present = self.course.run.as_ref().is_some_and(|present| present.id == run.id);
+        let is_present = self.durable.run.as_ref().is_some_and(|present| present.id == run.id);
         if is_present && self.phase == Phase::Starting && std::mem::take(&mut self.awaits_driver) {
             self.since = cx.now();
             self.enter(Phase::Starting, "starting", cx);
@@ -59,10 +59,10 @@ impl Task {
             Phase::Starting
                 | Phase::Settling
                 | Phase::Readying(Next::Settle)
-                | Phase::Sweeping(Word::Absent | Word::Late)
+                | Phase::Sweeping(DriverReply::Unavailable | DriverReply::TimedOut)
                 | Phase::OutOfReach
         );
-        let is_intended = self.course.run.as_ref().is_some_and(|run| run.state == RunState::Intended);
+        let is_intended = self.durable.run.as_ref().is_some_and(|run| run.state == RunState::Intended);
         if !is_awaited || !is_intended {
             return;
         }
@@ -78,7 +78,7 @@ impl Task {
         match started {
             Started::Runs(handle) => self.runs(handle, cx),
             Started::NotAsked(trouble) if trouble.is_transient => {
-                if self.course.wanted == Some(Wanted::Running) {
+                if self.durable.wanted == Some(Wanted::Running) {
                     let note = format!("cannot be started yet: {trouble}");
                     self.awaits_driver = awaited;
                     self.enter(Phase::Readying(Next::StartAtLast), note.clone(), cx);
@@ -111,21 +111,21 @@ impl Task {
 
     /// Handles that its driver refuses for good. What the driver began nevertheless has to be removed (TH040).
     fn refuse(&mut self, reason: &str, cx: &mut StepContext<Tasks>) {
-        if self.course.wanted == Some(Wanted::Running) {
-            self.course.wanted = Some(Wanted::Failed);
+        if self.durable.wanted == Some(Wanted::Running) {
+            self.durable.wanted = Some(Wanted::Failed);
         }
         self.over(None, format!("its driver does not start it: {reason}"), cx);
     }
 
     /// Handles that it runs: its handle is on disk before this is published. Its end is heard of at once.
     fn runs(&mut self, handle: &KeptHandle, cx: &mut StepContext<Tasks>) {
-        let Some(run) = &mut self.course.run else { return };
+        let Some(run) = &mut self.durable.run else { return };
         let bytes = handle.bytes().len();
         if bytes > HANDLE_BYTES_MAX {
             // Without its handle it could not be recovered.
             let reason =
                 format!("its driver gave it a handle of {bytes} bytes; at most {HANDLE_BYTES_MAX} are kept");
-            self.course.wanted = Some(Wanted::Failed);
+            self.durable.wanted = Some(Wanted::Failed);
             return self.over(None, reason, cx);
         }
         run.state = RunState::Started(Box::new(handle.clone()));

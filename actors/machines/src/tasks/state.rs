@@ -8,7 +8,7 @@ use super::handle::KeptHandle;
 use super::identity::TaskIdentities;
 use super::kept::KeptDriver;
 use super::log::EventLog;
-use super::messages::{DriverCourse, TaskPhase, TaskReport};
+use super::messages::{DriverProgress, TaskPhase, TaskReport};
 use crate::agent::RestartPolicy;
 use crate::driver::{TaskExit, TaskId};
 use crate::kernel::{AskId, StopMode, StopStep};
@@ -34,16 +34,16 @@ pub struct TasksOptions {
 #[derive(Debug, Clone)]
 pub struct Tasks {
     pub(super) options: TasksOptions,
-    pub(super) drivers: BTreeMap<DriverName, Bringing>,
+    pub(super) drivers: BTreeMap<DriverName, DriverSetup>,
     /// In the order of the configuration, followed by those that are no longer configured.
     pub(super) tasks: Vec<Task>,
-    pub(super) life: Life,
+    pub(super) shutdown: ShutdownState,
 }
 
 /// A driver that is being brought, or was.
 #[derive(Debug, Clone)]
-pub(super) struct Bringing {
-    pub(super) course: DriverCourse,
+pub(super) struct DriverSetup {
+    pub(super) progress: DriverProgress,
     pub(super) backoff: BackoffState,
     pub(super) standing: Standing,
     /// Its settings; `None` for a departed driver without a record.
@@ -65,7 +65,7 @@ pub(super) enum Standing {
 
 /// The lifecycle of all tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Life {
+pub(super) enum ShutdownState {
     Serving,
     /// Everything stops in this way, nothing starts, and then the actor ends.
     Leaving(StopMode),
@@ -85,7 +85,7 @@ pub(super) struct Task {
     /// When it is started again, if it waits for that.
     pub(super) due: Option<Timestamp>,
     pub(super) note: String,
-    pub(super) course: Course,
+    pub(super) durable: DurableState,
     pub(super) log: EventLog,
     pub(super) watch: Watch,
     /// Failed requests to its driver.
@@ -139,7 +139,7 @@ pub(super) enum Watch {
 /// The durable state of a task. It is on disk before a run is started, before it is reported as running, and before its driver
 /// forgets how it ended; a stop does not wait for it.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Course {
+pub struct DurableState {
     /// The last decision; `None` before the first.
     pub wanted: Option<Wanted>,
     /// The number of its latest start.
@@ -241,18 +241,18 @@ pub(super) enum Phase {
     /// Waits for its driver to forget it.
     Clearing,
     /// Waits for the proof that nothing is left of its run, by evidence that does not come from its driver.
-    Sweeping(Word),
+    Sweeping(DriverReply),
 }
 
 /// The driver's answer about a run whose remains are being ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Word {
+pub(super) enum DriverReply {
     /// It has answered.
-    Had,
+    Received,
     /// It is absent, and the stop does not wait for it.
-    Absent,
+    Unavailable,
     /// The timeout of the stop has expired.
-    Late,
+    TimedOut,
 }
 
 /// The next request to a driver, as soon as it can be sent.
@@ -314,12 +314,12 @@ impl Phase {
 impl Task {
     /// The driver of its run, or of the next one.
     pub(super) fn driver(&self) -> &DriverName {
-        self.course.run.as_ref().map_or(&self.config.driver, |run| &run.driver)
+        self.durable.run.as_ref().map_or(&self.config.driver, |run| &run.driver)
     }
 
     /// How its present run ended, if its driver has told that.
     pub(super) fn known_end(&self) -> Option<&TaskExit> {
-        self.course.run.as_ref().and_then(Run::known_end)
+        self.durable.run.as_ref().and_then(Run::known_end)
     }
 
     /// How it is reported in this phase.
@@ -342,10 +342,10 @@ impl Task {
             driver: self.driver().clone(),
             phase: self.told_as(self.phase),
             since: self.since,
-            attempt: self.course.attempt,
-            id: self.course.run.as_ref().map(|run| run.id.clone()),
-            exit: self.course.exit.clone(),
-            restarts: self.course.restarts,
+            attempt: self.durable.attempt,
+            id: self.durable.run.as_ref().map(|run| run.id.clone()),
+            exit: self.durable.exit.clone(),
+            restarts: self.durable.restarts,
             note: self.note.clone(),
             events: self.log.recent.entries().to_vec(),
             events_told: self.log.told,

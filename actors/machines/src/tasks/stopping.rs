@@ -22,13 +22,14 @@ impl Task {
     /// What its stop came to, for a caller that asks for one when the stop of the host has ended it already.
     pub(super) fn stopped_already(&self, scene: &Scene<'_>) -> Option<TaskStopped> {
         let has_ended = self.phase.is_down() && self.ended.is_some();
-        let is_told = has_ended && matches!(scene.life, Life::Leaving(_) | Life::Closed(_));
+        let is_told =
+            has_ended && matches!(scene.shutdown, ShutdownState::Leaving(_) | ShutdownState::Closed(_));
         is_told.then(|| TaskStopped { steps: self.stop_steps(true) })
     }
 
     /// Its stop, if one is under way.
     pub(super) fn stop_under_way(&self) -> Option<StopBound> {
-        if self.course.wanted != Some(Wanted::Stopped) || self.phase.is_let_be() {
+        if self.durable.wanted != Some(Wanted::Stopped) || self.phase.is_let_be() {
             return None;
         }
         // Its driver may have heard of it later, as after a restart.
@@ -55,11 +56,11 @@ impl Task {
     /// Stops it. Calls in flight return and then find it stopped; a task out of reach is tried once more.
     pub(super) fn stop(&mut self, scene: &Scene<'_>, cx: &mut StepContext<Tasks>) {
         self.starts_after_stop = false;
-        let is_told = self.course.wanted == Some(Wanted::Stopped) && self.phase != Phase::OutOfReach;
+        let is_told = self.durable.wanted == Some(Wanted::Stopped) && self.phase != Phase::OutOfReach;
         if self.phase.is_down() || is_told {
             return;
         }
-        self.course.wanted = Some(Wanted::Stopped);
+        self.durable.wanted = Some(Wanted::Stopped);
         self.stop_began = cx.now();
         match self.phase {
             Phase::Waiting => {
@@ -146,7 +147,7 @@ impl Task {
 
     /// The timeout of its stop has expired.
     pub(super) fn give_up(&mut self, scene: &Scene<'_>, cx: &mut StepContext<Tasks>) {
-        if self.phase.is_let_be() || self.course.wanted != Some(Wanted::Stopped) {
+        if self.phase.is_let_be() || self.durable.wanted != Some(Wanted::Stopped) {
             return;
         }
         if self.phase == Phase::Starting {
@@ -160,10 +161,10 @@ impl Task {
             }
             Some(_) | None => self.note.clone(),
         };
-        if scene.has_departed(self.driver()) {
+        if scene.is_unconfigured(self.driver()) {
             let reason = format!("{reason}; {ADVICE}");
             self.out_of_reach(scene, (reason, Later::Possible), cx);
-        } else if matches!(self.phase, Phase::Sweeping(_)) || self.course.run.is_none() {
+        } else if matches!(self.phase, Phase::Sweeping(_)) || self.durable.run.is_none() {
             self.out_of_reach(scene, (reason, Later::Possible), cx);
         } else {
             // Processes that its driver did not stop in time are ended without it (TH080).
@@ -171,7 +172,7 @@ impl Task {
                 Some(exit) => format!("{exit}; its driver has not forgotten it in time"),
                 None => format!("not stopped by its driver in time: {reason}"),
             };
-            self.sweep(Word::Late, cx);
+            self.sweep(DriverReply::TimedOut, cx);
         }
     }
 
@@ -199,7 +200,7 @@ impl Task {
     pub(super) fn arrive(&mut self, phase: Phase, note: impl Into<String>, cx: &mut StepContext<Tasks>) {
         self.remember(cx);
         let note = note.into();
-        if self.course.wanted == Some(Wanted::Stopped) {
+        if self.durable.wanted == Some(Wanted::Stopped) {
             self.finish_step(cx.moment(), note.clone(), false);
         }
         self.enter(phase, note, cx);
@@ -211,7 +212,7 @@ impl Task {
 
     /// How it was stopped, or that it was left as it is.
     pub(super) fn told_steps(&self) -> Vec<StopStep> {
-        match &self.course.run {
+        match &self.durable.run {
             Some(run) if self.can_be_left() && !self.phase.is_let_be() => vec![StopStep {
                 what: format!("task/{}", self.config.name),
                 ending: format!("left {} with driver {}", self.phase.told(), run.driver),

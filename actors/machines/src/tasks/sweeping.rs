@@ -12,7 +12,7 @@ use crate::driver::{TaskEnd, TaskExit};
 use crate::kernel::StepContext;
 use crate::vocabulary::Timestamp;
 
-/// The timeout of a sweep: to find remains, kill them, wait for their end, and release the ground.
+/// The timeout of a sweep: to find remains, kill them, wait for their end, and release the environment.
 pub(super) const SWEEP_TIMEOUT: Duration = Duration::from_secs(60);
 /// The number of attempts before the operator is notified.
 const SWEEP_TRIES: u32 = 4;
@@ -21,9 +21,9 @@ const ADVICE: &str = "end it by hand";
 
 impl Task {
     /// Ends the remains of its run.
-    pub(super) fn sweep(&mut self, word: Word, cx: &mut StepContext<Tasks>) {
+    pub(super) fn sweep(&mut self, reply: DriverReply, cx: &mut StepContext<Tasks>) {
         cx.cancel_timer(TasksTimer::Again(self.config.name.clone()));
-        let phase = Phase::Sweeping(word);
+        let phase = Phase::Sweeping(reply);
         if self.phase.told() == phase.told() {
             self.phase = phase;
             self.note(self.cause.clone(), cx);
@@ -34,17 +34,20 @@ impl Task {
     }
 
     pub(super) fn say_sweep(&mut self, cx: &mut StepContext<Tasks>) {
-        let (Phase::Sweeping(word), Some(key), Some(run)) =
-            (self.phase, self.run_key(), self.course.run.as_ref())
+        let (Phase::Sweeping(reply), Some(key), Some(run)) =
+            (self.phase, self.run_key(), self.durable.run.as_ref())
         else {
             return;
         };
-        let driver = match (word, &run.state) {
+        let driver = match (reply, &run.state) {
             (_, RunState::Over { exit, .. }) if exit.as_ref().is_some_and(TaskExit::is_certain) => Heard::End,
-            (Word::Had, _) => Heard::Word,
+            (DriverReply::Received, _) => Heard::Answer,
             // An interrupted start may still begin, as long as the process that received it lives.
-            (Word::Absent | Word::Late, RunState::Intended) => Heard::NothingOfStart,
-            (Word::Absent | Word::Late, RunState::Started(_) | RunState::Over { .. }) => Heard::Nothing,
+            (DriverReply::Unavailable | DriverReply::TimedOut, RunState::Intended) => Heard::NothingOfStart,
+            (
+                DriverReply::Unavailable | DriverReply::TimedOut,
+                RunState::Started(_) | RunState::Over { .. },
+            ) => Heard::Nothing,
         };
         let evidence = Box::new(run.evidence.clone());
         let call = TasksCall::Sweep { run: key, handle: run.handle(), evidence, driver };
@@ -60,19 +63,25 @@ impl Task {
     ) {
         // An earlier sweep that is still in progress would kill what is started meanwhile: the last one counts.
         self.sweeps = self.sweeps.saturating_sub(1);
-        let Phase::Sweeping(word) = self.phase else { return };
+        let Phase::Sweeping(reply) = self.phase else { return };
         if self.sweeps > 0 {
             return;
         }
         match answer {
-            Ok(swept) => self.nothing_is_left(scene, word, swept, cx),
-            Err(trouble) => self.not_settled(scene, (word, trouble), cx),
+            Ok(swept) => self.nothing_is_left(scene, reply, swept, cx),
+            Err(trouble) => self.not_settled(scene, (reply, trouble), cx),
         }
     }
 
-    fn nothing_is_left(&mut self, scene: &Scene<'_>, word: Word, swept: &Swept, cx: &mut StepContext<Tasks>) {
-        let Some(run) = &self.course.run else { return };
-        let exit = match (&run.state, word) {
+    fn nothing_is_left(
+        &mut self,
+        scene: &Scene<'_>,
+        reply: DriverReply,
+        swept: &Swept,
+        cx: &mut StepContext<Tasks>,
+    ) {
+        let Some(run) = &self.durable.run else { return };
+        let exit = match (&run.state, reply) {
             (RunState::Over { exit, .. }, _) => exit.clone(),
             (RunState::Intended, _) => {
                 // The host ended before its driver had answered, and the run never came to anything.
@@ -96,13 +105,16 @@ impl Task {
             return self.out_of_reach(scene, (reason, Later::Possible), cx);
         }
         if let Some(exit) = exit.clone().filter(|exit| !exit.is_certain()) {
-            self.course.exit = Some((exit, cx.now()));
+            self.durable.exit = Some((exit, cx.now()));
         }
         self.troubles.reset();
         self.unreleased.clone_from(&swept.unreleased);
         self.note.clone_from(&self.cause);
         // After a normal end this is not worth a note.
-        if swept.has_killed || word != Word::Had || !exit.as_ref().is_some_and(TaskExit::is_certain) {
+        if swept.has_killed
+            || reply != DriverReply::Received
+            || !exit.as_ref().is_some_and(TaskExit::is_certain)
+        {
             let so_far = if self.note.is_empty() { String::new() } else { format!("{}; ", self.note) };
             self.note = format!("{so_far}{}", swept.words);
         }
@@ -113,26 +125,26 @@ impl Task {
     fn not_settled(
         &mut self,
         scene: &Scene<'_>,
-        (word, trouble): (Word, &Trouble),
+        (reply, trouble): (DriverReply, &Trouble),
         cx: &mut StepContext<Tasks>,
     ) {
         let so_far = if self.cause.is_empty() { String::new() } else { format!("{}; ", self.cause) };
         let note = format!("{so_far}{trouble}");
-        match word {
-            Word::Absent => {
+        match reply {
+            DriverReply::Unavailable => {
                 // Its driver may come back in time, and is queried again.
                 self.is_driver_absent = false;
-                self.phase = match self.course.run.as_ref().map(|run| &run.state) {
+                self.phase = match self.durable.run.as_ref().map(|run| &run.state) {
                     Some(RunState::Intended) => Phase::Settling,
                     Some(RunState::Started(_)) => Phase::Recovering,
                     Some(RunState::Over { .. }) | None => Phase::Clearing,
                 };
                 self.speak_later(note, cx);
             }
-            Word::Had if trouble.is_transient && self.troubles.failures() < SWEEP_TRIES => {
+            DriverReply::Received if trouble.is_transient && self.troubles.failures() < SWEEP_TRIES => {
                 self.speak_later(note, cx);
             }
-            Word::Had | Word::Late => {
+            DriverReply::Received | DriverReply::TimedOut => {
                 let advice = if trouble.is_transient { format!("; {ADVICE}") } else { String::new() };
                 let reason = format!("{note}{advice}");
                 self.out_of_reach(scene, (reason, Later::Possible), cx);
@@ -149,7 +161,7 @@ impl Task {
         self.note(note, cx);
         let pause = self.troubles.failed(&TROUBLE_BACKOFF, cx.moment());
         let mut at = cx.now() + pause;
-        if self.is_driver_absent && self.course.wanted == Some(Wanted::Stopped) {
+        if self.is_driver_absent && self.durable.wanted == Some(Wanted::Stopped) {
             at = at.min(self.stop_time().max(cx.now()));
         }
         cx.start_timer(TasksTimer::Again(self.config.name.clone()), at);
@@ -158,17 +170,17 @@ impl Task {
     /// Whether it has to stop while its driver is absent. A run that was never used is ended at once; any other run is given
     /// the time of a stop, in which its driver may come back.
     pub(super) fn stops_alone(&self, now: Timestamp) -> bool {
-        let Some(run) = &self.course.run else { return false };
+        let Some(run) = &self.durable.run else { return false };
         let is_due = match run.state {
             RunState::Intended | RunState::Over { .. } => true,
             RunState::Started(_) => now >= self.stop_time(),
         };
-        self.is_driver_absent && self.course.wanted == Some(Wanted::Stopped) && is_due
+        self.is_driver_absent && self.durable.wanted == Some(Wanted::Stopped) && is_due
     }
 
     pub(super) fn stop_alone(&mut self, why: &str, cx: &mut StepContext<Tasks>) {
         why.clone_into(&mut self.cause);
-        self.sweep(Word::Absent, cx);
+        self.sweep(DriverReply::Unavailable, cx);
     }
 
     /// The time at which its driver would have killed it.

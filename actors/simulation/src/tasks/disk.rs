@@ -37,7 +37,7 @@ impl TasksDisk {
 
     /// The run of a task on disk.
     pub(super) fn run(&self, name: &AllocationId) -> Option<&Run> {
-        self.image.courses.get(name)?.run.as_ref()
+        self.image.states.get(name)?.run.as_ref()
     }
 
     /// Whether it holds that this run has ended, or nothing of the run any more.
@@ -47,8 +47,8 @@ impl TasksDisk {
 
     /// The runs on disk that are to end.
     pub(super) fn runs_to_end(&self) -> impl Iterator<Item = &TaskId> {
-        let courses = self.image.courses.iter().filter(|(name, _)| is_to_rest(&self.image, name));
-        courses.filter_map(|(_, course)| course.run.as_ref()).map(|run| &run.id)
+        let states = self.image.states.iter().filter(|(name, _)| is_to_rest(&self.image, name));
+        states.filter_map(|(_, durable)| durable.run.as_ref()).map(|run| &run.id)
     }
 
     pub(super) fn has_held(&self, run: &TaskId) -> bool {
@@ -70,15 +70,15 @@ impl TasksDisk {
         on_disk.into_iter().for_each(|change| self.apply(change));
         self.is_read = false;
         self.image.returning.clear();
-        let courses = self.image.courses.values();
+        let states = self.image.states.values();
         let present: BTreeSet<&TaskId> =
-            courses.filter_map(|course| course.run.as_ref()).map(|run| &run.id).collect();
+            states.filter_map(|durable| durable.run.as_ref()).map(|run| &run.id).collect();
         self.held.retain(|run| present.contains(run));
     }
 
     fn apply(&mut self, change: TasksChange) {
-        if let TasksChange::Course(_, course) = &change
-            && let Some(Run { id, state: RunState::Started(_), .. }) = &course.run
+        if let TasksChange::State(_, durable) = &change
+            && let Some(Run { id, state: RunState::Started(_), .. }) = &durable.run
         {
             self.held.insert(id.clone());
         }
@@ -88,14 +88,14 @@ impl TasksDisk {
 
 /// Whether it says that a task must not run.
 pub(super) fn is_to_rest(image: &TasksImage, name: &AllocationId) -> bool {
-    let wanted = image.courses.get(name).and_then(|course| course.wanted);
+    let wanted = image.states.get(name).and_then(|durable| durable.wanted);
     matches!(wanted, Some(Wanted::Stopped | Wanted::Failed))
 }
 
 fn apply(image: &mut TasksImage, change: TasksChange) {
     match change {
-        TasksChange::Course(name, course) => {
-            image.courses.insert(name, *course);
+        TasksChange::State(name, durable) => {
+            image.states.insert(name, *durable);
         }
         TasksChange::Log(name, log) => {
             image.logs.insert(name, *log);
@@ -104,7 +104,7 @@ fn apply(image: &mut TasksImage, change: TasksChange) {
             image.returning.insert(name);
         }
         TasksChange::Forget(name) => {
-            image.courses.remove(&name);
+            image.states.remove(&name);
             image.logs.remove(&name);
         }
         TasksChange::KeepDriver(driver, kept) => {
@@ -124,7 +124,7 @@ impl Disk<Tasks> for TasksDisk {
                 self.apply(change);
                 Written::Now
             }
-            TasksChange::Course(..)
+            TasksChange::State(..)
             | TasksChange::Log(..)
             | TasksChange::Forget(_)
             | TasksChange::KeepDriver(..)

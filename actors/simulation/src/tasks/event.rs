@@ -106,8 +106,8 @@ impl Question {
             TasksCall::Stop { .. } => Some(Self::Stop),
             TasksCall::Destroy(_) => Some(Self::Destroy),
             TasksCall::Sweep { .. } => Some(Self::Sweep),
-            TasksCall::Bring(_)
-            | TasksCall::BringBack(..)
+            TasksCall::SetUp(_)
+            | TasksCall::SetUpUnconfigured(..)
             | TasksCall::Dismiss { .. }
             | TasksCall::Watch { .. }
             | TasksCall::ReadEvents { .. }

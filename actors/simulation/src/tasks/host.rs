@@ -273,7 +273,7 @@ impl Host {
     /// Answers at once the calls that have only one possible answer.
     fn called(&mut self, now: Timestamp, number: u64, deadline: Duration, call: &TasksCall) {
         let outcome = match call {
-            TasksCall::Bring(_) | TasksCall::BringBack(..) => TasksOutcome::Brought(Ok(())),
+            TasksCall::SetUp(_) | TasksCall::SetUpUnconfigured(..) => TasksOutcome::SetUp(Ok(())),
             TasksCall::Dismiss { .. } => TasksOutcome::Dismissed(Ok(())),
             TasksCall::Watch { .. } => TasksOutcome::Watched(Ok(())),
             // It comes too late.
@@ -331,7 +331,7 @@ impl Host {
             TasksAnswer::StartTask(Err(_))
             | TasksAnswer::StopTask(Err(_))
             | TasksAnswer::ListTasks(_)
-            | TasksAnswer::BringDriver(_) => {}
+            | TasksAnswer::SetUpDriver(_) => {}
         }
     }
 

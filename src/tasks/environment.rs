@@ -1,4 +1,4 @@
-//! The ground of a task: its directories, its user and its control group. It is made before each start, released after each
+//! The environment of a task: its directories, its user and its control group. It is made before each start, released after each
 //! end, and removed when the task is forgotten (TH050, TH060).
 //!
 //! The kernel and the file system are the only source of truth; the database holds nothing of it that could become stale. An
@@ -23,7 +23,7 @@ use super::{TaskIdentities, Trouble};
 
 /// The settings for the grounds of a host's tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroundOptions {
+pub struct TaskEnvironmentOptions {
     /// The data directory of the host.
     pub data_dir: PathBuf,
     /// The directory of allocations; by default `alloc` in the data directory.
@@ -37,7 +37,7 @@ pub struct GroundOptions {
 
 /// Makes and removes the grounds of one host's tasks. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Ground(Arc<Inner>);
+pub struct TaskEnvironment(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -53,7 +53,7 @@ struct Inner {
 
 /// The result of preparing a start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct PreparedEnvironment {
     /// The directories, and their paths as the task sees them.
     pub dirs: Prepared,
     /// The control groups; `None` if this host makes none.
@@ -62,18 +62,18 @@ pub struct Standing {
     pub user: String,
 }
 
-impl Ground {
+impl TaskEnvironment {
     /// Checks what this machine permits, and logs it once. Grounds of an earlier run stay as they are. Runs off the actor
     /// thread: disks may be slow, and other hosts may hold the shared lock.
     ///
     /// # Errors
     /// If the check panics, or the runtime ends.
-    pub async fn new(options: GroundOptions, identities: TaskIdentities) -> std::io::Result<Self> {
+    pub async fn new(options: TaskEnvironmentOptions, identities: TaskIdentities) -> std::io::Result<Self> {
         let made = actix_rt::task::spawn_blocking(move || Self::made(&options, identities)).await;
         made.map_err(std::io::Error::other)
     }
 
-    fn made(options: &GroundOptions, identities: TaskIdentities) -> Self {
+    fn made(options: &TaskEnvironmentOptions, identities: TaskIdentities) -> Self {
         let alloc_dir = options.alloc_dir.clone().unwrap_or_else(|| options.data_dir.join("alloc"));
         if let Err(error) = make_passable(&options.data_dir) {
             tracing::warn!(path = %options.data_dir.display(), %error, "tasks of other users do not reach their directories");
@@ -95,7 +95,7 @@ impl Ground {
         self.0.groups.mode().to_string()
     }
 
-    /// Makes the ground of a task before each start. Kills processes that an earlier run left in its control group.
+    /// Makes the environment of a task before each start. Kills processes that an earlier run left in its control group.
     ///
     /// # Errors
     /// What cannot be made, and what to do.
@@ -105,7 +105,7 @@ impl Ground {
         user: &str,
         cores: Cores,
         capabilities: Option<&DriverCapabilities>,
-    ) -> Result<Standing, Trouble> {
+    ) -> Result<PreparedEnvironment, Trouble> {
         let isolation = capabilities.map_or(FsIsolation::None, |told| told.fs_isolation);
         let is_dynamic = user.is_empty() && capabilities.is_some_and(|told| told.dynamic_workload_users);
         let (inner, names, user) = (Arc::clone(&self.0), self.names(name), user.to_owned());
@@ -113,12 +113,12 @@ impl Ground {
             let user = if is_dynamic { inner.dynamic_user(&names)? } else { user };
             let dirs = inner.directories(&names, isolation, &user)?;
             let groups = inner.group(&names, cores)?;
-            Ok(Standing { dirs, groups, user })
+            Ok(PreparedEnvironment { dirs, groups, user })
         });
         made.await.map_err(|error| Trouble::passing(format!("its directories cannot be made: {error}")))?
     }
 
-    /// Releases the ground of a run of which nothing is left: kills processes in its control group, removes the group,
+    /// Releases the environment of a run of which nothing is left: kills processes in its control group, removes the group,
     /// releases its user, and unmounts what was mounted for it. Files stay. Errors are logged, and retried with the next run.
     pub async fn release(&self, name: &AllocationId) {
         let (inner, names) = (Arc::clone(&self.0), self.names(name));
@@ -128,7 +128,7 @@ impl Ground {
         }
     }
 
-    /// Begins to remove the ground of a forgotten task. If it is busy or has a mount below it, that is logged and retried, by
+    /// Begins to remove the environment of a forgotten task. If it is busy or has a mount below it, that is logged and retried, by
     /// this run of the host and by the next.
     pub async fn remove(&self, names: TaskNames) {
         let (inner, noted) = (Arc::clone(&self.0), names.clone());
@@ -140,15 +140,15 @@ impl Ground {
         self.begin_removal(names);
     }
 
-    /// Removes it in the background, unless that is under way. The retries end with the last owner of the ground.
+    /// Removes it in the background, unless that is under way. The retries end with the last owner of the environment.
     fn begin_removal(&self, names: TaskNames) {
         if !self.0.forgotten.begin(&names) {
             return;
         }
-        let ground = Arc::downgrade(&self.0);
+        let environment = Arc::downgrade(&self.0);
         actix_rt::spawn(async move {
             let (mut pause, mut told) = (FIRST_PAUSE, String::new());
-            while let Some(inner) = ground.upgrade() {
+            while let Some(inner) = environment.upgrade() {
                 let tried = names.clone();
                 let removed = actix_rt::task::spawn_blocking(move || inner.remove(&tried)).await;
                 let Err(error) = removed.map_err(|error| error.to_string()).flatten() else { return };
@@ -243,7 +243,7 @@ impl Inner {
         }
     }
 
-    /// Removes the ground of a forgotten task. Idempotent.
+    /// Removes the environment of a forgotten task. Idempotent.
     fn remove(&self, names: &TaskNames) -> Result<(), String> {
         // A name that is too long for a group has no group.
         if let Ok(group) = GroupName::new(&names.allocation, &names.task) {
@@ -352,7 +352,7 @@ fn groups(are_wanted: bool) -> TaskCgroups {
 }
 
 /// The dynamic users of this host. The other hosts of this machine learn which users it still holds.
-fn users(options: &GroundOptions) -> Reservations {
+fn users(options: &TaskEnvironmentOptions) -> Reservations {
     let users = Reservations::new(options.data_dir.join("users"));
     let Some(machine) = &options.machine_users else { return users };
     let users = users.shared_in(machine);
@@ -408,16 +408,17 @@ mod tests {
         fs::set_permissions(&machine, fs::Permissions::from_mode(0o700)).unwrap();
         let lock = fs::File::create(machine.join("lock")).unwrap();
         let lock = Locked::within(lock, std::time::Duration::ZERO).unwrap();
-        let options = GroundOptions {
+        let options = TaskEnvironmentOptions {
             data_dir,
             alloc_dir: None,
             control_groups: false,
             machine_users: Some(machine.clone()),
         };
-        // The lock is released only if the thread runs something besides the ground.
+        // The lock is released only if the thread runs something besides the environment.
         let other = async move { drop(lock) };
-        let (ground, ()) = tokio::join!(Ground::new(options, TaskIdentities::of_owner("0123")), other);
-        ground.unwrap();
+        let (environment, ()) =
+            tokio::join!(TaskEnvironment::new(options, TaskIdentities::of_owner("0123")), other);
+        environment.unwrap();
         assert!(fs::symlink_metadata(machine.join("80007")).is_ok(), "the others are told of the user");
     }
 }

@@ -15,7 +15,7 @@ const HALVES: [&str; 2] = ["csi-controller", "csi-node"];
 
 /// The last known status of a host.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Board {
+pub(super) struct StatusView {
     host: HostStatus,
     plugins: BTreeMap<(String, String), PluginStatus>,
     allocations: BTreeMap<String, AllocationStatus>,
@@ -24,7 +24,7 @@ pub(super) struct Board {
     volumes: BTreeMap<String, VolumeStatus>,
 }
 
-impl Board {
+impl StatusView {
     /// Applies a notification.
     pub(super) fn hear(&mut self, news: News) {
         match news {
@@ -217,15 +217,16 @@ impl Board {
     }
 }
 
-impl From<GetStatusResponse> for Board {
-    fn from(status: GetStatusResponse) -> Self {
-        let mut board = Self { host: status.host.unwrap_or_default(), ..Self::default() };
-        status.plugins.into_iter().for_each(|plugin| board.put(plugin));
-        board.allocations = status.allocations.into_iter().map(|found| (found.name.clone(), found)).collect();
-        board.drivers = status.drivers.into_iter().map(|found| (found.name.clone(), found)).collect();
-        board.tasks = status.tasks.into_iter().map(|found| (found.name.clone(), found)).collect();
-        board.volumes = status.volumes.into_iter().map(|found| (found.name.clone(), found)).collect();
-        board
+impl From<GetStatusResponse> for StatusView {
+    fn from(response: GetStatusResponse) -> Self {
+        let mut status = Self { host: response.host.unwrap_or_default(), ..Self::default() };
+        response.plugins.into_iter().for_each(|plugin| status.put(plugin));
+        status.allocations =
+            response.allocations.into_iter().map(|found| (found.name.clone(), found)).collect();
+        status.drivers = response.drivers.into_iter().map(|found| (found.name.clone(), found)).collect();
+        status.tasks = response.tasks.into_iter().map(|found| (found.name.clone(), found)).collect();
+        status.volumes = response.volumes.into_iter().map(|found| (found.name.clone(), found)).collect();
+        status
     }
 }
 
@@ -263,8 +264,8 @@ mod tests {
         }
     }
 
-    fn board() -> Board {
-        Board::from(GetStatusResponse {
+    fn status() -> StatusView {
+        StatusView::from(GetStatusResponse {
             host: Some(HostStatus { run: 7, ..HostStatus::default() }),
             plugins: vec![
                 half("csi-controller", "green", &["blue"], 3),
@@ -277,30 +278,30 @@ mod tests {
 
     #[test]
     fn a_plugin_is_served_only_when_both_halves_are() {
-        let mut board = board();
+        let mut status = status();
         assert_eq!(
-            board.serves("hostpath", "green", &["blue"]),
+            status.serves("hostpath", "green", &["blue"]),
             Look::new(true, "green active, healthy, standby blue")
         );
-        assert!(!board.serves("hostpath", "green", &[]).holds);
-        board.hear(News::PluginChanged(half("csi-node", "blue", &[], 6)));
-        let look = board.serves("hostpath", "green", &["blue"]);
+        assert!(!status.serves("hostpath", "green", &[]).holds);
+        status.hear(News::PluginChanged(half("csi-node", "blue", &[], 6)));
+        let look = status.serves("hostpath", "green", &["blue"]);
         let seen = "controller: green active, healthy, standby blue; node: blue active, healthy";
         assert_eq!(look, Look::new(false, seen));
-        assert_eq!(board.generations("hostpath"), [3, 6]);
+        assert_eq!(status.generations("hostpath"), [3, 6]);
     }
 
     #[test]
     fn who_is_known_from_before_is_awaited_and_serves_nothing() {
-        let mut board = board();
+        let mut status = status();
         for plugin_type in HALVES {
             let mut restored = half(plugin_type, "", &["green", "blue"], 0);
             restored.provisional_allocations = vec!["green".to_owned(), "blue".to_owned()];
-            board.hear(News::PluginChanged(restored));
+            status.hear(News::PluginChanged(restored));
         }
-        assert!(board.awaits("hostpath", &["blue", "green"]).holds);
-        assert!(!board.awaits("hostpath", &["blue"]).holds);
-        assert!(!board.serves("hostpath", "", &["green", "blue"]).holds);
+        assert!(status.awaits("hostpath", &["blue", "green"]).holds);
+        assert!(!status.awaits("hostpath", &["blue"]).holds);
+        assert!(!status.serves("hostpath", "", &["green", "blue"]).holds);
     }
 
     #[test]
@@ -313,10 +314,10 @@ mod tests {
             ..TaskStatus::default()
         };
         let told = |change: fn(&mut TaskStatus)| {
-            let (mut board, mut task) = (Board::default(), task.clone());
+            let (mut status, mut task) = (StatusView::default(), task.clone());
             change(&mut task);
-            board.hear(News::TaskChanged(task));
-            board.has_told("web", &["started, process 7", "recovered"]).holds
+            status.hear(News::TaskChanged(task));
+            status.has_told("web", &["started, process 7", "recovered"]).holds
         };
         assert!(told(|_| {}));
         assert!(!told(|task| task.events.swap(0, 1)), "another order");
@@ -324,20 +325,20 @@ mod tests {
         assert!(!told(|task| task.events[1].count = 2), "told twice");
         assert!(!told(|task| task.events_told = 3), "told and not shown");
         assert!(!told(|task| task.events_missed = 1), "missing");
-        assert!(!Board::default().has_told("web", &[]).holds, "no such task");
+        assert!(!StatusView::default().has_told("web", &[]).holds, "no such task");
     }
 
     #[test]
     fn who_is_not_back_does_not_stand_by_and_who_is_not_healthy_does_not_serve() {
         let known = |health: &str, unconfirmed: &[&str]| {
-            let mut board = board();
+            let mut status = status();
             for plugin_type in HALVES {
                 let mut known = half(plugin_type, "green", &["blue", "red"], 3);
                 known.health = health.to_owned();
                 known.provisional_allocations = unconfirmed.iter().map(ToString::to_string).collect();
-                board.hear(News::PluginChanged(known));
+                status.hear(News::PluginChanged(known));
             }
-            board
+            status
         };
         let restored = known("healthy", &["red"]);
         let seen = "green active, healthy, standby blue, red, not confirmed: red";
@@ -358,23 +359,23 @@ mod tests {
 
     #[test]
     fn why_a_plugin_is_not_healthy_and_that_none_is_active_is_described() {
-        let mut board = Board::default();
-        assert_eq!(board.describe("hostpath"), "unknown");
+        let mut status = StatusView::default();
+        assert_eq!(status.describe("hostpath"), "unknown");
         let reason = "Probe: refused".to_owned();
         let controller = PluginStatus {
             health: "unhealthy".to_owned(),
             reason,
             ..half("csi-controller", "green", &[], 3)
         };
-        board.hear(News::PluginChanged(controller));
-        board.hear(News::PluginChanged(half("csi-node", "", &[], 0)));
+        status.hear(News::PluginChanged(controller));
+        status.hear(News::PluginChanged(half("csi-node", "", &[], 0)));
         let seen = "controller: green active, unhealthy (Probe: refused); node: none active";
-        assert_eq!(board.describe("hostpath"), seen);
+        assert_eq!(status.describe("hostpath"), seen);
     }
 
     #[test]
     fn processes_are_those_of_allocations_drivers_and_tasks_that_run() {
-        let mut board = board();
+        let mut status = status();
         let allocation = |name: &str, pid, restarts| AllocationStatus {
             name: name.to_owned(),
             pid,
@@ -383,29 +384,29 @@ mod tests {
             state: "registered".to_owned(),
             ..AllocationStatus::default()
         };
-        board.hear(News::AllocationChanged(allocation("green", 12, 3)));
-        board.hear(News::AllocationChanged(allocation("red", 0, 0)));
+        status.hear(News::AllocationChanged(allocation("green", 12, 3)));
+        status.hear(News::AllocationChanged(allocation("red", 0, 0)));
         let driver = |name: &str, pid| DriverStatus { name: name.to_owned(), pid, ..DriverStatus::default() };
-        board.hear(News::DriverChanged(driver("exec", 21)));
-        board.hear(News::DriverChanged(driver("idle", 0)));
+        status.hear(News::DriverChanged(driver("exec", 21)));
+        status.hear(News::DriverChanged(driver("idle", 0)));
         let task = |name: &str, text: &str| TaskStatus {
             name: name.to_owned(),
             events: vec![TaskEvent { text: text.to_owned(), ..TaskEvent::default() }],
             ..TaskStatus::default()
         };
-        board.hear(News::TaskChanged(task("web", "started, process 31")));
-        board.hear(News::TaskChanged(task("job", "waits for its driver")));
+        status.hear(News::TaskChanged(task("web", "started, process 31")));
+        status.hear(News::TaskChanged(task("job", "waits for its driver")));
         let processes = [("blue", 11), ("green", 12), ("driver exec", 21), ("task web", 31)];
-        assert_eq!(board.processes(), processes.map(|(name, pid)| (name.to_owned(), pid)));
-        assert_eq!((board.restarts("green"), board.restarts("unknown")), (3, 0));
-        assert_eq!((board.pid("green"), board.pid("red")), (Some(12), None));
-        let known = [board.allocation("green"), board.allocation("unknown")];
+        assert_eq!(status.processes(), processes.map(|(name, pid)| (name.to_owned(), pid)));
+        assert_eq!((status.restarts("green"), status.restarts("unknown")), (3, 0));
+        assert_eq!((status.pid("green"), status.pid("red")), (Some(12), None));
+        let known = [status.allocation("green"), status.allocation("unknown")];
         assert_eq!(known, [("running", "registered"), ("", "")]);
-        assert_eq!([board.task_process("web"), board.task_process("job")], [Some(31), None]);
-        assert_eq!(board.driver("exec"), Some(&driver("exec", 21)));
-        board.hear(News::DriverLeft("exec".to_owned()));
-        board.hear(News::TaskLeft("web".to_owned()));
-        assert_eq!((board.driver("exec"), board.task_process("web")), (None, None));
+        assert_eq!([status.task_process("web"), status.task_process("job")], [Some(31), None]);
+        assert_eq!(status.driver("exec"), Some(&driver("exec", 21)));
+        status.hear(News::DriverLeft("exec".to_owned()));
+        status.hear(News::TaskLeft("web".to_owned()));
+        assert_eq!((status.driver("exec"), status.task_process("web")), (None, None));
     }
 
     #[test]
@@ -413,20 +414,20 @@ mod tests {
         let looks = |state: &str, how: &str, code| {
             let exit = TaskExit { how: how.to_owned(), code, ..TaskExit::default() };
             let (name, state) = ("job".to_owned(), state.to_owned());
-            let mut board = Board::default();
-            board.hear(News::TaskChanged(TaskStatus {
+            let mut status = StatusView::default();
+            status.hear(News::TaskChanged(TaskStatus {
                 name,
                 state,
                 exit: Some(exit),
                 ..TaskStatus::default()
             }));
-            (board.task_is("job", "ended").holds, board.has_exited("job", 3))
+            (status.task_is("job", "ended").holds, status.has_exited("job", 3))
         };
         assert_eq!(looks("ended", "exited", 3), (true, Look::new(true, "job is ended; exited 3")));
         assert_eq!(looks("ended", "exited", 0), (true, Look::new(false, "job is ended; exited 0")));
         assert_eq!(looks("ended", "signal", 3), (true, Look::new(false, "job is ended; signal 3")));
         assert_eq!(looks("running", "exited", 3), (false, Look::new(false, "job is running; exited 3")));
-        let nothing = Board::default().has_exited("job", 3);
+        let nothing = StatusView::default().has_exited("job", 3);
         assert_eq!(nothing, Look::new(false, "there is no task job; no exit is known"));
     }
 
@@ -439,63 +440,63 @@ mod tests {
             ..VolumeClaim::default()
         };
         let of = |claims: Vec<VolumeClaim>| {
-            let mut board = Board::default();
-            board.hear(News::VolumeChanged(VolumeStatus {
+            let mut status = StatusView::default();
+            status.hear(News::VolumeChanged(VolumeStatus {
                 name: "default/data".to_owned(),
                 volume_id: "vol-1".to_owned(),
                 stage: "up".to_owned(),
                 claims,
                 ..VolumeStatus::default()
             }));
-            board
+            status
         };
-        let mut board = of(vec![claim("left", true, false), claim("right", true, false)]);
+        let mut status = of(vec![claim("left", true, false), claim("right", true, false)]);
         let seen = "default/data: staging up, claimed by left, right";
-        assert_eq!(board.volume_is("default/data", "up", &["left", "right"]), Look::new(true, seen));
-        assert!(!board.volume_is("default/data", "down", &["left", "right"]).holds);
-        assert!(!board.volume_is("default/data", "up", &["left"]).holds);
-        assert_eq!(board.volume_id("default/data"), Some("vol-1"));
-        let proven = |board: &Board| board.volume_is_proven("default/data").holds;
-        assert!(proven(&board));
+        assert_eq!(status.volume_is("default/data", "up", &["left", "right"]), Look::new(true, seen));
+        assert!(!status.volume_is("default/data", "down", &["left", "right"]).holds);
+        assert!(!status.volume_is("default/data", "up", &["left"]).holds);
+        assert_eq!(status.volume_id("default/data"), Some("vol-1"));
+        let proven = |status: &StatusView| status.volume_is_proven("default/data").holds;
+        assert!(proven(&status));
         assert!(!proven(&of(vec![claim("left", true, false), claim("right", false, false)])));
         assert!(!proven(&of(vec![claim("left", true, true)])), "it is not confirmed");
         assert!(!proven(&of(vec![])), "nothing is claimed");
-        board.hear(News::VolumeLeft("default/data".to_owned()));
+        status.hear(News::VolumeLeft("default/data".to_owned()));
         let gone = Look::new(false, "there is no volume default/data");
         assert_eq!(
-            (board.volume_is("default/data", "up", &[]), board.volume_id("default/data")),
+            (status.volume_is("default/data", "up", &[]), status.volume_id("default/data")),
             (gone, None)
         );
-        assert!(!proven(&board));
+        assert!(!proven(&status));
     }
 
     #[test]
     fn a_version_is_active_only_when_both_halves_have_it() {
-        let mut board = Board::default();
-        assert!(!board.version("hostpath", "2.0.0").holds);
+        let mut status = StatusView::default();
+        assert!(!status.version("hostpath", "2.0.0").holds);
         for plugin_type in HALVES {
             let of = |version: &str| PluginStatus {
                 version: version.to_owned(),
                 ..half(plugin_type, "green", &[], 1)
             };
-            board.hear(News::PluginChanged(of("1.0.0")));
-            assert!(!board.version("hostpath", "2.0.0").holds, "not yet of both");
-            board.hear(News::PluginChanged(of("2.0.0")));
+            status.hear(News::PluginChanged(of("1.0.0")));
+            assert!(!status.version("hostpath", "2.0.0").holds, "not yet of both");
+            status.hear(News::PluginChanged(of("2.0.0")));
         }
-        assert_eq!(board.version("hostpath", "2.0.0"), Look::new(true, "version 2.0.0"));
+        assert_eq!(status.version("hostpath", "2.0.0"), Look::new(true, "version 2.0.0"));
     }
 
     #[test]
     fn changes_are_heard_and_a_snapshot_replaces_everything() {
-        let mut board = board();
-        assert_eq!((board.run(), board.pid("blue"), board.pid("green")), (7, Some(11), None));
-        board.hear(News::PluginLeft(PluginLeft {
+        let mut status = status();
+        assert_eq!((status.run(), status.pid("blue"), status.pid("green")), (7, Some(11), None));
+        status.hear(News::PluginLeft(PluginLeft {
             r#type: "csi-node".to_owned(),
             name: "hostpath".to_owned(),
         }));
-        assert_eq!(board.generations("hostpath"), [3, 0]);
-        board.hear(News::Lagged(Lagged { missed: 3 }));
-        board.hear(News::Snapshot(GetStatusResponse::default()));
-        assert_eq!(board, Board::default());
+        assert_eq!(status.generations("hostpath"), [3, 0]);
+        status.hear(News::Lagged(Lagged { missed: 3 }));
+        status.hear(News::Snapshot(GetStatusResponse::default()));
+        assert_eq!(status, StatusView::default());
     }
 }

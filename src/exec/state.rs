@@ -28,7 +28,7 @@ const KILL_PAUSE: Duration = Duration::from_millis(500);
 
 /// The state of the driver.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct ExecState {
     pub(super) args: ExecArgs,
     pub(super) faults: Faults,
     /// Opened with the first task: a driver that is only queried for its identity must not take the file from another driver.
@@ -45,7 +45,7 @@ pub(super) struct Tasks {
     coming: BTreeSet<String>,
 }
 
-impl Board {
+impl ExecState {
     pub(super) fn new(args: ExecArgs, faults: Faults) -> Self {
         let memory = TaskMemory::of(args.state_dir.as_deref());
         let (events, settings, tasks) = (Mutex::default(), Mutex::default(), Mutex::default());
@@ -73,8 +73,9 @@ impl Board {
         if self.tasks().coming.contains(task_id) {
             return Err(being_started(task_id));
         }
-        let failed =
-            |error| Refusal::failed(format!("cannot recall task {task_id:?}: {error}")).recoverable(true);
+        let failed = |error| {
+            Refusal::failed(format!("cannot read the record of task {task_id:?}: {error}")).recoverable(true)
+        };
         let noted = self.memory.recall(task_id).map_err(failed)?;
         let Some(task) = noted.map(Task::left).transpose()?.flatten() else {
             self.memory.forget(task_id).map_err(failed)?;
@@ -170,16 +171,16 @@ pub(super) fn announce_end(task: &Task, events: &Events, status: &EndStatus) {
 }
 
 /// Starts a task, or returns the handle of the same task that was started before. Idempotent.
-pub(super) async fn start(board: &Arc<Board>, config: TaskConfig) -> Result<StartedTask, Refusal> {
+pub(super) async fn start(state: &Arc<ExecState>, config: TaskConfig) -> Result<StartedTask, Refusal> {
     if config.id.is_empty() {
         return Err(Refusal::invalid("a task needs an id").recoverable(false));
     }
-    if !board.settings().is_enabled {
+    if !state.settings().is_enabled {
         let told = "this driver is disabled; say `enabled = true` in the `config` of its `plugin` block";
         return Err(Refusal::new(RefusalKind::NotNow, told).recoverable(false));
     }
     let known = {
-        let mut tasks = board.tasks();
+        let mut tasks = state.tasks();
         let known = tasks.known.get(&config.id).cloned();
         if known.is_none() && !tasks.coming.insert(config.id.clone()) {
             return Err(being_started(&config.id));
@@ -190,34 +191,34 @@ pub(super) async fn start(board: &Arc<Board>, config: TaskConfig) -> Result<Star
         return again(&task, &config);
     }
     let task_id = config.id.clone();
-    let started = begin(board, config).await;
-    board.tasks().coming.remove(&task_id);
+    let started = begin(state, config).await;
+    state.tasks().coming.remove(&task_id);
     let task = started?;
     Ok(StartedTask { handle: task.handle(), network: None })
 }
 
-async fn begin(board: &Arc<Board>, config: TaskConfig) -> Result<Arc<Task>, Refusal> {
-    let events = board.events()?;
+async fn begin(state: &Arc<ExecState>, config: TaskConfig) -> Result<Arc<Task>, Refusal> {
+    let events = state.events()?;
     let failed = |error| {
         let told = format!("cannot note task {:?} before its start: {error}", config.id);
         Refusal::failed(told).recoverable(true)
     };
-    board.memory.note(&config).map_err(failed)?;
+    state.memory.note(&config).map_err(failed)?;
     let terms = StartTerms {
-        timeout: board.args.start_timeout,
-        limits_memory: board.settings().limits_memory,
-        hang: board.faults.supervisor_hangs(),
+        timeout: state.args.start_timeout,
+        limits_memory: state.settings().limits_memory,
+        hang: state.faults.supervisor_hangs(),
     };
     let task = match Task::start(config.clone(), terms).await {
         Ok(task) => task,
         Err(refusal) => {
             if matches!(Task::left(config.clone()), Ok(None)) {
-                board.memory.forget(&config.id).map_err(failed)?;
+                state.memory.forget(&config.id).map_err(failed)?;
             }
             return Err(refusal);
         }
     };
-    board.take_in(&task, events, "started", started_as(&task));
+    state.take_in(&task, events, "started", started_as(&task));
     Ok(task)
 }
 

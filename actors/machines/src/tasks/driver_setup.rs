@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::behaviour::{SAY_TIMEOUT, Scene};
 use super::calls::*;
-use super::messages::{DriverCourse, TasksNews, UnknownDriver};
+use super::messages::{DriverProgress, TasksNews, UnknownDriver};
 use super::state::*;
 use crate::kernel::{CallKey, CallLost, Gate, StepContext};
 use crate::vocabulary::{AllocationId, Backoff, DriverName};
@@ -14,7 +14,7 @@ const NEWS_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// The pause before a failed subscription is retried.
 const WATCH_PAUSE: Duration = Duration::from_millis(200);
 /// The backoff for a plugin that could not be brought.
-pub(super) const BRING_BACKOFF: Backoff = Backoff {
+pub(super) const SETUP_BACKOFF: Backoff = Backoff {
     first: Duration::from_secs(5),
     longest: Duration::from_secs(120),
     jitter_percent: 10,
@@ -23,74 +23,77 @@ pub(super) const BRING_BACKOFF: Backoff = Backoff {
 
 impl Scene<'_> {
     pub(super) fn survives(&self, driver: &DriverName) -> bool {
-        let kept = self.drivers.get(driver).and_then(|bringing| bringing.kept.as_ref());
+        let kept = self.drivers.get(driver).and_then(|setup| setup.kept.as_ref());
         kept.is_none_or(|kept| kept.survives)
     }
 
     /// Whether a driver is no longer configured.
-    pub(super) fn has_departed(&self, driver: &DriverName) -> bool {
-        self.drivers.get(driver).is_none_or(|bringing| bringing.standing != Standing::Configured)
+    pub(super) fn is_unconfigured(&self, driver: &DriverName) -> bool {
+        self.drivers.get(driver).is_none_or(|setup| setup.standing != Standing::Configured)
     }
 
     /// The progress of bringing a driver; `None` for an unknown name.
-    pub(super) fn course(&self, driver: &DriverName) -> Option<&DriverCourse> {
-        self.drivers.get(driver).map(|bringing| &bringing.course)
+    pub(super) fn progress(&self, driver: &DriverName) -> Option<&DriverProgress> {
+        self.drivers.get(driver).map(|setup| &setup.progress)
     }
 }
 
 impl Tasks {
     /// Retries a driver whose plugin was refused, since an operator wants a task of it.
-    pub(super) fn bring_again(&mut self, name: &AllocationId, cx: &mut StepContext<Self>) {
+    pub(super) fn set_up_again(&mut self, name: &AllocationId, cx: &mut StepContext<Self>) {
         let task = self.tasks.iter().find(|task| task.config.name == *name);
         let Some(driver) = task.map(|task| task.config.driver.clone()) else { return };
-        let is_refused = |bringing: &Bringing| matches!(bringing.course, DriverCourse::Refused(_));
+        let is_refused = |setup: &DriverSetup| matches!(setup.progress, DriverProgress::Refused(_));
         if self.drivers.get(&driver).is_some_and(is_refused) {
-            self.bring_now(&driver, cx);
+            self.set_up_now(&driver, cx);
         }
     }
 
     /// Retries a driver whose plugin could not be used.
-    pub(super) fn bring_now(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
-        if self.life != Life::Serving {
+    pub(super) fn set_up_now(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
+        if self.shutdown != ShutdownState::Serving {
             return;
         }
-        let Some(bringing) = self.drivers.get_mut(driver) else { return };
-        match (bringing.standing, &bringing.course) {
-            (Standing::Configured, DriverCourse::Refused(_) | DriverCourse::Pausing(_)) => {
-                bringing.course = DriverCourse::Asking;
+        let Some(setup) = self.drivers.get_mut(driver) else { return };
+        match (setup.standing, &setup.progress) {
+            (Standing::Configured, DriverProgress::Refused(_) | DriverProgress::Pausing(_)) => {
+                setup.progress = DriverProgress::Asking;
             }
-            (Standing::Configured, DriverCourse::Asking | DriverCourse::Brought | DriverCourse::Leaving)
+            (
+                Standing::Configured,
+                DriverProgress::Asking | DriverProgress::Added | DriverProgress::Leaving,
+            )
             | (Standing::Departed { .. }, _) => return,
         }
-        cx.cancel_timer(TasksTimer::Bring(driver.clone()));
-        cx.call(CallKey::default(), bringing.timeout(), TasksCall::Bring(driver.clone()));
+        cx.cancel_timer(TasksTimer::SetUp(driver.clone()));
+        cx.call(CallKey::default(), setup.timeout(), TasksCall::SetUp(driver.clone()));
     }
 
     /// The progress of a driver, for who asked for it.
-    pub(super) fn told_course(&self, driver: &DriverName) -> Result<DriverCourse, UnknownDriver> {
+    pub(super) fn told_progress(&self, driver: &DriverName) -> Result<DriverProgress, UnknownDriver> {
         let unknown =
             || UnknownDriver { name: driver.clone(), known: self.drivers.keys().cloned().collect() };
-        self.drivers.get(driver).map(|bringing| bringing.course.clone()).ok_or_else(unknown)
+        self.drivers.get(driver).map(|setup| setup.progress.clone()).ok_or_else(unknown)
     }
 
-    pub(super) fn brought(
+    pub(super) fn setup_done(
         &mut self,
         driver: &DriverName,
-        brought: Result<(), Trouble>,
+        outcome: Result<(), Trouble>,
         cx: &mut StepContext<Self>,
     ) {
-        let Some(bringing) = self.drivers.get_mut(driver) else { return };
-        bringing.course = match brought {
-            Ok(()) => DriverCourse::Brought,
+        let Some(setup) = self.drivers.get_mut(driver) else { return };
+        setup.progress = match outcome {
+            Ok(()) => DriverProgress::Added,
             Err(trouble) if trouble.is_transient => {
-                let pause = bringing.backoff.failed(&BRING_BACKOFF, cx.moment());
-                cx.start_timer(TasksTimer::Bring(driver.clone()), cx.now() + pause);
-                DriverCourse::Pausing(trouble.reason)
+                let pause = setup.backoff.failed(&SETUP_BACKOFF, cx.moment());
+                cx.start_timer(TasksTimer::SetUp(driver.clone()), cx.now() + pause);
+                DriverProgress::Pausing(trouble.reason)
             }
-            Err(trouble) => DriverCourse::Refused(trouble.reason),
+            Err(trouble) => DriverProgress::Refused(trouble.reason),
         };
-        cx.publish(TasksNews::DriverChanged(bringing.entry(driver)));
-        let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
+        cx.publish(TasksNews::DriverChanged(setup.entry(driver)));
+        let scene = Scene { options: &self.options, drivers: &self.drivers, shutdown: self.shutdown };
         for task in self.tasks.iter_mut().filter(|task| task.driver() == driver) {
             task.proceed(&scene, cx);
         }

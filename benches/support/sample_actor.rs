@@ -10,7 +10,7 @@ use super::clients::RegistryClient;
 
 callboard_actors::conversation! {
     /// The registry's requests.
-    pub(crate) enum ClerkAsk -> ClerkAnswer for Clerk {
+    pub(crate) enum SampleAsk -> SampleAnswer for SampleActor {
         Register => Result<Registered, RegisterError>,
         Deregister => Deregistered,
     }
@@ -18,14 +18,14 @@ callboard_actors::conversation! {
 
 /// Accepts everything.
 #[derive(Debug)]
-pub(crate) struct Clerk;
+pub(crate) struct SampleActor;
 
-impl Machine for Clerk {
+impl Machine for SampleActor {
     const KIND: &'static str = "clerk";
     type Config = ();
     type Image = ();
-    type Ask = ClerkAsk;
-    type Answer = ClerkAnswer;
+    type Ask = SampleAsk;
+    type Answer = SampleAnswer;
     type Call = Never;
     type Outcome = Never;
     type Timer = Never;
@@ -40,11 +40,11 @@ impl Machine for Clerk {
     fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
             Input::Resumed => {}
-            Input::Asked { id, ask: ClerkAsk::Register(_), .. } => {
-                cx.reply(*id, ClerkAnswer::Register(Ok(Registered::New)));
+            Input::Asked { id, ask: SampleAsk::Register(_), .. } => {
+                cx.reply(*id, SampleAnswer::Register(Ok(Registered::New)));
             }
-            Input::Asked { id, ask: ClerkAsk::Deregister(message), .. } => {
-                cx.reply(*id, ClerkAnswer::Deregister(Deregistered::Removed(message.plugins.clone())));
+            Input::Asked { id, ask: SampleAsk::Deregister(message), .. } => {
+                cx.reply(*id, SampleAnswer::Deregister(Deregistered::Removed(message.plugins.clone())));
             }
             Input::StopRequested(_) => cx.stop(),
             Input::Returned { call: never, .. } | Input::Elapsed(never) => match *never {},
@@ -54,7 +54,7 @@ impl Machine for Clerk {
     fn view(&self) {}
 }
 
-impl Clerk {
+impl SampleActor {
     pub(crate) fn begin() -> (Address<Self>, Running) {
         let address = Address::vacant("clerk", 4_096);
         let running = start(&address, (), NoEffectHandler, NoStore, Settings::default());
@@ -62,7 +62,7 @@ impl Clerk {
     }
 }
 
-impl RegistryClient for Address<Clerk> {
+impl RegistryClient for Address<SampleActor> {
     async fn register(&self, message: Register) {
         let answer = self.ask(message).await.expect("the clerk runs");
         assert_eq!(answer, Ok(Registered::New));

@@ -11,30 +11,30 @@ use super::plugins::Plugins;
 use super::{KeptDriver, Trouble};
 
 /// Adds a driver of the configuration.
-pub(super) async fn bring(
+pub(super) async fn set_up(
     drivers: Address<Drivers>,
     plugins: Rc<Plugins>,
     driver: DriverName,
 ) -> Result<(), Trouble> {
-    let brought = async { add(&drivers, plugins.resolve(&driver).await?).await }.await;
-    if let Err(trouble) = &brought
+    let added = async { add(&drivers, plugins.resolve(&driver).await?).await }.await;
+    if let Err(trouble) = &added
         && !trouble.is_transient
     {
         // No caller has to wait for it. An owner that cannot be reached does not wait either.
         let reason = trouble.reason.clone();
         let _ = drivers.ask(GiveUpDriver { name: driver, reason }).await;
     }
-    brought
+    added
 }
 
 /// Adds a driver that is no longer configured, so that its tasks can be stopped.
-pub(super) async fn bring_back(
+pub(super) async fn set_up_unconfigured(
     drivers: Address<Drivers>,
     plugins: Rc<Plugins>,
     driver: DriverName,
     kept: Box<KeptDriver>,
 ) -> Result<(), Trouble> {
-    let spec = plugins.bring_back(&driver, &kept)?;
+    let spec = plugins.set_up_unconfigured(&driver, &kept)?;
     plugins.make_state_directory(&driver, &kept.program).await?;
     let added = add(&drivers, spec).await;
     match &added {
