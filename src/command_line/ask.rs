@@ -48,8 +48,8 @@ pub(super) struct StopArgs {
     /// The name of the allocation or task
     name: String,
 
-    /// Stop an allocation although volumes of its plugin are in use: what is mounted stays so, and is undone only when the plugin is
-    /// back. Until then what uses it may hang
+    /// Stop an allocation although volumes of its plugin are in use: mounts stay, and are undone only when the plugin is back.
+    /// Until then processes that use them may hang
     #[arg(long)]
     even_if_used: bool,
 
@@ -63,7 +63,7 @@ pub(super) struct StatusArgs {
     /// Show one plugin, allocation, driver, task or volume whole, with what belongs to it. NAME, or KIND/NAME as `csi-node/zfs` or `task/web`
     name: Option<String>,
 
-    /// Tell by the exit code whether all of it is well: 0 well, 3 not, 4 no host
+    /// Report by the exit code whether all of it is well: 0 well, 3 not, 4 no host
     #[arg(long)]
     check: bool,
 
@@ -84,14 +84,14 @@ pub(super) struct HealthArgs {
 /// What can be said to `replace`.
 #[derive(Debug, Args)]
 pub(super) struct ReplaceArgs {
-    /// The name of the allocation that is to leave
+    /// The name of the allocation to replace
     name: String,
 
-    /// The name of the allocation that is to take its place; it is started if it does not run
+    /// The name of the replacement, an allocation; it is started if it does not run
     #[arg(long, value_name = "NAME")]
     with: String,
 
-    /// How long the new one must have been healthy before the old one leaves
+    /// How long the new one must have been healthy before the old one is stopped
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     healthy_for: Duration,
 
@@ -138,9 +138,9 @@ pub(super) enum AskError {
          group all the same, give the id of each of its snapshots with --snapshot"
     )]
     NoGroup { name: String, id: String },
-    #[error("the plugin of volume {0} does not confirm that it can be used so")]
+    #[error("the plugin of volume {0} does not confirm that it supports this usage")]
     Unconfirmed(String),
-    #[error("the volumes of the host do not answer, so nothing is known of them: {0}; try again later")]
+    #[error("the owner of the volumes does not answer, so their state is unknown: {0}; try again later")]
     NoVolumes(String),
     #[error("{0}")]
     Invalid(String),

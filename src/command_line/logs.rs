@@ -31,13 +31,13 @@ const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
 /// What can be said to `logs`.
 #[derive(Debug, Args)]
 pub(super) struct LogsArgs {
-    /// The name of a task, an allocation or a driver; task/NAME, allocation/NAME or driver/NAME where one name means several
+    /// The name of a task, an allocation or a driver; task/NAME, allocation/NAME or driver/NAME if a name is ambiguous
     name: String,
 
     #[command(flatten)]
     target: TargetArgs,
 
-    /// Go on with what is written from now on, over rotations and restarts, until interrupted
+    /// Follow the log as it grows, over rotations and restarts, until interrupted
     #[arg(short, long)]
     follow: bool,
 
@@ -45,7 +45,7 @@ pub(super) struct LogsArgs {
     #[arg(long)]
     stderr: bool,
 
-    /// Begin with the last so many lines
+    /// Begin with this many last lines
     #[arg(long, value_name = "LINES")]
     tail: Option<u64>,
 
@@ -67,7 +67,7 @@ enum LogsError {
     NothingYet(String),
     #[error("there is neither a task nor an allocation nor a driver named {name:?}{advice}")]
     Unknown { name: String, advice: String },
-    #[error("{name:?} means several: {choices}; name one of them")]
+    #[error("{name:?} is ambiguous: {choices}; name one of them")]
     Ambiguous { name: String, choices: String },
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),

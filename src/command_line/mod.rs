@@ -88,7 +88,7 @@ enum Command {
     Run(RunArgs),
     /// Show plugins, allocations, drivers, tasks and volumes of a running host
     Status(StatusArgs),
-    /// Tell by the exit code whether a running host is well, or the things of a name: 0 well, 3 not, 4 no host
+    /// Report by the exit code whether a running host, or what has this name in it, is well: 0 well, 3 not, 4 no host
     Health(HealthArgs),
     /// Show the actors of a running host
     Tree(PlainArgs),
@@ -110,7 +110,7 @@ enum Command {
     Shutdown(ShutdownArgs),
     /// See the life of a storage plugin, a task driver and volumes on real processes, in about a minute
     Demo(DemoArgs),
-    /// Play message scripts, and compare what comes back with what they say
+    /// Play message scripts, and compare the responses with the recorded ones
     Script(ScriptArgs),
     /// Simulate many interleaved allocations with random faults, and check every step against the laws
     Simulate(SimulateArgs),
@@ -339,7 +339,7 @@ fn be_exec(args: ExecArgs) -> ExitCode {
     }
 }
 
-/// Tells an error with its causes and gives its exit code. A cause that its error names already is not shown twice.
+/// Prints an error with its causes, and returns the exit code. A cause whose text is already part of the message is left out.
 fn report_error(error: &(dyn Error + 'static), code: u8) -> ExitCode {
     let mut text = String::new();
     for cause in std::iter::successors(Some(error), |error| (*error).source()).map(ToString::to_string) {

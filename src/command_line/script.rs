@@ -27,11 +27,11 @@ pub(super) struct ScriptArgs {
     #[arg(value_name = "FILE", required_unless_present = "verbs")]
     files: Vec<PathBuf>,
 
-    /// Write what came back into the files, instead of comparing it
+    /// Write the responses into the files instead of comparing them
     #[arg(long)]
     update: bool,
 
-    /// Show what came back, and neither compare nor write it
+    /// Show the responses, and neither compare nor write them
     #[arg(long, conflicts_with = "update")]
     show: bool,
 

@@ -42,28 +42,28 @@ pub(super) struct SimulateArgs {
     #[arg(long, value_name = "A", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     allocations: u32,
 
-    /// How many drivers there are beside them, with three tasks each
+    /// How many drivers, with three tasks each
     #[arg(long, value_name = "D", default_value_t = 4, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     drivers: u32,
 
-    /// Under how many names other processes are launched and ended
+    /// Number of other processes that are launched and ended
     #[arg(long, value_name = "W", default_value_t = 4, value_parser = clap::value_parser!(u32).range(0..=1_000))]
     processes: u32,
 
-    /// How many volumes there are, each with a plugin and three allocations of its own
+    /// How many volumes, each with a plugin and three allocations of its own
     #[arg(long, value_name = "V", default_value_t = 4, value_parser = clap::value_parser!(u32).range(0..=1_000))]
     volumes: u32,
 
-    /// Let the registrations lie in a real database, on a disk in memory, and not only in rows
+    /// Store registrations in a real database, on a disk in memory
     #[arg(long)]
     database: bool,
 
-    /// How many messages each run takes
+    /// How many messages in each run
     #[arg(long, value_name = "M", default_value_t = 1_000_000)]
     messages: u64,
 
-    /// How many steps the tasks of `callboard run` take before each run, in worlds of their own; a hundredth of the messages
-    /// unless given
+    /// How many steps the owner of the tasks of `callboard run` takes before each run, in separate worlds; a hundredth of the
+    /// messages unless given
     #[arg(long, value_name = "T")]
     task_steps: Option<u64>,
 
@@ -76,11 +76,11 @@ pub(super) struct SimulateArgs {
     #[arg(long)]
     progress: bool,
 
-    /// Write down every event and what came of it
+    /// Write every event and its outcome to this file
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
-    /// Draw the last hundred things that happened, or the history that breaks a law, as a sequence diagram, into a file that ends
+    /// Draw the last hundred events, or the history that breaks a law, as a sequence diagram, into a file that ends
     /// in .svg or .mmd (Mermaid)
     #[arg(long, value_name = "FILE", value_parser = drawing)]
     diagram: Option<Drawing>,
@@ -171,7 +171,7 @@ fn run_all(args: &SimulateArgs) -> Result<bool, SimulateError> {
     finished.map(|()| true)
 }
 
-/// Sees to it that what a long run ends with can be written, before it begins.
+/// Checks before the run that its output files can be written.
 fn check_outputs(args: &SimulateArgs) -> Result<(), SimulateError> {
     let history = &args.script;
     check_directory(history).map_err(|source| SimulateError::Script { path: history.clone(), source })?;

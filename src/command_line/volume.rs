@@ -42,15 +42,16 @@ pub(super) struct VolumeArgs {
 
 #[derive(Debug, Subcommand)]
 enum VolumeCommand {
-    /// Show the volumes that a running host knows, uses or has in its configuration, what is not well first
+    /// Show the volumes that a running host knows, uses or has in its configuration, those with problems first
     List(PlainArgs),
     /// Show one volume whole, with its claims and its last events
     Status(StatusArgs),
     /// Create a volume at its plugin, and wait until it exists; the same command again asks for the result, and creates no second one
     Create(CreateArgs),
-    /// Delete a volume at its plugin with all that is in it, and wait until that is confirmed; asks before that
+    /// Delete a volume at its plugin with all its data, and wait until that is confirmed; asks for confirmation first
     Delete(DeleteArgs),
-    /// Forget a volume that was made elsewhere, as one that an earlier configuration had by its id; at its plugin it stays as it is
+    /// Forget a volume that this host did not create, such as one that an earlier configuration named by its id; it stays
+    /// unchanged at its plugin
     Forget(ForgetArgs),
     /// Make a volume larger, at its plugin and where it is mounted here, and wait until that is confirmed
     Expand(ExpandArgs),
@@ -58,9 +59,9 @@ enum VolumeCommand {
     Stats(StatsArgs),
     /// Take snapshots of volumes, delete and list them
     Snapshot(SnapshotArgs),
-    /// Change parameters of a volume that its plugin lets be changed, and wait until that is confirmed
+    /// Change mutable parameters of a volume, and wait until that is confirmed
     Modify(ModifyArgs),
-    /// Ask the plugin of a volume whether it can be used so
+    /// Ask the plugin of a volume whether it supports a usage
     Validate(ValidateArgs),
     /// List the volumes that a plugin has, also those that the host does not know
     ListPlugin(OfPluginArgs),
@@ -68,16 +69,17 @@ enum VolumeCommand {
     Capacity(CapacityArgs),
     /// Claim a volume for an allocation, wait until it is mounted, and print its path
     Claim(ClaimArgs),
-    /// Release the claim of an allocation, of which you have seen the last process end, and wait until the volume is unmounted
+    /// Release the claim of an allocation whose last process has ended, and wait until the volume is unmounted
     ///
-    /// By this command you tell the host that you have seen the end of every process of the allocation. The host does not see processes
-    /// that it did not start, so it believes you: it takes the volume away from any process that is left, which may then lose data. The
-    /// release is written down and goes on until it is confirmed, also when this command stops waiting and when the host is started again.
+    /// With this command you confirm that every process of the allocation has ended. The host does not see processes that it
+    /// did not start, so it relies on that: a process that is left loses the volume, and may lose data. The release is
+    /// recorded and goes on until it is confirmed, also when this command stops waiting and when the host is started again.
     ///
     /// With --force the host gives up waiting for the confirmation of what is released already, and forgets it. What may be left is
-    /// printed, and written into the log with your user and the reason. Without --allocation all of the volume is forgotten, and what was
-    /// ordered and is not done, too: for that the host neither calls the plugin nor removes a directory. With --allocation only that claim
-    /// is. What is staged or attached for it and others stays until nothing is mounted at its path any more; the host goes on asking the
+    /// printed, and written into the log with your user and the reason. Without --allocation the whole volume is forgotten,
+    /// with its pending orders: for them the host neither calls the plugin nor removes a directory. With --allocation only
+    /// that claim is forgotten. What is staged or attached for it and others stays until nothing is mounted at its path any
+    /// more; the host goes on asking the
     /// plugin to unpublish that path, and you can unmount it. A claim that is held cannot be forced; release it first.
     Release(ReleaseArgs),
 }
@@ -110,7 +112,7 @@ struct StatusArgs {
 
 #[derive(Debug, Args)]
 struct WaitArgs {
-    /// How long to wait; what was begun goes on afterwards, and the same command again asks for its result
+    /// How long to wait; the operation goes on afterwards, and the same command again waits for its result
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = parse_duration)]
     within: Duration,
 }
@@ -154,8 +156,8 @@ impl WaitArgs {
 struct UsageArgs {
     /// Who may use it at the same time: single-node-writer, multi-node-multi-writer and so on, as in the configuration
     ///
-    /// single-node-writer if it is not given; for a claim or a validation without any of these options as the configuration says, if it
-    /// has the volume
+    /// The default is single-node-writer. A claim or a validation without any of these options uses those of the
+    /// configuration, if it has the volume
     #[arg(long, value_name = "MODE", value_parser = access_mode)]
     access_mode: Option<AccessMode>,
 
@@ -480,6 +482,6 @@ mod tests {
     #[test]
     fn the_help_of_a_release_says_what_the_operator_answers_for_v8() {
         let help = Line::try_parse_from(["volume", "release", "--help"]).expect_err("help").to_string();
-        assert!(help.contains("you have seen the end of every process of the allocation"), "{help}");
+        assert!(help.contains("you confirm that every process of the allocation has ended"), "{help}");
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct WatchArgs {
     #[command(flatten)]
     plain: PlainArgs,
 
-    /// Show who says what to whom instead of the status
+    /// Show the messages between actors instead of the status
     #[arg(long)]
     timeline: bool,
 
@@ -33,7 +33,7 @@ pub(super) struct WatchArgs {
     #[arg(long, requires = "timeline")]
     gates: bool,
 
-    /// Draw what is said as a sequence diagram instead, into a file that ends in .svg or .mmd (Mermaid) and grows with it
+    /// Draw the messages as a sequence diagram instead, into a file that ends in .svg or .mmd (Mermaid) and grows with it
     #[arg(long, value_name = "FILE", value_parser = drawing, requires = "timeline")]
     diagram: Option<Drawing>,
 }
