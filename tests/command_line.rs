@@ -96,7 +96,7 @@ fn a_second_signal_while_a_host_ends_changes_nothing() {
     host.signal(Signal::TERM);
     until_true("it hears of it", Duration::from_secs(5), || host.log().contains("stopping in order"));
     host.signal(Signal::INT);
-    until_true("it hears again", Duration::from_secs(5), || host.log().contains("stopping already"));
+    until_true("it hears again", Duration::from_secs(5), || host.log().contains("already stopping"));
     host.signal(Signal::TERM);
     let (exit, printed) = host.ended();
     assert_eq!(exit.code(), Some(0));

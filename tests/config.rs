@@ -165,7 +165,7 @@ fn an_endpoint_that_is_written_as_for_kubernetes_or_a_shell_is_a_warning_at_its_
     let warnings: Vec<_> =
         config.warnings.iter().map(|told| (told.place.to_string(), &*told.message)).collect();
     let advice = ["$(CSI_ENDPOINT)", "$CSI_ENDPOINT"].map(|spelt| {
-        format!("the plugin is given `{spelt}` as it stands here; write `${{CSI_ENDPOINT}}` for its socket")
+        format!("the plugin gets `{spelt}` literally; write `${{CSI_ENDPOINT}}` for its socket")
     });
     assert_eq!(warnings, [("7:9".to_owned(), &*advice[0]), ("7:58".to_owned(), &*advice[1])]);
     assert_eq!(config.allocations[0].arguments[1], "--endpoint=$(CSI_ENDPOINT)");

@@ -41,14 +41,14 @@ fn a_driver_that_was_removed_with_its_task_is_found_again_to_stop_it_and_then_en
     let program = stage.run();
     until_nothing_is_left(&program);
     assert!(!lives(own) && !lives(driver), "{}", program.log());
-    assert!(program.log().contains("it is brought back to stop its tasks"), "{}", program.log());
+    assert!(program.log().contains("it is set up again to stop its tasks"), "{}", program.log());
     end(program);
     let database = std::fs::read(stage.data_dir().join("callboard.redb")).expect("it is there");
     assert!(!database.windows(8).any(|window| window == b"canary-9"), "no secret is stored (P6)");
     // The next run knows nothing of either any more.
     let program = stage.run();
     until_nothing_is_left(&program);
-    assert!(!program.log().contains("has this driver no more"), "{}", program.log());
+    assert!(!program.log().contains("this driver is no longer in the configuration"), "{}", program.log());
     end(program);
 }
 

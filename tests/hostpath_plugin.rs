@@ -301,7 +301,7 @@ async fn what_is_no_socket_is_never_removed() {
     let place = Place::new();
     fs::write(place.socket.as_path(), "precious").expect("writable");
     let plugin = place.start(&[]);
-    plugin.says("something that is no socket lies there").await;
+    plugin.says("it exists and is not a socket").await;
     assert_eq!(plugin.end().await.code(), Some(1));
     assert_eq!(fs::read_to_string(place.socket.as_path()).expect("still there"), "precious");
 }

@@ -173,7 +173,7 @@ async fn line_is_refused(line: &str, words: &[&str]) {
 async fn a_line_of_three_fields_is_none_and_is_quoted_when_the_time_is_over_d20_d33() {
     fails_and_is_mended(
         |stage| hurried(faulty_once(stage, "--line '1|2|unix'")),
-        &["no handshake within 2s"],
+        &["no handshake line within 2s"],
     )
     .await;
 }
@@ -249,7 +249,7 @@ async fn a_word_on_multiplexing_that_is_no_boolean_is_refused_d28() {
 async fn one_that_prints_nothing_and_stays_is_ended_when_its_time_is_over_d10_d33() {
     fails_and_is_mended(
         |stage| hurried(faulty_once(stage, "--no-line")),
-        &["no handshake within 2s", "it was ended"],
+        &["no handshake line within 2s", "it was ended"],
     )
     .await;
 }
@@ -341,7 +341,7 @@ async fn a_program_with_another_digest_than_the_pinned_one_is_not_run_sec_07() {
             Executable { sha256: Some([7; 32]), ..Executable::at(CALLBOARD) };
         spec
     };
-    fails(pinned, &["SHA-256", "0707", "nothing was run"]).await;
+    fails(pinned, &["SHA-256", "0707", "it was not run"]).await;
 }
 
 #[actix::test]
@@ -498,7 +498,7 @@ async fn one_that_names_the_socket_of_another_driver_never_serves_and_its_end_le
     let script = format!("echo '1|2|unix|{socket}|grpc|'; exec sleep 1000");
     add(&story.host, &story.stage.shell(NAME, &script)).await;
     let told = format!("process {} ", pid_of(&innocent).as_raw_nonzero());
-    story.fails(&[&told, "another launch", "nothing was said to it"]).await;
+    story.fails(&[&told, "another launch", "no request was sent to it"]).await;
     remove(&story.host, NAME).await;
     let describe = DescribeDriver { name: driver_name("innocent") };
     let status = story.host.drivers().ask(describe).await.unwrap().unwrap();

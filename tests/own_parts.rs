@@ -45,7 +45,7 @@ struct SampleActor {
 }
 
 impl Machine for SampleActor {
-    const KIND: &'static str = "clerk";
+    const KIND: &'static str = "sample";
     type Config = bool;
     type Image = ();
     type Ask = SampleAsk;
@@ -123,7 +123,7 @@ async fn parts_of_a_hosts_own_are_started_by_what_they_depend_on_and_stopped_in_
     assert_eq!(names[0], "persister");
     assert_eq!(names[names.len() - 2..], ["first", "second"], "behind those of the host");
     let shown = node(&host, "second").await;
-    assert_eq!((shown.kind.as_str(), shown.state.as_str()), ("clerk", "running"));
+    assert_eq!((shown.kind.as_str(), shown.state.as_str()), ("sample", "running"));
     assert_eq!((shown.crashes, shown.mailbox_depth), (Some(0), Some(0)));
     assert_eq!(shown.children, [leaf("leaf")]);
 
@@ -147,14 +147,14 @@ async fn a_part_of_a_hosts_own_that_gives_up_is_started_again_until_the_budget_o
         assert!(began.elapsed() < Duration::from_secs(60), "it is not started again");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert_eq!(node(&host, "clerk").await.restarts, 1);
+    assert_eq!(node(&host, "sample").await.restarts, 1);
 
     assert!(sample.ask(GiveUp).await.is_err());
     let Ending::Failed(reason) = host.ended().await else { panic!("the host goes on") };
-    assert!(reason.contains("clerk") && reason.contains("it has had enough"), "{reason}");
+    assert!(reason.contains("sample") && reason.contains("it has had enough"), "{reason}");
 }
 
-/// The lives of a clerk, who leaves a letter.
+/// The incarnations of a sample, which leaves a letter.
 struct SampleLives(Address<SampleActor>, PartContext);
 
 impl Lives for SampleLives {
@@ -174,7 +174,7 @@ async fn what_is_left_of_a_part_that_has_fallen_is_named_also_by_a_host_that_gav
     let leaving = || Part::leaving(&sample, |address, context| SampleLives(address.clone(), context.clone()));
     let host = Host::builder(directory.path()).part(leaving()).start().await.expect("it starts");
     let report = host.stop().await;
-    assert_eq!(report.children[0].name, "clerk");
+    assert_eq!(report.children[0].name, "sample");
     assert_eq!(report.children[0].below, [], "one that stops in order has nothing to leave");
     assert_eq!(report.not_in_order().count(), 0, "{report:?}");
 
@@ -189,7 +189,7 @@ async fn what_is_left_of_a_part_that_has_fallen_is_named_also_by_a_host_that_gav
     assert_eq!(told[0], "letter/1: still there (Detach)");
     assert_eq!(
         told[1],
-        "host/clerk: had fallen before, and was not stopped in order: it gave up: it has had enough"
+        "host/sample: had failed before, and was not stopped in order: it gave up: it has had enough"
     );
     assert_eq!(told.last().map(String::as_str), Some("host/persister: stopped in time"));
     assert_eq!(report.not_in_order().count(), 1);
@@ -229,11 +229,11 @@ async fn a_part_of_one_host_is_refused_in_another_until_that_has_ended() {
     let Err(StartError::Parts(error @ PartsError::InUse { .. })) = refused else { panic!("{refused:?}") };
     assert_eq!(
         error.to_string(),
-        "part \"clerk\" is a part of another host in this process, which has not ended; give this host a part with an address \
+        "part \"sample\" is a part of another host in this process, which has not ended; give this host a part with an address \
          of its own, or stop the other host first"
     );
     assert_eq!(sample.ask(List).await, Ok(vec!["leaf"]), "the first host goes on");
-    assert_eq!(node(&first, "clerk").await.state, "running");
+    assert_eq!(node(&first, "sample").await.state, "running");
 
     first.stop().await;
     let next = second().start().await.expect("the address is free");
@@ -252,10 +252,10 @@ async fn a_part_that_had_to_be_killed_is_started_again_in_its_own_host() {
     let host = Host::builder(directory.path()).part(deaf).start().await.expect("it starts");
     for restarts in [1, 2] {
         assert_eq!(sample.ask(Stay).await, Ok(()));
-        let restart = RestartChild { name: "clerk".to_owned() };
+        let restart = RestartChild { name: "sample".to_owned() };
         assert_eq!(host.supervisor().ask(restart).await, Ok(Ok(())));
         assert_eq!(sample.ask(List).await, Ok(vec!["leaf"]));
-        assert_eq!(node(&host, "clerk").await.restarts, restarts);
+        assert_eq!(node(&host, "sample").await.restarts, restarts);
     }
     host.stop().await;
 }

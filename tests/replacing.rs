@@ -35,7 +35,7 @@ fn the_old_version_leaves_when_the_new_one_has_been_healthy_f16() {
     assert_eq!(task(&host.json(&["status"]), "zfs-1")["task"], "stopped");
     let log = host.log();
     assert!(log.contains("an allocation is to be replaced allocation=\"zfs-1\" with=\"zfs-2\""), "{log}");
-    assert!(log.contains("the replacement is over allocation=\"zfs-1\" with=\"zfs-2\""), "{log}");
+    assert!(log.contains("the replacement has ended allocation=\"zfs-1\" with=\"zfs-2\""), "{log}");
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn a_task_outlives_its_driver_and_its_host_and_no_event_is_lost_or_doubled_prc_0
     let program = stage.run();
     let status = until_running(&program, "web");
     assert!(
-        !program.log().contains("has not told yet what it can do"),
+        !program.log().contains("has not reported its capabilities yet"),
         "its driver is healthy when it is asked: {}",
         program.log()
     );
@@ -329,7 +329,7 @@ fn a_task_is_told_of_itself_and_one_that_asks_for_more_than_there_is_fails_alone
         said("large")
     );
     assert!(
-        said("broad").contains("asks for 60000 cores of its own, and tasks may use"),
+        said("broad").contains("asks for 60000 exclusive cores, but tasks may use only"),
         "{}",
         said("broad")
     );

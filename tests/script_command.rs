@@ -67,7 +67,10 @@ fn a_mistake_has_its_line_and_what_was_expected() {
             "s:1: nothing is known of now; say: host start|start-beside|stop|detach|kill",
         ),
         ("host strt\nlist\n", "s:1: what the host does: \"strt\" is none of start"),
-        ("(host start)\n!list\n", "s:2: `list` had to be a mistake, and came to: no plugin is registered"),
+        (
+            "(host start)\n!list\n",
+            "s:2: `list` was expected to be a mistake, but returned: no plugin is registered",
+        ),
         ("host start\nlist \"\n---\n", "s:2: this is no line of a script: list \";"),
         ("host start\nlist /all\n---\n", "s:2: this is no line of a script: list /all; a word that begins"),
         ("host start\ncrash instance csi-node/zfs\n---\n", "s:2: no instance csi-node/zfs runs; there are "),

@@ -162,7 +162,8 @@ fn a_host_that_detaches_warns_of_nothing_that_it_ends_itself_s3() {
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     assert_eq!(host.ended().0.code(), Some(0));
     let log = std::fs::read_to_string(log).expect("it is there");
-    let (_, ending) = log.split_once("stopping in order, as the admin socket says").expect("it is said");
+    let (_, ending) =
+        log.split_once("stopping in order, as requested through the admin socket").expect("it is said");
     let warnings: Vec<&str> = ending.lines().filter(|line| line.contains(" WARN ")).collect();
     assert!(warnings.is_empty(), "{warnings:#?}");
     assert!(ending.contains("the process of an allocation ended when asked to"), "{ending}");
@@ -702,7 +703,8 @@ fn leases_and_calls_in_flight_are_shown_and_a_stop_waits_for_them_within_its_bou
     // The call has four seconds to end.
     assert!(took >= Duration::from_secs(3) && took < Duration::from_secs(20), "{took:?}");
     let said = host.log();
-    let cut = said.lines().find(|line| line.contains("calls were cut")).unwrap_or_else(|| panic!("{said}"));
+    let cut =
+        said.lines().find(|line| line.contains("calls were aborted")).unwrap_or_else(|| panic!("{said}"));
     assert!(
         cut.contains(" WARN ") && cut.contains("plugin=csi-controller/zfs") && cut.contains("calls=1"),
         "{cut}"

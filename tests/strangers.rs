@@ -34,7 +34,7 @@ fn a_process_that_listens_at_the_socket_of_another_allocation_is_refused_and_bot
     let expected = format!("allocation quiet (pid {task})");
     program.until("the stranger is named", |status| {
         let text = status.to_string();
-        text.contains(&said) && text.contains(&expected) && text.contains("nothing was said to it")
+        text.contains(&said) && text.contains(&expected) && text.contains("no request was sent to it")
     });
 }
 

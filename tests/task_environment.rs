@@ -247,7 +247,7 @@ fn a_forgotten_task_whose_directories_are_busy_leaves_none_once_they_are_not_als
         stage.configure(DRIVER);
         let host = stage.run();
         until_true("it is told what is left", TIMEOUT, || {
-            host.log().contains("the directories of a task that is forgotten are left")
+            host.log().contains("cannot remove the directories of a forgotten task")
         });
         let unmount = || {
             let flags = rustix::mount::UnmountFlags::empty();

@@ -78,6 +78,6 @@ fn a_driver_that_tells_no_figures_runs_its_tasks_and_status_says_so_t146() {
     assert_eq!(find(&status, "tasks", "web")["state"], "running");
     let shown = String::from_utf8(program.ask(&["status"]).stdout).unwrap();
     assert!(shown.contains("not told") && shown.contains("what it uses is not known"), "{shown}");
-    assert_eq!(program.log().matches("what a task uses is not known").count(), 1, "once");
+    assert_eq!(program.log().matches("resource usage of a task unknown").count(), 1, "once");
     assert!(program.ask(&["shutdown"]).status.success());
 }

@@ -40,7 +40,7 @@ impl Watcher {
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
         let mut watcher = Self { child, lines: Box::new(lines), said: Vec::new() };
-        watcher.until("timeline", "you", "this is what is said from now on");
+        watcher.until("timeline", "you", "messages from now on");
         watcher
     }
 

@@ -117,8 +117,7 @@ fn a_task_without_an_environment_that_its_driver_cannot_recover_is_found_where_i
     until_true("it has thrown its environment away", TIMEOUT, has_no_environment);
     let located = |program: &Program<'_>, status: &Value, times: usize| {
         let run = find(status, "tasks", "web")["id"].as_str().expect("a text").to_owned();
-        let is_told =
-            |line: &&str| line.contains("the processes of a task are located") && line.contains(&run);
+        let is_told = |line: &&str| line.contains("located the processes of a task") && line.contains(&run);
         until_true("it is located", TIMEOUT, || program.log().lines().filter(is_told).count() >= times);
     };
     located(&program, &status, 1);

@@ -153,7 +153,7 @@ fn what_cannot_be_done_with_a_volume_is_refused_with_the_holder_and_what_to_do_v
     let other = [&CREATE[..], &["--parameter", "pool=tank"]].concat();
     refused(&other, 1, &["was to be created with other arguments: parameter \"pool\" was not given"]);
 
-    refused(&["volume", "forget", "data"], 1, &["was created here: nothing but its deletion"]);
+    refused(&["volume", "forget", "data"], 1, &["was created here, so it can only be deleted"]);
     host.json(&CLAIM);
     let second = ["volume", "claim", "data", "--allocation", "db"];
     refused(&second, 1, &["is held by web", "it can be claimed once that is released"]);
@@ -345,7 +345,7 @@ fn a_snapshot_is_taken_once_listed_in_pages_restored_and_deleted_c050_c057_c091_
     assert_eq!(second["next_token"], Value::Null);
     assert_ne!(first["snapshots"], second["snapshots"]);
     let (exit, said) = host.refusal(&[&list[..], &["--token", "of-another-list"]].concat());
-    assert!(exit == 1 && said.contains("begin the list again without a token"), "{said}");
+    assert!(exit == 1 && said.contains("start the list again without a token"), "{said}");
 
     let restore =
         ["volume", "create", "copy", "--plugin", "zfs", "--capacity", "1MiB", "--from-snapshot", id];
@@ -506,7 +506,7 @@ fn a_plugin_tells_what_it_has_and_changes_parameters_c056_c090_c091_c096_c097() 
     let ids = [&first["volumes"][0]["volume_id"], &second["volumes"][0]["volume_id"]];
     assert!(ids[0] != ids[1] && ids.contains(&&created["volume_id"]), "{first:#} {second:#}");
     let (exit, said) = host.refusal(&["volume", "list-plugin", "zfs", "--token", "of-another-list"]);
-    assert!(exit == 1 && said.contains("begin the list again without a token"), "{said}");
+    assert!(exit == 1 && said.contains("start the list again without a token"), "{said}");
 
     let room = host.json(&["volume", "capacity", "zfs"]);
     assert_eq!(room["available_bytes"], 6 << 20);
@@ -612,7 +612,7 @@ impl Timeline {
         command.args(["watch", "--timeline", "--json", "--data-dir"]).arg(stage.data_dir());
         let child = command.stdout(File::create(&file).expect("room")).spawn().expect("it starts");
         let timeline = Self { child, file };
-        timeline.until("timeline", "you", "this is what is said from now on");
+        timeline.until("timeline", "you", "messages from now on");
         timeline
     }
 

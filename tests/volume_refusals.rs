@@ -241,7 +241,7 @@ fn what_is_wrong_with_an_order_about_volumes_says_what_to_do_and_changes_nothing
     );
     let page = asked.host.json(&["volume", "list-plugin", "zfs", "--max", "1"]);
     let token = page["next_token"].as_str().expect("there is another page").to_owned();
-    let begin_again = ["begin the list again without a token"];
+    let begin_again = ["start the list again without a token"];
     asked.is_refused(&snapshot(&format!("list --plugin zfs --token {token}")), refused, &begin_again);
     asked.is_refused("volume list-plugin zfs --token of-another-list", refused, &begin_again);
     asked.is_refused("volume list-plugin zfs --max -1", usage, &["--max"]);

@@ -237,7 +237,7 @@ fn every_plugin_is_asked_and_its_temporary_instance_ended_prc_02() {
         assert_eq!(stage.processes.running(), 0, "who is asked has ended before anything is told");
         let listing = stage.address.ask(ListPlugins).await.expect("it runs");
         assert_eq!(found(&listing), ["driver/alpha", "driver/beta"]);
-        assert_eq!(refused(&listing), ["file c: it was launched and could not be asked: an error"]);
+        assert_eq!(refused(&listing), ["file c: it was launched but did not identify itself: an error"]);
         stage.stop().await;
     });
 }

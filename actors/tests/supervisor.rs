@@ -481,7 +481,7 @@ fn a_supervisor_that_gives_up_is_started_again_by_its_own_and_its_children_with_
         let Ending::Failed(reason) = programme.end_of("company").await else { panic!("it gives up") };
         assert_eq!(
             reason,
-            "children fell more than 1 times within 60s; the last was player: it gave up: no audience"
+            "children failed more than 1 times within 60s; the last was player: it gave up: no audience"
         );
         programme.return_of("company").await;
         assert_eq!(part.address.ask(WhichLife).await, Ok(3), "when it counts as started, its children run");
@@ -668,8 +668,8 @@ fn a_child_that_has_fallen_before_a_shutdown_was_not_stopped_in_order_s3() {
         let report = shut_down(&root).await;
         let expected = [
             "done: had ended before: it ended normally",
-            "gone: had fallen before, and was not stopped in order: it gave up: bored",
-            "waits: had fallen before, and was not stopped in order: it gave up: tired",
+            "gone: had failed before, and was not stopped in order: it gave up: bored",
+            "waits: had failed before, and was not stopped in order: it gave up: tired",
         ];
         assert_eq!(endings(&report), expected);
         let fallen: Vec<_> = report.not_in_order().map(|child| child.name.as_str()).collect();
@@ -724,8 +724,8 @@ fn a_child_that_was_killed_in_its_restart_was_not_stopped_in_order_s3() {
         tokio::time::sleep(Duration::from_millis(5_500)).await;
         let report = shut_down(&root).await;
         let expected = [
-            "second: had fallen before, and was not stopped in order: it gave up: tired",
-            "deaf: had fallen before, and was not stopped in order: a sibling fell, and killed, since it had not ended within 5s",
+            "second: had failed before, and was not stopped in order: it gave up: tired",
+            "deaf: had failed before, and was not stopped in order: a sibling fell, and killed, since it had not ended within 5s",
             "first: had ended before: a sibling fell",
         ];
         assert_eq!(endings(&report), expected);
@@ -758,7 +758,7 @@ fn a_child_that_falls_while_everything_stops_stays_down_s3() {
         let report = stopping.await.expect("it runs").expect("few ask");
         let expected = [
             "deaf: killed, since it had not ended within 7s",
-            "first: had fallen before, and was not stopped in order: it gave up: the curtain fell",
+            "first: had failed before, and was not stopped in order: it gave up: the curtain fell",
         ];
         assert_eq!(endings(&report), expected);
         assert_eq!(part.lives.get(), 1);

@@ -21,7 +21,7 @@ callboard_actors::conversation! {
 pub(crate) struct SampleActor;
 
 impl Machine for SampleActor {
-    const KIND: &'static str = "clerk";
+    const KIND: &'static str = "sample";
     type Config = ();
     type Image = ();
     type Ask = SampleAsk;
@@ -56,7 +56,7 @@ impl Machine for SampleActor {
 
 impl SampleActor {
     pub(crate) fn begin() -> (Address<Self>, Running) {
-        let address = Address::vacant("clerk", 4_096);
+        let address = Address::vacant("sample", 4_096);
         let running = start(&address, (), NoEffectHandler, NoStore, Settings::default());
         (address, running)
     }
@@ -64,12 +64,12 @@ impl SampleActor {
 
 impl RegistryClient for Address<SampleActor> {
     async fn register(&self, message: Register) {
-        let answer = self.ask(message).await.expect("the clerk runs");
+        let answer = self.ask(message).await.expect("the sample actor runs");
         assert_eq!(answer, Ok(Registered::New));
     }
 
     async fn deregister(&self, message: Deregister) {
-        let answer = self.ask(message).await.expect("the clerk runs");
+        let answer = self.ask(message).await.expect("the sample actor runs");
         assert!(matches!(answer, Deregistered::Removed(_)));
     }
 }

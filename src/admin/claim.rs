@@ -55,7 +55,7 @@ impl Drop for Claim {
             Err(error) => Err(error),
         };
         if let Err(error) = removed {
-            tracing::warn!(path = %self.path.display(), %error, "the lock of the admin socket stays behind");
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove the lock of the admin socket");
         }
     }
 }
@@ -83,7 +83,7 @@ fn open(path: &Path) -> io::Result<File> {
     if found.is_file() && found.len() == 0 && found.uid() == rustix::process::geteuid().as_raw() {
         return Ok(file);
     }
-    Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is there and is no lock of a host of this user"))
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, "it exists and is not a lock of a host of this user"))
 }
 
 #[cfg(test)]

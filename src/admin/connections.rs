@@ -129,7 +129,10 @@ impl Places {
         }
         let quiet = open.iter().filter_map(|place| Some((place.quiet_since()?, place)));
         let Some((_, place)) = quiet.min_by_key(|(since, _)| *since) else { return false };
-        tracing::info!(connections = open.len(), "closing the quietest connection to the admin socket");
+        tracing::info!(
+            connections = open.len(),
+            "closing the connection to the admin socket that has been idle for longest"
+        );
         place.close();
         true
     }
@@ -179,7 +182,7 @@ pub(super) fn connections(listener: UnixListener) -> impl Stream<Item = io::Resu
                     return Some((Ok(Counted { stream, place }), (listener, places, looks)));
                 }
                 Err(error) => {
-                    tracing::warn!(error = %error, "cannot take a connection on the admin socket");
+                    tracing::warn!(error = %error, "cannot accept a connection on the admin socket");
                     sleep(ACCEPT_PAUSE).await;
                 }
             }

@@ -29,7 +29,7 @@ pub(super) async fn restart(
         }
         DriverProgress::Leaving => {
             let text = format!(
-                "driver {name} is not restarted: it is being ended, since the configuration has it no more"
+                "driver {name} is not restarted: it is being ended, since it is no longer in the configuration"
             );
             return Err(Status::failed_precondition(text));
         }

@@ -10,7 +10,7 @@ use callboard_actors::vocabulary::MalformedEndpoint;
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// No path could be made for it.
-    #[error("no path for the admin socket: {0}")]
+    #[error("invalid path of the admin socket: {0}")]
     Path(#[from] MalformedEndpoint),
     /// Another host serves it.
     #[error("a process listens on {path} already (pid {pid}); stop it, or choose another admin_socket")]
@@ -31,7 +31,7 @@ pub enum SocketError {
         ours: u32,
     },
     /// What is there is no socket.
-    #[error("{path} is there and is no socket; remove it, or choose another admin_socket")]
+    #[error("{path} exists and is not a socket; remove it, or choose another admin_socket")]
     NotASocket {
         /// What is there.
         path: PathBuf,

@@ -176,7 +176,7 @@ fn remove(file: SocketFile) -> impl Future<Output = ()> {
         drop(done);
     });
     if let Err(error) = begun {
-        tracing::warn!(%error, "the admin socket stays behind: no thread could be started");
+        tracing::warn!(%error, "cannot remove the admin socket: no thread could be started");
     }
     async move {
         if timeout(REMOVE_TIMEOUT, is_done).await.is_err() {

@@ -60,14 +60,14 @@ impl Service {
 
     fn watcher<T>(&self, request: &Request<T>) -> Result<LongCall, Status> {
         long_call(&self.watchers, request, || {
-            format!("{WATCHERS_MAX} clients watch this host already and no more may; end one of them")
+            format!("limit of {WATCHERS_MAX} watching clients reached; end one of them")
         })
     }
 
     fn waiter<T>(&self, request: &Request<T>) -> Result<LongCall, Status> {
         long_call(&self.waiting, request, || {
             format!(
-                "{WAITING_MAX} clients wait for an end or a volume already and no more may; try again when one of them is done"
+                "limit of {WAITING_MAX} clients that wait for an end or a volume reached; try again when one of them is done"
             )
         })
     }
@@ -169,7 +169,7 @@ impl wire::admin_server::Admin for Service {
         let answer = self.sources.agent.ask(replace).await;
         let replaced = answer.map_err(|error| replaced_unheard(&error))?;
         let error = replaced.as_ref().err().map(tracing::field::display);
-        tracing::info!(allocation = name, with, error, "the replacement is over");
+        tracing::info!(allocation = name, with, error, "the replacement has ended");
         let stopped = replaced.map_err(|error| not_replaced(&error))?;
         let report = stopped.steps.iter().map(convert::step).collect();
         Ok(Response::new(wire::ReplaceAllocationResponse { report }))
@@ -361,7 +361,7 @@ impl wire::admin_server::Admin for Service {
         let _staying = request.extensions().get::<Peer>().map(Peer::stay);
         let mode = if request.into_inner().detach { StopMode::Detach } else { StopMode::Stop };
         let (reply, stopped) = oneshot::channel();
-        let ended = |_| Status::unavailable("the host is ending already");
+        let ended = |_| Status::unavailable("the host is already stopping");
         self.sources.shutdown.send(ShutdownOrder { mode, reply }).await.map_err(|_| ended(()))?;
         let stopped = stopped.await.map_err(|_| ended(()))?;
         Ok(Response::new(wire::ShutdownResponse { report: convert::stopped(&stopped) }))

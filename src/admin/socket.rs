@@ -71,12 +71,12 @@ impl SocketFile {
             Err(error) => Err(error),
         };
         if let Err(error) = removed {
-            tracing::warn!(%path, %error, "the admin socket stays behind");
+            tracing::warn!(%path, %error, "cannot remove the admin socket");
         }
         if let Some(link) = link.filter(|link| std::fs::read_link(link).is_ok_and(|to| to == place))
             && let Err(error) = std::fs::remove_file(&link)
         {
-            tracing::warn!(path = %link.display(), %error, "the link to the admin socket stays behind");
+            tracing::warn!(path = %link.display(), %error, "cannot remove the link to the admin socket");
         }
         // The locks are in the same directory.
         drop(claims);
@@ -84,7 +84,7 @@ impl SocketFile {
             && let Err(error) = std::fs::remove_dir(directory)
             && !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty)
         {
-            tracing::warn!(path = %directory.display(), %error, "the directory of the admin socket stays behind");
+            tracing::warn!(path = %directory.display(), %error, "cannot remove the directory of the admin socket");
         }
     }
 }

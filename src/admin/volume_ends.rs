@@ -34,7 +34,7 @@ pub(super) async fn delete(
     let deleted = sources.host.volumes().ask(delete).await.map_err(|error| unanswered(&error))?;
     let deleted = deleted.map_err(|error| Status::new(not_deleted(&error), error.to_string()))?;
     if let Err(error) = forget_secrets(sources, &volume, FORGET_WITHIN).await {
-        tracing::warn!(volume = %volume, %error, "it is not forgotten which secrets a deleted volume had");
+        tracing::warn!(volume = %volume, %error, "cannot delete the recorded secret keys of a deleted volume");
     }
     let is_configured = sources.volumes.entry(&volume).is_some();
     Ok(wire::DeleteVolumeResponse { name, did_exist: was_known || deleted.did_exist, is_configured })
@@ -54,7 +54,7 @@ pub(super) async fn forget(sources: &Sources, name: &str) -> Result<wire::Forget
     let forgotten = forgotten.map_err(|error| unanswered(&error))?;
     let was_known = forgotten.map_err(|error| Status::new(not_forgotten(&error), error.to_string()))?;
     if let Err(error) = forget_secrets(sources, &volume, FORGET_WITHIN).await {
-        tracing::warn!(volume = %volume, %error, "it is not forgotten which secrets a volume had");
+        tracing::warn!(volume = %volume, %error, "cannot delete the recorded secret keys of a forgotten volume");
     }
     Ok(wire::ForgetVolumeResponse { name, was_known })
 }
@@ -67,7 +67,7 @@ pub(super) async fn forget_secrets(
 ) -> Result<(), String> {
     let forgotten = tokio::time::timeout(within, sources.secrets.forget(volume)).await;
     forgotten
-        .map_err(|_| "the disk has not taken yet which secrets volumes have; try again later".to_owned())?
+        .map_err(|_| "the disk has not written the secret keys of volumes yet; try again later".to_owned())?
 }
 
 const fn not_deleted(error: &DeleteError) -> Code {

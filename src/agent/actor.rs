@@ -227,7 +227,7 @@ impl<B: Books> Handler<B> {
             let claimed = tokio::select! {
                 claimed = claimed => claimed,
                 Ok(()) = called_off => {
-                    let reason = "the claim was called off".to_owned();
+                    let reason = "the claim was cancelled".to_owned();
                     return AgentOutcome::Claimed(Err(ClaimTrouble { reason, is_transient: true }));
                 }
             };

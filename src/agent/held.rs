@@ -167,7 +167,7 @@ pub async fn end_departed(owner: &Address<Processes>, configured: &[AllocationId
             tracing::info!(
                 process,
                 how,
-                "the process of an allocation was ended that the configuration does not have"
+                "ended the process of an allocation that is not in the configuration"
             );
             let name = process.strip_prefix(PROCESS_PREFIX).map(AllocationId::new);
             ended.extend(name.and_then(Result::ok));

@@ -96,7 +96,7 @@ impl AgentMemory {
             let is_held = self.processes.borrow().contains_key(&allocation);
             if !is_held && let Some(launched) = recall(owner, &name).await {
                 let pid = launched.pid;
-                tracing::info!(%allocation, pid, "the process of an allocation goes on from an earlier run");
+                tracing::info!(%allocation, pid, "took over the running process of an allocation from an earlier run");
                 self.hold_surviving(allocation, Attempt::default().next(), launched);
             }
         }

@@ -19,6 +19,6 @@ pub(super) async fn tell_awaited(host: &Host) {
         let (stops_within_ms, kills_within_ms) =
             (within_ms(awaited.until_unix_ms), within_ms(awaited.kill_unix_ms));
         let (waits_for, state) = (awaited.name, awaited.message);
-        tracing::info!(waits_for, state, kills_within_ms, stops_within_ms, "stopping still");
+        tracing::info!(waits_for, state, kills_within_ms, stops_within_ms, "still stopping");
     }
 }

@@ -1,4 +1,4 @@
-//! After the start of `callboard run`: whose claims to volumes of an earlier run are kept, and what is known of the configured volumes.
+//! After the start of `callboard run`: which claims of an earlier run to volumes are kept, and what is known of the configured volumes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,14 +22,14 @@ use crate::host::Host;
 use crate::tasks;
 use crate::volumes::{self, Claimer, ConfiguredSecrets, KnownUsers};
 
-/// The pause before it is asked again which processes there may be.
+/// The pause before the processes are queried again.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long the end of a departed allocation waits until its volumes are released; the release goes on.
 const RELEASE_WITHIN: Duration = Duration::from_secs(20);
 
-/// Tells the owner of the volumes, beside everything else, which allocations and tasks of an earlier run may have processes. Without
+/// In the background: reports to the owner of the volumes which allocations and tasks of an earlier run may have processes. Without
 /// that it keeps all of their claims. It always keeps those of other users: only an operator knows when their processes have ended.
-/// What is said here of the departed allocations was found before anything of them was removed.
+/// `departed` was determined before anything of these allocations was removed.
 pub(super) fn confirm(host: &Host, agent: &Address<Agent>, config: &Config, departed: &[AllocationId]) {
     let (host, agent, departed) = (host.clone(), agent.clone(), departed.to_vec());
     let claiming = config.allocations.iter().filter(|allocation| !allocation.volumes.is_empty());
@@ -44,7 +44,7 @@ pub(super) fn confirm(host: &Host, agent: &Address<Agent>, config: &Config, depa
                 Err(error) => {
                     tracing::warn!(
                         error,
-                        "it is unknown whose claims of an earlier run are to be kept; all of them are until then"
+                        "cannot tell which claims of the earlier run are in use; keeping all of them, retrying"
                     );
                 }
             }
@@ -69,13 +69,16 @@ pub(super) fn layout(config: &Config, runtime_dir: &Path) -> Option<Layout> {
     Layout::new(data_dir, runtime_dir).ok()
 }
 
-/// Writes down beside everything else which secrets the volumes of the configuration have. What is not written down now is before the first
-/// call with secrets.
+/// In the background: records the secret keys of the configured volumes. What cannot be recorded now is recorded before the first call
+/// with secrets.
 pub(super) fn keep_keys(secrets: Arc<ConfiguredSecrets>) -> Arc<ConfiguredSecrets> {
     let keeping = Arc::clone(&secrets);
     actix_rt::spawn(async move {
         if let Err(error) = keeping.keep().await {
-            tracing::warn!(%error, "it is not written down yet which secrets the volumes of the configuration have");
+            tracing::warn!(
+                %error,
+                "cannot record the secret keys of the configured volumes; they are recorded before the first call with secrets"
+            );
         }
     });
     secrets
@@ -105,7 +108,7 @@ pub(super) fn of_allocations(config: &Config) -> impl Fn(&Host) -> Rc<dyn Volume
     move |host| Rc::new(Claimer::new(host.volumes().clone(), &volumes))
 }
 
-/// Makes the volumes of the configuration known, and watches all volumes, beside everything else.
+/// In the background: registers the volumes of the configuration, and watches all volumes.
 pub(super) fn attend(claimer: &Claimer, volumes: &Address<Volumes>, config: &Config) {
     let (claimer, volumes) = (claimer.clone(), volumes.clone());
     let served = config.allocations.iter().map(|allocation| allocation.plugin.clone()).collect();

@@ -18,8 +18,8 @@ use crate::volumes::Claimer;
 /// What the configuration has: for each allocation the plugins that it serves.
 type Served = BTreeMap<AllocationId, Vec<PluginKey>>;
 
-/// Ends and removes beside everything else what earlier configurations left: their allocations, and registrations of the present ones for
-/// another plugin or role.
+/// In the background: ends and removes what earlier configurations left, which is their allocations, and registrations of the present
+/// ones for another plugin or role.
 pub(super) fn sweep(config: &Config, host: &Host, claimer: Claimer, runtime_dir: PathBuf) {
     let (host, layout) = (host.clone(), claims::layout(config, &runtime_dir));
     let served = served(config);
@@ -30,7 +30,7 @@ pub(super) fn sweep(config: &Config, host: &Host, claimer: Claimer, runtime_dir:
         claims::release_departed(&claimer, ended);
         let Some(layout) = layout else { return };
         for left in allocation::sweep(&layout, &configured).await {
-            tracing::warn!(left, "cannot clean up after allocations that the configuration does not have");
+            tracing::warn!(left, "cannot clean up after allocations that are not in the configuration");
         }
     });
 }
@@ -72,16 +72,16 @@ async fn deregister(registry: &Address<Registry>, served: &Served) {
         let order = Deregister { plugins, allocation: allocation.clone(), cause: LeaveCause::Stopped };
         match registry.ask(order).await {
             Ok(_) => {
-                tracing::info!(%allocation, "a registration was removed that the configuration does not have any more")
+                tracing::info!(%allocation, "removed a registration that is no longer in the configuration")
             }
             Err(error) => {
-                tracing::warn!(%allocation, %error, "a registration that the configuration does not have any more cannot be removed")
+                tracing::warn!(%allocation, %error, "cannot remove a registration that is no longer in the configuration")
             }
         }
     }
 }
 
-/// Looks beside everything else for what tasks left that are not known any more.
+/// In the background: removes what tasks left that are no longer known.
 pub(super) fn sweep_tasks(config: &Config, host: &Host, environment: TaskEnvironment) {
     let configured: Vec<_> = config.tasks.iter().map(|task| task.name.clone()).collect();
     let database = host.own_database().clone();
@@ -91,7 +91,7 @@ pub(super) fn sweep_tasks(config: &Config, host: &Host, environment: TaskEnviron
                 known.extend(configured);
                 environment.sweep(known).await;
             }
-            Err(error) => tracing::warn!(%error, "it was not looked for what dead tasks left"),
+            Err(error) => tracing::warn!(%error, "cannot search for leftovers of ended tasks"),
         }
     });
 }

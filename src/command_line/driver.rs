@@ -62,7 +62,7 @@ async fn restart(mut client: AdminClient, args: &RestartArgs) -> Result<(), AskE
 
 /// What becomes of a driver and its tasks, in words.
 fn told(name: &str, pid: u32, resolving: bool, tasks: &[String]) -> String {
-    let shown = format!("`callboard status {name}` shows what comes of it");
+    let shown = format!("`callboard status {name}` shows the result");
     if resolving {
         return format!("the plugin of driver {name} is looked for again; {shown}\n");
     }

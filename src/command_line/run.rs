@@ -67,7 +67,7 @@ enum RunError {
     System(#[source] std::io::Error),
     #[error("cannot start the keeper of the host's process groups: {0}")]
     Keeper(#[source] std::io::Error),
-    #[error("cannot look at what this machine permits for tasks: {0}")]
+    #[error("cannot check what this machine permits for tasks: {0}")]
     Environment(#[source] std::io::Error),
     #[error("cannot collect the logs of tasks: {0}")]
     Logs(#[from] LogsError),
@@ -267,7 +267,7 @@ impl Program {
                 Cause::Told
             }
             Some(order) = self.orders.recv() => {
-                tracing::info!("stopping in order, as the admin socket says");
+                tracing::info!("stopping in order, as requested through the admin socket");
                 Cause::Ordered(order)
             }
             ending = self.host.ended() => Cause::HostEnded(ending),
@@ -296,7 +296,7 @@ impl Program {
         let stopped = loop {
             tokio::select! {
                 stopped = &mut stopping => break stopped,
-                name = signals.next() => tracing::info!(signal = name, "stopping already"),
+                name = signals.next() => tracing::info!(signal = name, "already stopping"),
                 Some(order) = orders.recv() => replies.push(order),
                 _ = telling.tick() => tell_awaited(&host).await,
             }

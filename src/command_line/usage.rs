@@ -36,9 +36,9 @@ pub(super) fn memory(task: &wire::TaskStatus) -> String {
 pub(super) fn missing(task: &wire::TaskStatus) -> Option<String> {
     let usage = task.usage.as_ref()?;
     match &*usage.state {
-        "missing" => Some(format!("what it uses is not known: {}", usage.reason)),
+        "missing" => Some(format!("resource usage unknown: {}", usage.reason)),
         "told" if is_old(usage.at_unix_ms) => {
-            Some(format!("what it uses was told {} ago", ago(usage.at_unix_ms)))
+            Some(format!("resource usage reported {} ago", ago(usage.at_unix_ms)))
         }
         _ => None,
     }
@@ -90,7 +90,7 @@ mod tests {
         let reason = Some("what it uses is not known: no".to_owned());
         assert_eq!(shown(missing), ("not told".to_owned(), "not told".to_owned(), reason));
         let old = wire::TaskUsage { at_unix_ms: 1, ..state("told") };
-        assert!(shown(old).2.is_some_and(|remark| remark.starts_with("what it uses was told ")));
+        assert!(shown(old).2.is_some_and(|remark| remark.starts_with("resource usage reported ")));
         assert_eq!((cpu(&task(None)), memory(&task(None))), (String::new(), String::new()));
     }
 

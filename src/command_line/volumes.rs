@@ -107,7 +107,7 @@ fn trouble(volume: &wire::VolumeStatus) -> Option<Trouble> {
         (_, unfit @ "unfit", _) => format!("{unfit}: {}", volume.doing),
         _ if !volume.error.is_empty() => volume.error.clone(),
         (_, _, Some(of_claim)) => of_claim,
-        (_, "", None) if volume.pending => "its actor has not told its state yet".to_owned(),
+        (_, "", None) if volume.pending => "its actor has not reported its state yet".to_owned(),
         (_, _, None) if volume.pending => format!("{} ({})", volume.doing, states(volume)),
         (_, _, None) => return None,
     };

@@ -194,9 +194,7 @@ fn argument(found: Found<String>, faults: &mut Faults) -> Option<String> {
     let is_script = found.value.contains(char::is_whitespace);
     let meant = [("$(CSI_ENDPOINT)", true), ("$CSI_ENDPOINT", !is_script)];
     if let Some((spelt, _)) = meant.iter().find(|(spelt, is_odd)| *is_odd && found.value.contains(spelt)) {
-        let advice = format!(
-            "the plugin is given `{spelt}` as it stands here; write `${{CSI_ENDPOINT}}` for its socket"
-        );
+        let advice = format!("the plugin gets `{spelt}` literally; write `${{CSI_ENDPOINT}}` for its socket");
         faults.warn(found.at, advice);
     }
     words::argument(found, faults)

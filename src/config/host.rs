@@ -133,8 +133,8 @@ fn variable(found: Found<String>, faults: &mut Faults) -> Option<String> {
     let problem = if name.is_empty() || name.contains(['=', '\0']) {
         "cannot be a variable of the environment"
     } else if is_never_inherited(name) {
-        "is never passed on, since such variables hold secrets or are about the host itself; give a task that needs its value \
-         that in its own `env`"
+        "is never passed on, since such variables hold secrets or are about the host itself; a task that needs its value gets \
+        it in its own `env`"
     } else {
         return Some(found.value);
     };

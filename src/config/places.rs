@@ -49,7 +49,7 @@ pub(super) fn devices(task: &Table<'_>, faults: &mut Faults) -> Vec<TaskDevice> 
         let permissions = table.text("permissions", faults);
         if let Some(found) = permissions.as_ref().filter(|found| !is_permission(&found.value)) {
             let message =
-                format!("`permissions` {:?} are none; give letters of \"rwm\", each once", found.value);
+                format!("`permissions` {:?} are invalid; give letters of \"rwm\", each once", found.value);
             faults.add(found.at, message);
         }
         let cgroup_permissions = permissions.map_or_else(|| "rwm".to_owned(), |found| found.value);
@@ -140,6 +140,6 @@ fn word(table: &Table<'_>, key: &str, words: &[&str], faults: &mut Faults) -> Op
         return Some(found.value);
     }
     let advice = suggest::advice(&found.value, words);
-    faults.add(found.at, format!("`{key}` {:?} is none; {advice}", found.value));
+    faults.add(found.at, format!("`{key}` {:?} is unknown; {advice}", found.value));
     None
 }

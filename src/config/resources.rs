@@ -25,7 +25,7 @@ pub(super) fn read(task: &Table<'_>, faults: &mut Faults) -> TaskResources {
     if table.has("cpu") && table.has("cores") {
         faults.add(
             table.at,
-            "`resources` has both `cpu` and `cores`; cores of its own count whole: give one of them",
+            "`resources` has both `cpu` and `cores`; exclusive cores count whole: give one of them",
         );
     }
     let cpu_mhz = positive(&table, "cpu", CPU_MHZ_MAX, faults);

@@ -185,7 +185,7 @@ fn access_mode(table: &Table<'_>, faults: &mut Faults) -> Option<AccessMode> {
         return is_absent.then_some(AccessMode::SingleNodeWriter);
     };
     let mode = volume_words::access_mode(&found.value);
-    let none = |advice| faults.add(found.at, format!("`access_mode` {:?} is none; {advice}", found.value));
+    let none = |advice| faults.add(found.at, format!("`access_mode` {:?} is unknown; {advice}", found.value));
     mode.map_err(none).ok()
 }
 

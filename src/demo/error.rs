@@ -26,7 +26,7 @@ pub(super) enum DemoError {
         source: io::Error,
     },
     /// The path of the temporary directory is too long.
-    #[error("no admin socket can be at {path}: {source}; set TMPDIR to a shorter path")]
+    #[error("the admin socket cannot have the path {path}: {source}; set TMPDIR to a shorter path")]
     Socket {
         /// The path of the socket.
         path: PathBuf,
@@ -119,7 +119,7 @@ pub(super) enum DemoError {
     #[error("cannot write to standard output: {0}")]
     Output(io::Error),
     /// A check failed that later steps depend on.
-    #[error("what comes next rests on a step that does not hold")]
+    #[error("a failed step makes the next ones meaningless")]
     StepFailed,
 }
 

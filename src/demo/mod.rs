@@ -3,7 +3,7 @@
 //! ```text
 //!   chapters ── start, stop, shut down ──► admin socket of a real `callboard run` ──► plugin processes
 //!      ▲                                        │ its status and every change
-//!      │ scene: board, timeline                 │ its timeline
+//!      │ scene: status, timeline                │ its timeline
 //!      └──────────────── stage ◄────────────────┘
 //! ```
 //!

@@ -155,7 +155,7 @@ impl Namespace {
         BufReader::new(output).read_line(&mut said).await.map_err(failed)?;
         match said.trim_end() {
             MADE => Ok(Ok(Self { holder, pid, pipe })),
-            "" => Ok(Err("what was to make a namespace has ended without a word".to_owned())),
+            "" => Ok(Err("the process that was to make a namespace has ended without a report".to_owned())),
             reason => Ok(Err(reason.to_owned())),
         }
     }

@@ -1,4 +1,4 @@
-//! The board: the host's status, kept up to date by its notifications.
+//! The status of the host, kept up to date by its notifications.
 
 use std::collections::BTreeMap;
 

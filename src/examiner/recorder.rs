@@ -88,7 +88,7 @@ impl Exam {
         if let Some(journal) = &mut self.journal
             && let Err(error) = journal.write(event)
         {
-            tracing::warn!(error = %error, "the journal of the exam is given up");
+            tracing::warn!(error = %error, "cannot write the journal of the exam any more");
             self.journal = None;
         }
         self.judge.observe(event)

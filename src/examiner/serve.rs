@@ -59,9 +59,12 @@ async fn report_when_asked(mut asked: Signal, recorder: &Recorder, exam: &ExamAr
     loop {
         asked.recv().await;
         match write(recorder, exam) {
-            Ok(()) => tracing::info!("report written, as SIGUSR1 demands"),
+            Ok(()) => tracing::info!("report written on SIGUSR1"),
             Err(error) => {
-                tracing::warn!(error = &error as &(dyn std::error::Error + 'static), "no report written");
+                tracing::warn!(
+                    error = &error as &(dyn std::error::Error + 'static),
+                    "cannot write the report"
+                );
             }
         }
     }

@@ -75,7 +75,7 @@ pub(super) async fn supervise(
         return Err(failed(format!("{reason}; and {left}")).recoverable(true));
     }
     if let Err(error) = place.remove() {
-        tracing::warn!(task = task_id, error = %error, "the state of a task that did not start stays behind");
+        tracing::warn!(task = task_id, error = %error, "cannot remove the state of a task that did not start");
     }
     Err(failed(reason).recoverable(recoverable))
 }
@@ -127,7 +127,7 @@ async fn end(mut supervisor: Child, supervisor_input: &SupervisorInput) -> Resul
         let _ = supervisor.wait().await;
         processes::end_tagged(&supervisor_input.tag).await;
     };
-    let late = |_| format!("what it has begun does not end within {ENDING_TIMEOUT:?} although killed");
+    let late = |_| format!("its processes did not end within {ENDING_TIMEOUT:?} although killed");
     timeout(ENDING_TIMEOUT, gone).await.map_err(late)?;
     let begun = identity.map_or(0, |identity| identity.start_ticks);
     hidden::left(Since::new(begun, Some(&supervisor_input.order.context))).await.map_or(Ok(()), Err)

@@ -96,7 +96,7 @@ fn user(name: &str) -> Result<Option<TaskUser>, Refusal> {
     let made_up = DynamicUser::of_name(name).filter(|user| user.number() == account.uid);
     if made_up.is_some_and(|user| user.number() < DYNAMIC_USER_MIN) {
         let told =
-            format!("{name:?} would be a user of the system; hosts make up none below {DYNAMIC_USER_MIN}");
+            format!("{name:?} would be a user of the system; hosts allocate none below {DYNAMIC_USER_MIN}");
         return Err(refused(told));
     }
     let groups = match accounts::groups(name) {

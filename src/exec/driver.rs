@@ -46,7 +46,7 @@ impl ExecDriver {
         let mounts = match mounting::permitted() {
             Ok(()) => MountConfigs::UnknownMounts,
             Err(error) => {
-                tracing::info!(%error, "this driver mounts nothing for its tasks, since it may not make mount namespaces");
+                tracing::info!(%error, "this driver offers no mounts for tasks: it lacks the permission to create mount namespaces");
                 MountConfigs::NoMounts
             }
         };
@@ -134,7 +134,7 @@ impl Driver for ExecDriver {
             state::start(&state, task).await
         });
         let started =
-            starting.await.map_err(|error| Refusal::failed(format!("the start broke off: {error}")))?;
+            starting.await.map_err(|error| Refusal::failed(format!("the start was interrupted: {error}")))?;
         self.0.faults.after_start()?;
         started
     }
@@ -190,7 +190,7 @@ impl Driver for ExecDriver {
         }
         let end = task.ended().await;
         state::announce_end(&task, &self.0.events()?, &end.status);
-        let failed = |error| Refusal::failed(format!("the state of task {task_id:?} stays behind: {error}"));
+        let failed = |error| Refusal::failed(format!("cannot remove the state of task {task_id:?}: {error}"));
         task.place().remove().map_err(failed)?;
         self.0.memory.forget(task_id).map_err(failed)?;
         self.0.tasks().known.remove(task_id);

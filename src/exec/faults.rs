@@ -92,7 +92,7 @@ pub struct FaultArgs {
     #[arg(long, value_name = "CODE", value_parser = code)]
     pub refuse_started: Option<Code>,
 
-    /// Say that it is not known how a task ended when this is waited for, although InspectTask tells it
+    /// Report the exit of a task as unknown to callers that wait for it, although InspectTask reports it
     #[arg(long)]
     pub lose_exits: bool,
 
@@ -359,7 +359,7 @@ impl Faults {
     /// Delays a start, if that was requested.
     pub(super) async fn before_start(&self) {
         if let Some(late) = self.args.late_start {
-            tracing::info!(late_ms = milliseconds(late), "a start is kept waiting, as --late-start demands");
+            tracing::info!(late_ms = milliseconds(late), "delaying a start, as --late-start demands");
             tokio::time::sleep(late).await;
         }
     }

@@ -59,7 +59,7 @@ fn flood(host: &UnixStream, kind: u8, payload: &[u8]) {
         thread::Builder::new().name("fault".to_owned()).spawn(sending)
     });
     if let Err(error) = begun {
-        tracing::warn!(%error, "the connection is not flooded");
+        tracing::warn!(%error, "cannot flood the connection");
     }
 }
 

@@ -60,8 +60,8 @@ pub(super) async fn left(since: Since) -> Option<String> {
     let more = found.len().saturating_sub(NAMED_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     Some(format!(
-        "these processes may be its, and the driver may not look into them: {}{more}; end those that are, or give the driver \
-         CAP_SYS_PTRACE",
+        "these processes may belong to it, but the driver lacks the permission to inspect them: {}{more}; end those that do, or \
+        give the driver CAP_SYS_PTRACE",
         named.join(", ")
     ))
 }

@@ -70,7 +70,7 @@ impl TaskMemory {
             Err(error) if self.is_shared => {
                 tracing::warn!(
                     directory = %self.directory.display(), error = %error,
-                    "cannot note what is started; name another place with --state-dir"
+                    "cannot record started tasks; name another directory with --state-dir"
                 );
                 Ok(())
             }

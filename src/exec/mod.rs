@@ -36,7 +36,7 @@
 //!   arguments   the command line
 //!   serve       its lifecycle, with faults
 //!   driver      the driver: each call of a host
-//!     board     the driver's state: its tasks, and the events about them
+//!     state     the driver's state: its tasks, and the events about them
 //!     settings  the operator's configuration of the driver
 //!     task      one task, as the driver knows it
 //!     birth     starts a task, or makes sure that it is not started

@@ -45,7 +45,7 @@ pub(super) fn enter(mounts: &[BoundMount]) -> Result<(), Failed> {
     let of_host = namespace().map_err(failed("look at the mount namespace of the host"))?;
     own_namespace().map_err(failed("make a mount namespace for the task"))?;
     mounts.iter().try_for_each(bind)?;
-    leave_volumes_of_others(mounts, &of_host).map_err(failed("let go of the volumes of other tasks"))
+    leave_volumes_of_others(mounts, &of_host).map_err(failed("unmount the volumes of other tasks"))
 }
 
 /// The mount namespace of this thread, as the kernel names it.

@@ -51,7 +51,7 @@ pub(super) fn place(task: &TaskConfig, limits_memory: bool) -> Result<Vec<PathBu
         if limits_memory {
             tracing::warn!(
                 task = task.id,
-                "its host has made no control group for it, so its memory has no limit"
+                "the host created no control group for this task, so its memory is not limited"
             );
         }
         return Ok(Vec::new());
@@ -59,7 +59,7 @@ pub(super) fn place(task: &TaskConfig, limits_memory: bool) -> Result<Vec<PathBu
     let is_root = rustix::process::geteuid().is_root();
     if placement.groups.is_empty() && is_root {
         let told = format!(
-            "task {:?}: the control group {given} that its host names is not there; make it, or name none",
+            "task {:?}: the control group {given} that its host names does not exist; make it, or name none",
             task.id
         );
         return Err(Refusal::failed(told).recoverable(true));
@@ -148,7 +148,7 @@ impl Placement {
                 );
                 return Err(Refusal::failed(told).recoverable(false));
             }
-            tracing::debug!(task = task.id, file, error = %error, "a limit is left out");
+            tracing::debug!(task = task.id, file, error = %error, "resource limit not applied");
         }
         Ok(())
     }

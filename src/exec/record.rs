@@ -181,8 +181,8 @@ mod tests {
             (EndStatus::Signal(9), "exited by signal 9 (SIGKILL)"),
             (EndStatus::Signal(64), "exited by signal 64"),
             (
-                EndStatus::Unknown("the machine was started anew".to_owned()),
-                "exited, status unknown: the machine was started anew",
+                EndStatus::Unknown("the machine was rebooted".to_owned()),
+                "exited, status unknown: the machine was rebooted",
             ),
         ];
         for (end, told) in ends {

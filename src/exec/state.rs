@@ -166,7 +166,7 @@ pub(super) fn announce_end(task: &Task, events: &Events, status: &EndStatus) {
     events.announce(event);
     if let Err(error) = task.place().set_announced() {
         // The place of a task that was destroyed meanwhile is gone, and no caller will ask.
-        tracing::debug!(task = task.id(), error = %error, "cannot remember that an end was told");
+        tracing::debug!(task = task.id(), error = %error, "cannot record that the end of a task was reported");
     }
 }
 
@@ -200,7 +200,7 @@ pub(super) async fn start(state: &Arc<ExecState>, config: TaskConfig) -> Result<
 async fn begin(state: &Arc<ExecState>, config: TaskConfig) -> Result<Arc<Task>, Refusal> {
     let events = state.events()?;
     let failed = |error| {
-        let told = format!("cannot note task {:?} before its start: {error}", config.id);
+        let told = format!("cannot record task {:?} before its start: {error}", config.id);
         Refusal::failed(told).recoverable(true)
     };
     state.memory.note(&config).map_err(failed)?;
@@ -246,6 +246,7 @@ fn again(task: &Task, config: &TaskConfig) -> Result<StartedTask, Refusal> {
     if config::digest(&config::order(config)?) == task.record.digest {
         return Ok(StartedTask { handle: task.handle(), network: None });
     }
-    let told = format!("task {:?} was started already and is another; choose another id", config.id);
+    let told =
+        format!("task {:?} was already started with another configuration; choose another id", config.id);
     Err(Refusal::new(RefusalKind::Exists, told).recoverable(false))
 }

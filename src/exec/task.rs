@@ -76,7 +76,7 @@ impl Task {
             return Ok(record);
         }
         let told = format!(
-            "task {:?} was started before and is another; destroy that, or choose another id",
+            "task {:?} was already started with another configuration; destroy that one, or choose another id",
             config.id
         );
         Err(Refusal::new(RefusalKind::Exists, told).recoverable(false))
@@ -166,7 +166,7 @@ impl Task {
             return Ok(end);
         }
         if self.record.boot_id != boot_id()? {
-            return Ok(unknown("the machine was started anew"));
+            return Ok(unknown("the machine was rebooted"));
         }
         until_gone(&self.record.supervisor).await?;
         if let Some(end) = self.place.read()?.and_then(|record| record.ended) {
@@ -180,10 +180,7 @@ impl Task {
         match hidden::left(since).await {
             None => Ok(unknown("its supervisor was killed")),
             Some(left) => {
-                tracing::warn!(
-                    task = self.id(),
-                    "it is not known whether something of a task is left: {left}"
-                );
+                tracing::warn!(task = self.id(), "unknown whether processes of a task are left: {left}");
                 Ok(unknown(&format!("its supervisor was killed, and {left}")))
             }
         }

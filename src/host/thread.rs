@@ -60,7 +60,7 @@ impl HostThread {
         // Joining blocks, though only for as long as the system needs to leave its loop.
         let joined = tokio::task::spawn_blocking(move || thread.join()).await;
         if !matches!(joined, Ok(Ok(()))) {
-            tracing::warn!(error = "it panicked while it ended", "the host's thread");
+            tracing::warn!("the host thread panicked while stopping");
         }
     }
 }
@@ -79,7 +79,7 @@ impl Offer {
 impl Drop for Offer {
     fn drop(&mut self) {
         if let Some(host) = &self.0 {
-            tracing::info!("no caller waits for the start of the host any more, so it ends");
+            tracing::info!("no caller waits for the start of the host any more; stopping it");
             // One that has ended already need not be told.
             let _ = host.supervisor().notify(Shutdown { mode: StopMode::Detach });
         }

@@ -15,9 +15,7 @@ pub enum HostpathError {
         path: SocketPath,
     },
     /// The path is occupied by a file that is not a socket, which the plugin will not remove.
-    #[error(
-        "cannot listen on {path}: something that is no socket lies there; remove it, or choose another endpoint"
-    )]
+    #[error("cannot listen on {path}: it exists and is not a socket; remove it, or choose another endpoint")]
     Occupied {
         /// The path of the socket.
         path: SocketPath,

@@ -163,7 +163,7 @@ async fn serve_until(
     tokio::select! {
         served = serving => served.map_err(|source| HostpathError::Serve { path: path.clone(), source }),
         () = grace_is_over => {
-            tracing::warn!(endpoint = %path, grace_ms = milliseconds(STOP_GRACE), "calls in flight cut off");
+            tracing::warn!(endpoint = %path, grace_ms = milliseconds(STOP_GRACE), "aborted calls in flight");
             Ok(())
         }
     }

@@ -29,7 +29,7 @@ impl Socket {
         if file_at(&self.path).is_ok_and(|file| file == self.file)
             && let Err(error) = fs::remove_file(self.path.as_path())
         {
-            tracing::warn!(path = %self.path, error = %error, "socket file stays behind");
+            tracing::warn!(path = %self.path, error = %error, "cannot remove the socket file");
         }
     }
 }

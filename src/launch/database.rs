@@ -43,7 +43,7 @@ pub(super) async fn open(options: &Options) -> Result<Persister, OpenError> {
 /// Closes that of a host which does not start after all.
 pub(super) async fn close(database: Persister) {
     if let Err(error) = database.close().await {
-        tracing::warn!(%error, "the database of a host that does not start is not closed in order");
+        tracing::warn!(%error, "cannot close the database of a host that failed to start");
     }
 }
 

@@ -34,9 +34,7 @@ pub enum PartsError {
         known: String,
     },
     /// Parts are to start after each other.
-    #[error(
-        "none of the parts {parts} can start first, since each is to start after another one; leave one `after` out"
-    )]
+    #[error("the parts {parts} wait for each other in a cycle; remove one `after`")]
     Cycle {
         /// Their names, in words.
         parts: String,
@@ -132,12 +130,9 @@ mod tests {
             ),
             (
                 &[("a", &[]), ("b", &["c", "a"]), ("c", &["b"])],
-                "none of the parts b, c can start first, since each is to start after another one; leave one `after` out",
+                "the parts b, c wait for each other in a cycle; remove one `after`",
             ),
-            (
-                &[("a", &["a"])],
-                "none of the parts a can start first, since each is to start after another one; leave one `after` out",
-            ),
+            (&[("a", &["a"])], "the parts a wait for each other in a cycle; remove one `after`"),
         ] {
             assert_eq!(order(parts), Err(said.to_owned()));
         }

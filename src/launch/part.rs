@@ -48,15 +48,15 @@ impl PartContext {
 /// What is reported when the rest of a part has been ended ([`Lives::end_rest`]).
 pub type EndingRest = Pin<Box<dyn Future<Output = Vec<StopStep>>>>;
 
-/// The lives of an actor, and what outlives each of them. Made once for each host; dropped with its supervisor.
+/// The incarnations of an actor, and the state that outlives each of them. Made once for each host; dropped with its supervisor.
 pub trait Lives: 'static {
-    /// Starts the next life.
+    /// Starts the next incarnation.
     ///
     /// # Errors
     /// Why there can be none.
     fn start(&mut self) -> Result<Running, String>;
 
-    /// Ends what the last life left, in a bounded time, and reports each thing, also what it could not end. With
+    /// Ends what the last incarnation left, in a bounded time, and reports each thing, also what it could not end. With
     /// [`StopMode::Detach`] what the next run of the host takes over is left.
     fn end_rest(&self, mode: StopMode) -> EndingRest;
 }
@@ -104,8 +104,7 @@ impl<M: Machine> fmt::Debug for Part<M> {
 }
 
 impl<M: Machine> Part<M> {
-    /// A part that lives at this vacant address, has its name, and is brought to life by `start`, at first and whenever it is
-    /// started again.
+    /// A part at this vacant address, with its name. `start` starts it, at first and at each restart.
     pub fn new(
         address: &Address<M>,
         start: impl Fn(&Address<M>, &PartContext) -> Running + Send + Sync + 'static,
@@ -117,8 +116,8 @@ impl<M: Machine> Part<M> {
         })
     }
 
-    /// The same for an actor of which something outlives its single lives. `make` is called once for each host; what it gives is
-    /// called for each life of the actor, and says why if there can be none.
+    /// The same for an actor with state that survives restarts. `make` is called once for each host; its result is called for each
+    /// start of the actor, and returns the reason if that is impossible.
     pub fn remembering<L>(
         address: &Address<M>,
         make: impl Fn(&Address<M>, &PartContext) -> L + Send + Sync + 'static,
@@ -134,8 +133,8 @@ impl<M: Machine> Part<M> {
         Self { address: address.clone(), after: vec![], stop_deadline: STOP_DEADLINE, make: Arc::new(make) }
     }
 
-    /// The same for an actor of which something can run on without it, such as processes: what was left when it was killed, gave
-    /// up or had fallen, and no further life follows, is ended in its turn and reported with it.
+    /// The same for an actor whose resources, such as processes, can outlive it. If it was killed, gave up or failed, and is not
+    /// restarted, they are ended at its place in the stop order, and reported with it.
     pub fn leaving<L: Lives>(
         address: &Address<M>,
         make: impl Fn(&Address<M>, &PartContext) -> L + Send + Sync + 'static,

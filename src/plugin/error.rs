@@ -21,10 +21,10 @@ pub enum ServeError {
     #[error("cannot print the handshake line: {0}")]
     Line(#[source] io::Error),
     /// Standard output cannot be redirected.
-    #[error("cannot turn standard output round: {0}")]
+    #[error("cannot redirect standard output: {0}")]
     Output(#[source] io::Error),
     /// The runtime cannot be started: the system gives no threads or no timers.
-    #[error("cannot begin: {0}")]
+    #[error("cannot start: {0}")]
     Runtime(#[source] io::Error),
     /// The server ended with an error.
     #[error("cannot serve any longer: {0}")]

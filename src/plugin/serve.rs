@@ -122,7 +122,7 @@ impl Listening {
     pub(crate) fn begin(environment: &Environment) -> Result<Self, ServeError> {
         if environment.asks_for_certificate {
             tracing::warn!(
-                "the host wants certificates, which this plugin does not have; it is told so in the line"
+                "the host demands TLS certificates, which this plugin does not support; the handshake line says so"
             );
         }
         let heard = |kind| signal(kind).map_err(ServeError::Signals);
@@ -197,7 +197,7 @@ async fn serve_until(
     tokio::select! {
         served = serving => served.map_err(ServeError::Server),
         () = grace_is_over => {
-            tracing::warn!(grace_ms = milliseconds(STOP_GRACE), "calls in flight cut off");
+            tracing::warn!(grace_ms = milliseconds(STOP_GRACE), "aborted calls in flight");
             Ok(())
         }
     }

@@ -74,7 +74,7 @@ impl Drop for Socket {
         if file_at(&self.path).is_ok_and(|file| file == self.file)
             && let Err(error) = fs::remove_file(&self.path)
         {
-            tracing::warn!(path = %self.path.display(), error = %error, "socket file stays behind");
+            tracing::warn!(path = %self.path.display(), error = %error, "cannot remove the socket file");
         }
     }
 }

@@ -192,7 +192,10 @@ impl Reader {
         copy.place = match copy.place {
             Place::Hung { since, left_out: left_out @ 1.. } => {
                 let hung = since.elapsed();
-                tracing::warn!(path = %log.path().display(), left_out, hung_ms = milliseconds(hung), "the log of a process is written again");
+                tracing::warn!(
+                    path = %log.path().display(), left_out, hung_ms = milliseconds(hung),
+                    "the log of a process can be written again"
+                );
                 let seconds = hung.as_secs();
                 let notice =
                     format!("\n[{left_out} bytes left out: this log could not be written for {seconds} s]\n");
@@ -229,7 +232,7 @@ impl Reader {
         // A process between fork and exec may have the pipe too, so that closing it is not enough.
         let _ = epoll::delete(&*self.events, &copy.pipe);
         if let Place::Hung { left_out, .. } = copy.place {
-            tracing::warn!(left_out, "the log of a process that has ended could not be written");
+            tracing::warn!(left_out, "cannot write the log of a process that has ended");
         }
         // The receiver may be gone.
         let _ = copy.told.send(());

@@ -37,7 +37,7 @@ impl KilledOnDrop {
 
     fn signal(&mut self, signal: Signal) {
         if let Err(error) = kill_process_group(self.group(), signal) {
-            tracing::debug!(pid = self.child().id(), signal = signal.as_raw(), error = %error, "a process group took no signal");
+            tracing::debug!(pid = self.child().id(), signal = signal.as_raw(), error = %error, "cannot signal a process group");
         }
     }
 
@@ -48,7 +48,7 @@ impl KilledOnDrop {
             Ok(status) => status.is_some(),
             Err(error) => {
                 // Fails only if other code reaps this child; waiting longer would not help.
-                tracing::error!(pid = self.child().id(), error = %error, "a process cannot be watched");
+                tracing::error!(pid = self.child().id(), error = %error, "cannot wait for a process");
                 true
             }
         }
@@ -107,7 +107,7 @@ impl Process {
             let exit = match status {
                 Ok(status) => exit_of(status),
                 Err(error) => {
-                    tracing::error!(pid, error = %error, "a process ended without a status");
+                    tracing::error!(pid, error = %error, "cannot read the exit status of a process");
                     ProcessExit::Code(-1)
                 }
             };

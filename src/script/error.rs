@@ -34,7 +34,7 @@ pub enum ScriptError {
         source: io::Error,
     },
     /// The script is too long.
-    #[error("{} is longer than {limit} bytes, which no script is; make several of it", .path.display())]
+    #[error("{} is longer than {limit} bytes, the limit of a script; split it into several", .path.display())]
     TooLong {
         /// Which file.
         path: PathBuf,

@@ -47,7 +47,7 @@ pub(super) fn check(path: &Path, text: &str) -> Result<(), ScriptError> {
     check_length(path, text.len())?;
     if let Some((number, _)) = text.lines().enumerate().nth(SCRIPT_LINES_MAX) {
         let line = u32::try_from(number + 1).unwrap_or(u32::MAX);
-        let reason = format!("a script has at most {SCRIPT_LINES_MAX} lines; make several of it");
+        let reason = format!("a script has at most {SCRIPT_LINES_MAX} lines; split it into several");
         return Err(ScriptError::Mistake { path: path.to_owned(), line, reason });
     }
     Ok(())

@@ -36,7 +36,7 @@ pub(super) fn mistake(path: &Path, text: &str, said: &str) -> ScriptError {
         said.strip_prefix("expected command '").and_then(|said| said.split_once("' to fail at line "))
     {
         let (line, came) = came.split_once(", succeeded with: ").unwrap_or((came, ""));
-        let reason = format!("`{verb}` had to be a mistake, and came to: {}", came.trim_end());
+        let reason = format!("`{verb}` was expected to be a mistake, but returned: {}", came.trim_end());
         return ScriptError::Mistake { path, line: line.parse().unwrap_or(1), reason };
     }
     let (before, after) = said.split_once("at line ").unwrap_or(("", said));
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(verb, (12, "there is no such verb".to_owned()));
         assert_eq!(told(text, "no input"), (1, "no input".to_owned()), "no line is said");
         let surprise = told(text, "expected command 'list' to fail at line 7, succeeded with: none\n");
-        assert_eq!(surprise, (7, "`list` had to be a mistake, and came to: none".to_owned()));
+        assert_eq!(surprise, (7, "`list` was expected to be a mistake, but returned: none".to_owned()));
     }
 
     #[test]

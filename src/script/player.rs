@@ -190,8 +190,8 @@ impl Performance<'_> {
             return Err(Mistake::new("the script was given up before this line"));
         }
         if self.began.elapsed() > PLAYED_MAX {
-            let what = format!("the script has been played for {PLAYED_MAX:?}, and no longer is any");
-            return Err(Mistake::new(format!("{what}; let less time pass, or make several of it")));
+            let what = format!("the script has been played for {PLAYED_MAX:?}, the limit of a script");
+            return Err(Mistake::new(format!("{what}; let less time pass, or split it into several")));
         }
         let Some(verb) = self.verbs.get_mut(&command.name) else {
             let known: Vec<_> = self.verbs.keys().map(String::as_str).collect();

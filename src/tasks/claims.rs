@@ -41,7 +41,7 @@ impl TaskClaims {
         if capabilities.mounts == MountSupport::None {
             let RunKey { name, driver, .. } = run;
             return Err(Trouble::lasting(format!(
-                "its {} cannot be mounted into it, since driver {driver} mounts nothing; have task {name} run by a driver that \
+                "its {} cannot be mounted into it, since driver {driver} offers no mounts; have task {name} run by a driver that \
                  mounts, or remove its volumes",
                 counted(volumes.len())
             )));

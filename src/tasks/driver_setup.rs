@@ -39,10 +39,10 @@ pub(super) async fn set_up_unconfigured(
     let added = add(&drivers, spec).await;
     match &added {
         Ok(()) => {
-            tracing::warn!(%driver, "the configuration has this driver no more; it is brought back to stop its tasks")
+            tracing::warn!(%driver, "this driver is no longer in the configuration; it is set up again to stop its tasks")
         }
         Err(error) => {
-            tracing::warn!(%driver, %error, "the configuration has this driver no more, and it cannot be brought back")
+            tracing::warn!(%driver, %error, "this driver is no longer in the configuration, and cannot be set up again to stop its tasks")
         }
     }
     added

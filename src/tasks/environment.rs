@@ -21,7 +21,7 @@ use callboard_actors::vocabulary::AllocationId;
 use super::forgotten::{FIRST_PAUSE, Forgotten, LONGEST_PAUSE};
 use super::{TaskIdentities, Trouble};
 
-/// The settings for the grounds of a host's tasks.
+/// The settings for the environments of a host's tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskEnvironmentOptions {
     /// The data directory of the host.
@@ -35,7 +35,7 @@ pub struct TaskEnvironmentOptions {
     pub machine_users: Option<PathBuf>,
 }
 
-/// Makes and removes the grounds of one host's tasks. Cheap to clone.
+/// Makes and removes the environments of one host's tasks. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct TaskEnvironment(Arc<Inner>);
 
@@ -76,7 +76,10 @@ impl TaskEnvironment {
     fn made(options: &TaskEnvironmentOptions, identities: TaskIdentities) -> Self {
         let alloc_dir = options.alloc_dir.clone().unwrap_or_else(|| options.data_dir.join("alloc"));
         if let Err(error) = make_passable(&options.data_dir) {
-            tracing::warn!(path = %options.data_dir.display(), %error, "tasks of other users do not reach their directories");
+            tracing::warn!(
+                path = %options.data_dir.display(), %error,
+                "cannot make the data directory passable; tasks of other users cannot reach their directories"
+            );
         }
         Self(Arc::new(Inner {
             alloc_dir,
@@ -115,7 +118,7 @@ impl TaskEnvironment {
             let groups = inner.group(&names, cores)?;
             Ok(PreparedEnvironment { dirs, groups, user })
         });
-        made.await.map_err(|error| Trouble::passing(format!("its directories cannot be made: {error}")))?
+        made.await.map_err(|error| Trouble::passing(format!("cannot create its directories: {error}")))?
     }
 
     /// Releases the environment of a run of which nothing is left: kills processes in its control group, removes the group,
@@ -124,7 +127,7 @@ impl TaskEnvironment {
         let (inner, names) = (Arc::clone(&self.0), self.names(name));
         let released = actix_rt::task::spawn_blocking(move || inner.release(&names)).await;
         if let Err(error) = released {
-            tracing::warn!(task = %name, %error, "what a task stood on is not released");
+            tracing::warn!(task = %name, %error, "cannot release the resources of a task");
         }
     }
 
@@ -135,7 +138,7 @@ impl TaskEnvironment {
         let written = actix_rt::task::spawn_blocking(move || inner.forgotten.note(&noted)).await;
         if let Err(error) = written.map_err(std::io::Error::other).flatten() {
             let task = &names.task;
-            tracing::warn!(%task, %error, "it is not written down that the directories of a task are to be removed");
+            tracing::warn!(%task, %error, "cannot record the pending removal of a task's directories");
         }
         self.begin_removal(names);
     }
@@ -154,7 +157,7 @@ impl TaskEnvironment {
                 let Err(error) = removed.map_err(|error| error.to_string()).flatten() else { return };
                 let task = &names.task;
                 if error != told {
-                    tracing::warn!(%task, %error, "the directories of a task that is forgotten are left; it is tried again");
+                    tracing::warn!(%task, %error, "cannot remove the directories of a forgotten task; retrying");
                     told = error;
                 }
                 tokio::time::sleep(pause).await;
@@ -170,7 +173,7 @@ impl TaskEnvironment {
         let swept = actix_rt::task::spawn_blocking(move || inner.sweep(known)).await;
         match swept {
             Ok(forgotten) => forgotten.into_iter().for_each(|names| self.begin_removal(names)),
-            Err(error) => tracing::warn!(%error, "it was not looked for what dead tasks left"),
+            Err(error) => tracing::warn!(%error, "cannot search for leftovers of ended tasks"),
         }
     }
 
@@ -198,18 +201,18 @@ impl Inner {
         let tree = TaskTree { names: names.clone(), isolation, user: account };
         let made = self.dirs().and_then(|dirs| dirs.prepare(&tree)).map_err(|error| Trouble {
             is_transient: error.is_transient() || is_of_the_disk(&error),
-            ..Trouble::passing(format!("its directories cannot be made: {error}"))
+            ..Trouble::passing(format!("cannot create its directories: {error}"))
         })?;
         if let Secrets::OnDisk { reason } = &made.secrets
             && !self.is_disk_told.swap(true, Ordering::Relaxed)
         {
-            tracing::info!(%reason, "the secrets of tasks are plain directories and not in memory");
+            tracing::info!(%reason, "the secrets of tasks are stored on disk, not in memory");
         }
         Ok(made)
     }
 
     fn group(&self, names: &TaskNames, cores: Cores) -> Result<Option<Places>, Trouble> {
-        let failed = |reason: String| Trouble::passing(format!("its control group cannot be made: {reason}"));
+        let failed = |reason: String| Trouble::passing(format!("cannot create its control group: {reason}"));
         if matches!(self.groups.mode(), CgroupMode::None { .. }) {
             return Ok(None);
         }
@@ -224,7 +227,8 @@ impl Inner {
     fn dynamic_user(&self, names: &TaskNames) -> Result<String, Trouble> {
         let random = random_bytes::<8>().map(u64::from_le_bytes);
         let taken = random.and_then(|random| self.users.take(&names.joined(), random));
-        let user = taken.map_err(|error| Trouble::passing(format!("it gets no user of its own: {error}")))?;
+        let user = taken
+            .map_err(|error| Trouble::passing(format!("cannot allocate a dynamic user for it: {error}")))?;
         Ok(user.to_string())
     }
 
@@ -233,13 +237,13 @@ impl Inner {
         if let Ok(name) = GroupName::new(&names.allocation, task)
             && let Err(error) = self.groups.destroy(&name)
         {
-            tracing::warn!(%task, %error, "the control group of a task stays");
+            tracing::warn!(%task, %error, "cannot remove the control group of a task");
         }
         if let Err(error) = self.dirs().and_then(|dirs| dirs.release(names)) {
-            tracing::warn!(%task, %error, "something of a task stays mounted");
+            tracing::warn!(%task, %error, "cannot unmount the directories of a task");
         }
         if let Err(error) = self.users.give_back(&names.joined()) {
-            tracing::warn!(%task, %error, "the user of a task is not given back");
+            tracing::warn!(%task, %error, "cannot release the dynamic user of a task");
         }
     }
 
@@ -255,7 +259,7 @@ impl Inner {
         self.users.give_back(&names.joined()).map_err(|error| error.to_string())?;
         self.forgotten.settle(names).map_err(|error| error.to_string())?;
         self.forgotten.end(names);
-        tracing::info!(task = %names.task, "the directories of a task that is forgotten were removed");
+        tracing::info!(task = %names.task, "removed the directories of a forgotten task");
         Ok(())
     }
 
@@ -263,13 +267,13 @@ impl Inner {
     /// host came with a copy of its data directory, and is left alone (TH053).
     fn to_remove(&self, known: &BTreeSet<TaskNames>) -> BTreeSet<TaskNames> {
         let mut noted = self.forgotten.all().unwrap_or_else(|error| {
-            tracing::warn!(%error, "it cannot be read which directories of forgotten tasks are to be removed");
+            tracing::warn!(%error, "cannot read the pending removals of directories of forgotten tasks");
             BTreeSet::new()
         });
         noted.retain(|names| {
             let is_wanted = !known.contains(names) && self.is_of_this_host(names);
             if !is_wanted && let Err(error) = self.forgotten.settle(names) {
-                tracing::warn!(task = %names.task, %error, "a note that its directories are to be removed stays");
+                tracing::warn!(task = %names.task, %error, "cannot delete the record of a pending removal of a task's directories");
             }
             is_wanted
         });
@@ -287,17 +291,17 @@ impl Inner {
     fn sweep_unknown(&self, known: &BTreeSet<TaskNames>) {
         let (removed, left) = self.groups.sweep(|name| self.is_ours(name), &group_names(known));
         for name in removed {
-            tracing::info!(group = name.as_str(), "the control group of an unknown task was removed");
+            tracing::info!(group = name.as_str(), "removed the control group of an unknown task");
         }
         for (name, error) in left {
-            tracing::warn!(group = name.as_str(), %error, "the control group of an unknown task stays");
+            tracing::warn!(group = name.as_str(), %error, "cannot remove the control group of an unknown task");
         }
         if !self.alloc_dir.exists() {
             return;
         }
         match self.dirs().and_then(|dirs| dirs.list()) {
             Ok(found) => self.tell_unknown(&found, known),
-            Err(error) => tracing::warn!(%error, "the directories of tasks cannot be looked at"),
+            Err(error) => tracing::warn!(%error, "cannot list the directories of tasks"),
         }
     }
 
@@ -360,7 +364,7 @@ fn users(options: &TaskEnvironmentOptions) -> Reservations {
         Ok(lost) => lost.iter().for_each(|user| {
             tracing::warn!(%user, "another host on this machine has this user now; the task that had it gets another one");
         }),
-        Err(error) => tracing::warn!(%error, "other hosts on this machine are not told which users this one has"),
+        Err(error) => tracing::warn!(%error, "cannot publish the users of this host to the other hosts of this machine"),
     }
     users
 }

@@ -1,4 +1,4 @@
-//! Former layouts of task courses on disk, and their migration.
+//! Former layouts of task states on disk, and their migration.
 //!
 //! ```text
 //!  1   a run had no evidence, and one that was over had no handle

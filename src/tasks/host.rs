@@ -45,7 +45,7 @@ pub(super) const ENDLESS: Duration = Duration::from_secs(24 * 3_600);
 /// killed, so that it is heard when it says that the task does not end.
 const STOP_MARGIN: Duration = Duration::from_secs(KILL_TIMEOUT.as_secs() + 5);
 /// Why a start is not sent that was called off.
-const CALLED_OFF: &str = "its start was called off";
+const CALLED_OFF: &str = "its start was cancelled";
 
 /// What a host has of its drivers.
 #[derive(Debug, Clone)]
@@ -127,13 +127,13 @@ impl Runners for HostRunners {
             let removed = removed.map_err(|error| Trouble::passing(error.to_string()))?;
             let ended = removed.to_string();
             if left.is_empty() {
-                tracing::info!(%driver, ended, "a driver that the configuration has no more was ended");
+                tracing::info!(%driver, ended, "ended a driver that is no longer in the configuration");
             } else {
                 let left: Vec<_> = left.iter().map(ToString::to_string).collect();
                 let tasks = left.join(", ");
                 tracing::warn!(
                     %driver, ended, tasks, advice = ADVICE,
-                    "a driver that the configuration has no more was ended, and what it ran may still run"
+                    "ended a driver that is no longer in the configuration; its tasks may still run"
                 );
             }
             Ok(())
@@ -159,7 +159,7 @@ impl Runners for HostRunners {
             if let Some(asked) = asked
                 && let Err(error) = asked.await
             {
-                tracing::debug!(%error, "a task is not forgotten");
+                tracing::debug!(%error, "cannot unregister the event handler of a task");
             }
             preparer.remove(names).await;
         })
@@ -285,7 +285,7 @@ impl Runners for HostRunners {
             let RunKey { name, driver, id } = run;
             tracing::warn!(
                 task = %name, %driver, run_id = %id,
-                "a driver may be busy with a start whose caller is gone, for no known time; its process is replaced"
+                "a driver may still execute an abandoned start request; replacing its process"
             );
             let restarted = drivers.ask(RestartDriver { name: driver }).await;
             let restarted = restarted.map_err(|error| Trouble::passing(error.to_string()))?;
@@ -378,5 +378,5 @@ async fn capabilities(
     let report = reports.into_iter().find(|report| report.name == *name);
     report
         .and_then(|report| report.capabilities)
-        .ok_or_else(|| Trouble::passing(format!("driver {name} has not told yet what it can do")))
+        .ok_or_else(|| Trouble::passing(format!("driver {name} has not reported its capabilities yet")))
 }

@@ -26,7 +26,7 @@ impl Logged {
             TasksNews::TaskChanged(task) => self.log_task(task),
             TasksNews::TaskForgotten(task) => {
                 self.0.remove(task);
-                tracing::info!(%task, "a task that the configuration has no more is forgotten");
+                tracing::info!(%task, "forgot a task that is no longer in the configuration");
             }
             TasksNews::DriverChanged(DriverEntry { name: driver, progress }) => match progress {
                 DriverProgress::Pausing(error) => {

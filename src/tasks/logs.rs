@@ -69,14 +69,14 @@ pub(super) async fn open(
 /// Drains the pipes of an ended task, and removes them.
 pub(super) async fn close(logs: &Logs, name: &AllocationId) {
     if let Err(error) = logs.close(name.as_str(), DRAIN_TIMEOUT).await {
-        tracing::warn!(task = %name, %error, "the logs of a task that has ended are not closed");
+        tracing::warn!(task = %name, %error, "cannot close the logs of an ended task");
     }
 }
 
 /// Forgets the place of a task's logs.
 pub(super) async fn forget(logs: &Logs, name: &TaskName) {
     if let Err(error) = logs.forget(name.as_str()).await {
-        tracing::warn!(task = %name, %error, "where the logs of a task lie is not forgotten");
+        tracing::warn!(task = %name, %error, "cannot delete the record of a task's log directory");
     }
 }
 

@@ -37,7 +37,7 @@ impl Looks {
     ) -> Result<T, String> {
         let permits = tokio::time::timeout(self.timeout, self.permits(task)).await.map_err(|_| {
             format!(
-                "the processes of this machine are not looked at, since earlier looks have not ended within {:?}: reading \
+                "cannot read the processes of this machine: earlier reads have not ended within {:?}: reading \
                  /proc may be held up by a process whose memory is locked",
                 self.timeout
             )
@@ -47,7 +47,7 @@ impl Looks {
             drop(permits);
             taken
         });
-        taken.await.map_err(|error| format!("the processes of this machine are not looked at: {error}"))
+        taken.await.map_err(|error| format!("cannot read the processes of this machine: {error}"))
     }
 
     async fn permits(&self, task: &AllocationId) -> [OwnedSemaphorePermit; 2] {
@@ -111,7 +111,7 @@ mod tests {
         let mut hung = Box::pin(looks.take(&name, move || released.recv().unwrap()));
         assert!((&mut hung).now_or_never().is_none());
         let told = looks.take(&AllocationId::new("api").unwrap(), || ()).await.unwrap_err();
-        assert!(told.contains("earlier looks have not ended within 20ms"), "{told}");
+        assert!(told.contains("earlier reads have not ended within 20ms"), "{told}");
         release.send(()).unwrap();
         hung.await.unwrap();
     }

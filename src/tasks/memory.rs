@@ -164,8 +164,11 @@ mod tests {
         }
         let b = "left as it is, it may still run: b/1 with driver raw";
         let a = "a/1 with driver exec, last seen as pid 41, 42";
-        let e =
-            ("task/e", "it has ended, and something of it may be left: e/1 with driver raw".to_owned(), true);
+        let e = (
+            "task/e",
+            "it has ended, but its cleanup is not confirmed: e/1 with driver raw".to_owned(),
+            true,
+        );
         let detached =
             [e.clone(), ("task/b", b.to_owned(), true), ("task/a", format!("left as it is: {a}"), false)];
         let stopped = [

@@ -1,5 +1,5 @@
-//! Runs the [machine of the tasks](callboard_actors::tasks) of `callboard run`: speaks to their drivers, makes what they stand on, and
-//! keeps what outlives a life of the actor.
+//! Runs the [machine of the tasks](callboard_actors::tasks) of `callboard run`: calls their drivers, makes their environments, and keeps
+//! what outlives an incarnation of the actor.
 
 mod handle;
 

@@ -26,7 +26,7 @@ pub fn topology(host: &HostConfig) -> Arc<Topology> {
         Err(error) => {
             tracing::warn!(
                 %error,
-                "`reserved_cores`, `cpu_total_compute` and `cpu_reserved` of the configuration do not fit this machine and are left out"
+                "`reserved_cores`, `cpu_total_compute` and `cpu_reserved` of the configuration do not fit this machine and are ignored"
             );
             machine
         }

@@ -32,7 +32,7 @@ pub struct Preparer {
 
 impl Preparer {
     /// Prepares the tasks of this configuration, on this node. `cores` records exclusive cores, `environment` makes the tasks'
-    /// grounds, `logs` collects their output, and `claimer` claims their volumes.
+    /// environments, `logs` collects their output, and `claimer` claims their volumes.
     #[must_use]
     pub fn new(
         config: &Config,

@@ -50,7 +50,7 @@ struct Located {
 }
 
 impl Living {
-    /// Asks their owners. A driver of an earlier run that was not brought yet is among the recorded processes alone.
+    /// Asks their owners. A driver of an earlier run that is not set up yet is among the recorded processes alone.
     pub(super) fn ask(
         drivers: &Address<Drivers>,
         processes: &Address<Processes>,
@@ -142,7 +142,7 @@ impl Remains {
         let has_killed = !ended.killed.is_empty();
         if has_killed {
             let RunKey { name, driver, id } = run;
-            tracing::warn!(task = %name, %driver, run_id = %id, killed = %ended, "something was left of a run of a task");
+            tracing::warn!(task = %name, %driver, run_id = %id, killed = %ended, "killed remaining processes of a run");
         }
         Ok(Swept { has_killed, words: ended.to_string(), unreleased: None })
     }
@@ -179,12 +179,12 @@ impl Remains {
         match found.and_then(|found| found.map_err(|error| error.to_string())) {
             Ok(traces) => {
                 let count = traces.processes.len();
-                tracing::debug!(task = %run.name, run_id = %run.id, count, "the processes of a task are located");
+                tracing::debug!(task = %run.name, run_id = %run.id, count, "located the processes of a task");
                 let is_over = || Trouble::lasting(format!("{} was ended while it was located", run.id));
                 locating.note(&traces).then_some(traces).ok_or_else(is_over)
             }
             Err(error) => {
-                tracing::debug!(task = %run.name, run_id = %run.id, %error, "the processes of a task are not located");
+                tracing::debug!(task = %run.name, run_id = %run.id, %error, "cannot locate the processes of a task");
                 Err(Trouble::passing(error))
             }
         }
@@ -221,11 +221,12 @@ impl Remains {
 fn may_still_begin(report: Option<&DriverReport>) -> Option<String> {
     match report {
         Some(DriverReport { pid: Some(pid), .. }) => {
-            Some(format!("its driver (process {pid}) may have been told to start it and may still begin"))
+            Some(format!("its driver (process {pid}) may have received its start request and may still execute it"))
         }
         Some(DriverReport { stage: DriverStage::Refused, .. }) => None,
         Some(DriverReport { launches: 0, .. }) | None => Some(
-            "its driver may have been told to start it, and it is not known whether a process of it is left that may still begin"
+            "its driver may have received its start request, and it is unknown whether a process of the driver is left that may \
+            still execute it"
                 .to_owned(),
         ),
         Some(_) => None,

@@ -33,7 +33,7 @@ impl Record for LogRow {
     const SCHEMA: u16 = 1;
 }
 
-/// The layout of a course. Times are in microseconds since the Unix epoch.
+/// The layout of a durable state. Times are in microseconds since the Unix epoch.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StateLayout {
     pub(super) wanted: Option<WantedLayout>,

@@ -494,12 +494,12 @@ mod tests {
     fn time_that_passes_and_what_the_timeline_says_of_itself_go_over_the_whole_width() {
         let at = |at_unix_ms, said: Said| Said { at_unix_ms, ..said };
         let marks = drawn(&[
-            at(5_000, said("timeline", "you", "this is what is said from now on")),
+            at(5_000, said("timeline", "you", "messages from now on")),
             at(5_900, said("agent", "registry", "one")),
             Said { fate: Fate::Troubled.into(), ..at(5_900, said("registry", "everyone", "two")) },
             at(8_150, said("agent", "registry", "three")),
         ]);
-        assert_eq!(short(&marks), ["this is what is said from now on", "one", "two", "2.2 s later", "three"]);
+        assert_eq!(short(&marks), ["messages from now on", "one", "two", "2.2 s later", "three"]);
         assert!(matches!(&marks[0], Mark::Chapter(_)), "{marks:?}");
         assert!(matches!(&marks[2], Mark::Sign { sign: Sign::Trouble, .. }), "{marks:?}");
         assert!(matches!(&marks[3], Mark::Pause(_)), "{marks:?}");

@@ -38,7 +38,7 @@ impl NewsLines for DriversTeller {
             DriversNews::DeadLetters { driver, task, count, error } => {
                 let of = task.as_ref().map_or("no task that can be named".to_owned(), ToString::to_string);
                 let why = error.as_deref().unwrap_or("the task was not announced");
-                let message = format!("{count} events of {of} reach no handler: {why}");
+                let message = format!("{count} events of {of} have no handler: {why}");
                 Line::new(Voice::Driver(driver.clone()), Voice::Everyone, message)
             }
             DriversNews::EventsInterrupted { driver, error, .. } => {

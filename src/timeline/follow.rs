@@ -108,7 +108,7 @@ impl Reading {
             at: Clock::system().now(),
             lines: Vec::new(),
         };
-        reading.line(Line::new(Voice::Timeline, Voice::You, "this is what is said from now on"));
+        reading.line(Line::new(Voice::Timeline, Voice::You, "messages from now on"));
         reading
     }
 
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!((read(), read()).1, Some((3, "line 2".to_owned())));
         assert_eq!(read(), None);
         telling.tell(lines(1));
-        let missed = "2 lines are missing here: too much was said at once".to_owned();
+        let missed = "2 lines are missing here: too many at once".to_owned();
         assert_eq!(read(), Some((4, missed)));
         assert_eq!(read(), Some((5, "line 0".to_owned())));
     }
@@ -262,7 +262,7 @@ mod tests {
             std::mem::take(&mut reading.lines).into_iter().map(|(_, line)| line.message).collect::<Vec<_>>()
         };
         let begin = || FeedItem::Snapshot { number: 0, view: () };
-        assert_eq!(told(begin()), ["this is what is said from now on"]);
+        assert_eq!(told(begin()), ["messages from now on"]);
         assert_eq!(told(news("inventory")), [""; 0]);
         let first = ["first inventory: nothing"];
         assert_eq!(told(news("drivers")), first, "it does not run, so it begins after this");

@@ -21,7 +21,7 @@ impl NewsLines for InventoryTeller {
         let line = match news {
             InventoryNews::First(..) => Line::new(Voice::Inventory, Voice::Everyone, sentence(news)),
             InventoryNews::Changed(offer) => of(offer, "this node offers it", Some(offer.health.to_string())),
-            InventoryNews::Removed(offer) => of(offer, "this node offers it no more", None),
+            InventoryNews::Removed(offer) => of(offer, "this node no longer offers it", None),
             // The volumes tell each use of their own.
             InventoryNews::VolumesUsed { .. } => return Vec::new(),
         };
@@ -106,7 +106,7 @@ mod tests {
             "inventory → everyone: first inventory: nothing ()",
             "inventory → everyone: first inventory: healthy csi-node/zfs ()",
             "inventory → everyone: this node offers it, unhealthy: no pool (csi-node/zfs)",
-            "inventory → everyone: this node offers it no more (csi-node/zfs)",
+            "inventory → everyone: this node no longer offers it (csi-node/zfs)",
         ];
         assert_eq!(news.map(told), expected);
     }

@@ -20,11 +20,7 @@ pub(super) trait NewsLines {
 
 /// The line for lines that are not there.
 pub(super) fn missing(missed: u64) -> Line {
-    Line::new(
-        Voice::Timeline,
-        Voice::You,
-        format!("{missed} lines are missing here: too much was said at once"),
-    )
+    Line::new(Voice::Timeline, Voice::You, format!("{missed} lines are missing here: too many at once"))
 }
 
 pub(super) fn grouped<T: Display>(

@@ -8,6 +8,6 @@ pub(super) fn sentence(news: &ProcessesNews) -> String {
         ProcessesNews::Changed(report) => format!("{} is {}", report.name, report.phase.as_str()),
         ProcessesNews::Ended(ending) => format!("{} has ended: {ending}", ending.name),
         ProcessesNews::Retired { name, reason, .. } => format!("the record of {name} was retired: {reason}"),
-        ProcessesNews::Settled => "all that was left before is settled".to_owned(),
+        ProcessesNews::Settled => "all processes of earlier runs are settled".to_owned(),
     }
 }

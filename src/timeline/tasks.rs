@@ -32,17 +32,17 @@ impl NewsLines for TasksTeller {
             }
             TasksNews::TaskForgotten(name) => {
                 self.known.remove(name);
-                let message = format!("task {name} is in the configuration no more, and forgotten");
+                let message = format!("task {name} is no longer in the configuration, and forgotten");
                 vec![Line::new(Voice::Tasks, Voice::Everyone, message)]
             }
             TasksNews::DriverForgotten(name) => {
-                let message = format!("driver {name} is in the configuration no more, ended and forgotten");
+                let message = format!("driver {name} is no longer in the configuration, ended and forgotten");
                 vec![Line::new(Voice::Tasks, Voice::Everyone, message)]
             }
             TasksNews::DriverChanged(entry) => match &entry.progress {
                 DriverProgress::Asking | DriverProgress::Added | DriverProgress::Leaving => Vec::new(),
                 DriverProgress::Pausing(reason) | DriverProgress::Refused(reason) => {
-                    let message = format!("driver {} cannot be had: {reason}", entry.name);
+                    let message = format!("driver {} is unavailable: {reason}", entry.name);
                     vec![Line::new(Voice::Tasks, Voice::Everyone, message)]
                 }
             },

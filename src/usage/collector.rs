@@ -144,10 +144,10 @@ impl Collecting {
                 };
             }),
             Order::Log { name, driver, reason, left_out } => {
-                tracing::warn!(task = %name, %driver, error = reason, left_out, "what a task uses is not known");
+                tracing::warn!(task = %name, %driver, error = reason, left_out, "resource usage of a task unknown");
             }
             Order::LogLeftOut { driver, left_out } => {
-                tracing::warn!(%driver, left_out, "what further tasks use was not known, which was not logged");
+                tracing::warn!(%driver, left_out, "resource usage of more tasks unknown, not logged individually");
             }
         }
     }

@@ -175,7 +175,8 @@ impl Plan {
         match self.has_room() {
             true => orders.extend(self.begins(&report.name)),
             false => {
-                let reason = format!("the figures of {} other tasks are read already", self.readers_max);
+                let reason =
+                    format!("the figures of {} other tasks are already being read", self.readers_max);
                 orders.push(Order::Show(report.name.clone(), Some(TaskUsage::Missing(reason))));
             }
         }
@@ -262,7 +263,7 @@ impl Plan {
         let mut orders = self.opens(name, pause);
         if !pause.is_zero() {
             let reason = format!(
-                "its driver died when it was asked for figures and had told none ({deaths} times), and is left alone for {pause:?}"
+                "its driver died when it was asked for figures and reported none ({deaths} times); the next request follows after {pause:?}"
             );
             orders.push(Order::Show(name.clone(), Some(TaskUsage::Missing(reason))));
         }

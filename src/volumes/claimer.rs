@@ -61,7 +61,7 @@ impl Claimer {
                 Ok(()) => return,
                 Err(trouble) if trouble.is_transient => sleep(REGISTER_PAUSE).await,
                 Err(trouble) => {
-                    tracing::warn!(volume = %config.key, error = %trouble, "a volume of the configuration is not registered");
+                    tracing::warn!(volume = %config.key, error = %trouble, "cannot register a volume of the configuration");
                     return;
                 }
             }
@@ -175,7 +175,7 @@ impl Claimer {
         match self.volumes.ask(ended).await {
             Ok(released) => confirmed(released),
             Err(error) => {
-                let reason = format!("the volumes of {user} are not released: {error}");
+                let reason = format!("cannot release the volumes of {user}: {error}");
                 Err(Unreleased { reason, goes_on: false })
             }
         }
@@ -183,7 +183,7 @@ impl Claimer {
 }
 
 fn unanswered(volume: &VolumeKey, error: &AskError) -> ClaimTrouble {
-    ClaimTrouble { reason: format!("volume {volume} is not claimed: {error}"), is_transient: true }
+    ClaimTrouble { reason: format!("cannot claim volume {volume}: {error}"), is_transient: true }
 }
 
 fn confirmed(released: Vec<VolumeReleased>) -> Result<(), Unreleased> {

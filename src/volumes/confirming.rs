@@ -33,7 +33,7 @@ pub async fn confirm(volumes: &Address<Volumes>, users: &KnownUsers) {
             Ok(true) => return,
             Ok(false) => {}
             Err(error) => {
-                tracing::warn!(%error, "claims of an earlier run are not confirmed yet; it is tried again");
+                tracing::warn!(%error, "cannot confirm claims of an earlier run; retrying");
             }
         }
         sleep(pause).await;
@@ -101,7 +101,7 @@ async fn may_live(doubtful: BTreeSet<(PathBuf, AllocationId)>) -> BTreeSet<Alloc
         let error = found.as_ref().err().map(tracing::field::display);
         tracing::warn!(
             %user, error,
-            "the volumes of an earlier run are kept, since a process may live that was given the path of one; they are released when it has ended"
+            "keeping volumes of an earlier run: a process that knows the path of one may still run; they are released when it has ended"
         );
     }
     users

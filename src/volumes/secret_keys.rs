@@ -98,7 +98,7 @@ impl File {
         write(&self.path, &changed).map_err(|error| {
             let path = self.path.display();
             format!(
-                "which secrets volumes have cannot be written to {path}: {error}; make room, or mend the disk"
+                "cannot record the secret keys of volumes in {path}: {error}; make room, or repair the disk"
             )
         })?;
         *lock(&self.known) = Some(Arc::new(changed));
@@ -113,7 +113,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn read(path: &Path) -> Result<Keys, String> {
     let failed = |error: &dyn std::fmt::Display| {
         format!(
-            "the file {}, which says which volumes need secrets, cannot be read: {error}; correct it, or remove it when each such volume \
+            "cannot read {}, which records which volumes need secrets: {error}; correct it, or remove it when each such volume \
              is in the configuration",
             path.display()
         )

@@ -21,11 +21,12 @@ pub async fn watch(volumes: &Address<Volumes>, served: &BTreeSet<PluginName>) {
             for (volume, state) in pending.looked(&reports, served) {
                 let plugin = &volume.plugin;
                 if served.contains(plugin) {
-                    tracing::warn!(volume = %volume.key, %plugin, state, "a volume is pending for a while");
+                    tracing::warn!(volume = %volume.key, %plugin, state, "a volume has been pending for a while");
                 } else {
                     tracing::warn!(
                         volume = %volume.key, %plugin, state,
-                        "a volume is in use or pending, and no allocation of the configuration serves its plugin; add one to have it undone"
+                        "a volume is in use or pending, but no allocation of the configuration serves its plugin; add one so \
+                        that it can be released"
                     );
                 }
             }

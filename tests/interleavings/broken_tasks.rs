@@ -350,7 +350,7 @@ fn a_machine_of_tasks_that_writes_its_intent_down_under_another_id_breaks_t5() {
 
 // === A sick disk ===
 
-/// Writes of courses that stand in front of as much as this.
+/// Writes of durable states that wait behind the same.
 fn gated(gate: Gate) -> impl Fn(Vec<Effect<Tasks>>) -> Vec<Effect<Tasks>> {
     move |effects| {
         changed(effects, |effect| {

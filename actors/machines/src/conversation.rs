@@ -37,7 +37,7 @@ pub enum AskError {
         actor: String,
     },
     /// The step that handled the message panicked. The message had no effect; the actor continues.
-    #[error("{actor} crashed over this message, which had no effect: {message}")]
+    #[error("{actor} crashed while handling this message, which had no effect: {message}")]
     Crashed {
         /// The actor that was addressed.
         actor: String,
@@ -47,7 +47,7 @@ pub enum AskError {
     /// The write that the answer depends on is lost, or the disk is sick. A message that was begun has its effect when the disk is
     /// sound again, unless the host ends before; one that was not begun never has one.
     #[error(
-        "{actor} could not write this down: {error}; {}",
+        "{actor} could not persist this: {error}; {}",
         if *is_begun { "what was begun goes on when the disk takes writes" } else { "nothing was begun" }
     )]
     NotDurable {
@@ -61,7 +61,7 @@ pub enum AskError {
     /// The store refused the write that the answer depends on, as one with a record that is too large. It is not handed over again, and
     /// nothing that follows from it is done; the actor is built again from what is on disk.
     #[error(
-        "{actor} could not write this down: {error}; it is never written, and the same message fails again: change it, or \
+        "{actor} could not persist this: {error}; it is never written, and the same message fails again: change it, or \
          repair the store"
     )]
     NotWritten {

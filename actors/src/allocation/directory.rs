@@ -264,10 +264,9 @@ fn mode(access: Access) -> Mode {
 
 pub(super) fn enter(at: &OwnedFd, name: &str, path: &Path) -> Result<OwnedFd, Trouble> {
     rustix::fs::openat(at, name, DIRECTORY, Mode::empty()).map_err(|error| match error {
-        Errno::LOOP | Errno::NOTDIR => Trouble::new(
-            path,
-            "something that is no directory, or a link, is in its place; look what it is and remove it",
-        ),
+        Errno::LOOP | Errno::NOTDIR => {
+            Trouble::new(path, "it is a link or not a directory; look what it is and remove it")
+        }
         error => Trouble::of(path, error),
     })
 }
@@ -323,18 +322,18 @@ fn set_aside(directory: &OwnedFd, file: &str, path: &Path, what: &str, asker: &A
         let name = format!("{file}.aside-{number}");
         match rustix::fs::renameat_with(directory, file, directory, &*name, RenameFlags::NOREPLACE) {
             Ok(()) => {
-                tracing::warn!(path = %path.display(), what, name, "moved out of the place of a socket");
+                tracing::warn!(path = %path.display(), what, name, "moved a file out of the way of a socket");
                 return Ok(());
             }
             Err(Errno::EXIST) => {}
             Err(error) => return Err(Trouble::new(path, in_the_place(what, &error.to_string()))),
         }
     }
-    Err(Trouble::new(path, in_the_place(what, &format!("{SET_ASIDE_MAX} others lie beside it already"))))
+    Err(Trouble::new(path, in_the_place(what, &format!("{SET_ASIDE_MAX} others were already moved aside"))))
 }
 
 fn in_the_place(what: &str, reason: &str) -> String {
-    format!("{what} is in the place of the socket and cannot be moved out of it ({reason}); remove it")
+    format!("{what} is at the path of the socket and cannot be moved away ({reason}); remove it")
 }
 
 /// The type of a file; a symlink is not followed.

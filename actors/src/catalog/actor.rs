@@ -58,10 +58,10 @@ impl EffectHandler<Catalog> for Handler {
                 tracing::info!(%plugin, %version, api_version, %source, "plugin can be used");
             }
             CatalogNews::Lost { plugin, reason: None } => {
-                tracing::warn!(%plugin, "plugin is not there any more")
+                tracing::warn!(%plugin, "plugin no longer exists")
             }
             CatalogNews::Lost { plugin, reason: Some(reason) } => {
-                tracing::warn!(%plugin, error = %reason, "plugin cannot be used any more");
+                tracing::warn!(%plugin, error = %reason, "plugin can no longer be used");
             }
             CatalogNews::Refused(refused) => {
                 let source = &refused.source;

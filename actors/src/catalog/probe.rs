@@ -103,7 +103,7 @@ impl Probes {
 
 /// One probe. On every way out, its process has ended.
 async fn probe(launcher: &dyn Launcher, order: ProbeOrder, mut cancelled: oneshot::Receiver<()>) -> Probed {
-    let called_off = || Refusal::Lost("it was called off".to_owned());
+    let called_off = || Refusal::Lost("it was cancelled".to_owned());
     let launching = caught(launcher.launch(order.name.clone(), order.spec.clone()));
     let launched = match select(launching, &mut cancelled).await {
         Either::Left((launched, _)) => launched,
@@ -140,6 +140,6 @@ fn caught<T: 'static>(
     attempt: LocalBoxFuture<'static, Result<T, Refusal>>,
 ) -> LocalBoxFuture<'static, Result<T, Refusal>> {
     let attempt = AssertUnwindSafe(attempt).catch_unwind();
-    let crashed = |_| Err(Refusal::Lost("looking at it crashed".to_owned()));
+    let crashed = |_| Err(Refusal::Lost("its examination crashed".to_owned()));
     attempt.map(move |done| done.unwrap_or_else(crashed)).boxed_local()
 }

@@ -58,7 +58,7 @@ impl Launcher for ThroughProcesses {
         Box::pin(async move {
             let prove = async |listener: &Listener| match launched {
                 Some(launched) => prove_listener(launched, listener.clone()).await,
-                None => Err("its process is gone already, so no listener can be proven to be it".to_owned()),
+                None => Err("its process has already ended, so its listener cannot be verified".to_owned()),
             };
             let limits = Limits { dial_deadline: order.call_deadline, ..Limits::default() };
             let asked = async {
@@ -73,7 +73,7 @@ impl Launcher for ThroughProcesses {
                 is_transient: error.is_transient(),
             })?;
             if let Err(error) = connection.shutdown(order.polite_deadline).await {
-                tracing::debug!(process = %order.name, error = %error, "plugin does not end itself when asked to");
+                tracing::debug!(process = %order.name, error = %error, "plugin does not stop on request");
             }
             let plugin = PluginKey::new(info.plugin_type, info.name);
             Ok(Box::new(Told { plugin, version: info.version, api_versions: info.api_versions, schema }))
@@ -88,12 +88,12 @@ impl Launcher for ThroughProcesses {
                 Ok(Ok(ending)) => (ending.by == EndedBy::Itself).then(|| ending.to_string()),
                 // It is gone, which is the goal.
                 Ok(Err(gone)) => {
-                    tracing::debug!(process = %name, error = %gone, "temporary instance is gone already");
+                    tracing::debug!(process = %name, error = %gone, "temporary instance has already ended");
                     None
                 }
                 // The owner of the processes ends its processes when it ends itself.
                 Err(error) => {
-                    tracing::warn!(process = %name, error = %error, "cannot have a temporary instance ended");
+                    tracing::warn!(process = %name, error = %error, "cannot end a temporary instance");
                     None
                 }
             }

@@ -73,7 +73,7 @@ fn kill_member(pid: u32, groups: &[PathBuf]) {
     if members(groups).binary_search(&pid).is_ok()
         && let Err(error) = pidfd_send_signal(&process, Signal::KILL)
     {
-        tracing::debug!(pid, %error, "a process of a control group cannot be killed");
+        tracing::debug!(pid, %error, "cannot kill a process of a control group");
     }
 }
 

@@ -17,8 +17,7 @@ use rustix::io::Errno;
 use super::Lost;
 
 const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
-const LINK_REFUSED: &str =
-    "something that is no directory, or a link, is in its place; look what it is and remove it";
+const LINK_REFUSED: &str = "it is a link or not a directory; look what it is and remove it";
 
 /// The directories that hosts of this process hold.
 static HELD: Mutex<Vec<Weak<Held>>> = Mutex::new(Vec::new());

@@ -179,12 +179,15 @@ impl Handler {
         }
         self.logged = Some(present);
         match health {
-            DriverHealth::NoAnswerYet => tracing::debug!(%driver, "driver has not told yet"),
+            DriverHealth::NoAnswerYet => tracing::debug!(%driver, "driver has not reported yet"),
             DriverHealth::Healthy => self.limit.say(|| {
                 tracing::info!(%driver, generation = generation.get(), pid, reason, "driver is healthy");
             }),
             DriverHealth::Undetected => self.limit.say(|| {
-                tracing::info!(%driver, generation = generation.get(), pid, reason, "driver found nothing to drive");
+                tracing::info!(
+                    %driver, generation = generation.get(), pid, reason,
+                    "driver is undetected: it found nothing that it supports"
+                );
             }),
             DriverHealth::Unhealthy => self.limit.say(|| {
                 tracing::warn!(%driver, generation = generation.get(), pid, error = %reason, "driver is unhealthy");

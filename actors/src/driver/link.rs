@@ -221,14 +221,14 @@ async fn identify(
     }
     if let Some(name) = name.filter(|name| *name != info.name.as_str()) {
         return refused(format!(
-            "it calls itself {}, and {name} is asked for; name the driver as its plugin names itself, or have the plugin \
+            "it calls itself {}, but {name} is expected; name the driver as its plugin names itself, or have the plugin \
              take that name",
             info.name
         ));
     }
     if !api_version.is_empty() && !info.api_versions.iter().any(|offered| offered == api_version) {
         let offered = info.api_versions.join(", ");
-        return refused(format!("it is to speak API version {api_version} and offers {offered}"));
+        return refused(format!("it must speak API version {api_version}, but offers {offered}"));
     }
     Ok(Reached::Identified { version: Arc::from(info.version) })
 }

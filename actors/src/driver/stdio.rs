@@ -16,7 +16,7 @@ pub(super) async fn log(driver: DriverName, mut stdio: Stdio) {
             Ok(Some(printed)) => printed,
             Ok(None) => break,
             Err(error) => {
-                tracing::debug!(%driver, error = %error, "the plugin's output is not read any more");
+                tracing::debug!(%driver, error = %error, "the output of a plugin is no longer read");
                 break;
             }
         };

@@ -151,12 +151,12 @@ impl EffectHandler<Drivers> for Handler {
         match news {
             DriversNews::DeadLetters { driver, task: Some(task), count, .. } => {
                 self.limit(driver).say(|| {
-                    tracing::warn!(%driver, %task, count, "task events without a handler are dead letters");
+                    tracing::warn!(%driver, %task, count, "dropping task events without a handler as dead letters");
                 })
             }
             DriversNews::DeadLetters { driver, task: None, count, error } => self.limit(driver).say(|| {
                 let error = error.as_deref().unwrap_or_default();
-                tracing::warn!(%driver, count, error, "a task event that names no task is a dead letter");
+                tracing::warn!(%driver, count, error, "dropping a task event that names no task as a dead letter");
             }),
             DriversNews::EventsInterrupted { driver, generation, error } => self.limit(driver).say(|| {
                 tracing::warn!(%driver, generation = generation.get(), error = %error, "stream of task events was interrupted");

@@ -99,9 +99,12 @@ impl EffectHandler<Instances> for Handler {
         match news {
             InstancesNews::Expected(plugins) => {
                 let plugins: Vec<String> = plugins.iter().map(ToString::to_string).collect();
-                tracing::info!(plugins = plugins.join(", "), "plugins registered before are awaited");
+                tracing::info!(
+                    plugins = plugins.join(", "),
+                    "waiting for plugins that were registered before"
+                );
             }
-            InstancesNews::Settled => tracing::info!("all plugins of earlier runs have been looked for"),
+            InstancesNews::Settled => tracing::info!("finished the search for plugins of earlier runs"),
             // Each instance logs its own reports.
             InstancesNews::Reported(_) | InstancesNews::Standby(_) | InstancesNews::Left(_) => {}
         }

@@ -133,7 +133,7 @@ impl Drop for OpenConnection {
         if calls > 0 {
             tracing::warn!(
                 %plugin, %allocation, generation = generation.get(), calls,
-                "calls were cut, since their connection was closed"
+                "calls were aborted: their connection was closed"
             );
         }
     }

@@ -30,7 +30,7 @@ pub enum LeaseError {
     },
     /// The call was in flight when its connection was closed. Whether it took effect is unknown (C015).
     #[error(
-        "the call to {plugin} of allocation {allocation}, generation {generation}, was cut, since its connection was closed ({end}); \
+        "the call to {plugin} of allocation {allocation}, generation {generation}, was aborted because its connection was closed ({end}); \
          whether it took effect is unknown; {}", end.new_lease()
     )]
     Cut {
@@ -44,7 +44,7 @@ pub enum LeaseError {
         end: ConnectionEnd,
     },
     /// Too many calls are in flight to this plugin (F17). The call was not sent.
-    #[error("{in_flight} calls to {plugin} are in flight already; try again later")]
+    #[error("{in_flight} calls to {plugin} are already in flight; try again later")]
     TooMany {
         /// The plugin.
         plugin: PluginKey,

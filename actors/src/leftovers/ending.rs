@@ -90,23 +90,21 @@ impl fmt::Display for Ended {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unsettled {
     /// The processes cannot be inspected.
-    #[error(
-        "the processes of this machine cannot be looked at: {message}; mount /proc, or end the task by hand"
-    )]
+    #[error("cannot read the processes of this machine: {message}; mount /proc, or end the task by hand")]
     CannotLook {
         /// The error of the system.
         message: String,
     },
     /// Processes of the task do not end.
-    #[error("processes of it do not end though they were killed: {processes}; look at them with `ps`")]
+    #[error("its processes were killed but have not ended: {processes}; look at them with `ps`")]
     Left {
         /// The processes, with the results of the kill.
         processes: String,
     },
     /// Processes may be of the task, and are hidden from this host.
     #[error(
-        "it may still run: this host may not look into processes that may be its: {processes}; end those that are its, or \
-         give the host CAP_SYS_PTRACE"
+        "it may still run: this host lacks the permission to inspect processes that may belong to it: {processes}; end those \
+        that do, or give the host CAP_SYS_PTRACE"
     )]
     Hidden {
         /// The processes and their users.

@@ -166,7 +166,7 @@ fn with_descriptors<T>(open: impl Fn() -> Result<T, PipeError>) -> Result<T, Pip
             tracing::info!(
                 from = current,
                 to = maximum,
-                "the limit for open files is raised, for the pipes of many tasks"
+                "raised the limit of open files for the pipes of tasks"
             );
             open()
         }

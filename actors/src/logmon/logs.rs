@@ -128,16 +128,16 @@ impl Logs {
             match timeout(TAKE_UP_TIMEOUT, taking).await {
                 Ok(Ok(Ok(taken))) => held.extend(taken),
                 Ok(Ok(Err(error))) => {
-                    tracing::warn!(task = key, %error, "the pipes of a task's logs cannot be held")
+                    tracing::warn!(task = key, %error, "cannot hold the pipes of a task's logs")
                 }
                 Ok(Err(error)) => {
-                    tracing::warn!(task = key, %error, "the pipes of a task's logs cannot be held")
+                    tracing::warn!(task = key, %error, "cannot hold the pipes of a task's logs")
                 }
                 Err(_) => {
                     tracing::warn!(
                         task = key,
                         error = "its disk does not answer",
-                        "the pipes of a task's logs cannot be held"
+                        "cannot hold the pipes of a task's logs"
                     );
                 }
             }

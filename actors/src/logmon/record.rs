@@ -60,7 +60,7 @@ pub(super) fn read(directory: &Path, key: &str) -> Option<Record> {
         .and_then(|_| fs::read(&path).ok())?;
     let record = serde_json::from_slice::<Record>(&text);
     let record = record.inspect_err(|error| {
-        tracing::warn!(path = %path.display(), %error, "the record of a task's logs cannot be read and is passed over");
+        tracing::warn!(path = %path.display(), %error, "cannot read the record of a task's logs; skipping it");
     });
     record.ok().filter(|record| {
         record.version == VERSION && record.logs.spec.key == key && record.logs.spec.check().is_ok()

@@ -84,7 +84,7 @@ impl Drop for Locked {
     /// Unlocks explicitly. Closing the file descriptor is not enough: a child process before its exec has a copy.
     fn drop(&mut self) {
         if let Err(error) = flock(&self.0, FlockOperation::Unlock) {
-            tracing::warn!(%error, "a lock is released only when its file is closed");
+            tracing::warn!(%error, "cannot unlock a file; its lock is released when it is closed");
         }
     }
 }

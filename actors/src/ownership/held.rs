@@ -57,8 +57,8 @@ pub fn default_marks_dir() -> Option<PathBuf> {
         Err(error) => {
             tracing::warn!(
                 path = %path.display(), %error,
-                "it cannot be noted there which hosts run on this machine: if it cannot elsewhere, a second host on a copy of the data \
-                 directory is not noticed, nor one at its path after it was removed or replaced"
+                "cannot record the hosts of this machine in this directory; unless another directory works, a second host may \
+                go unnoticed on a copy of the data directory, or on its path after it was removed or replaced"
             );
             false
         }
@@ -89,7 +89,10 @@ pub(super) fn hold(
             return Err(OwnershipError::Held { data_dir, other, mark, lock: path });
         }
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "copies of this data directory that run do not see this host");
+            tracing::warn!(
+                path = %path.display(), %error,
+                "cannot lock the mark of this host; a host on a copy of its data directory will not notice it"
+            );
             return Ok(None);
         }
     };
@@ -97,7 +100,7 @@ pub(super) fn hold(
         refuse_beside(&noted, data_dir, kept, &path)?;
     }
     if let Err(error) = note(lock.file(), kept) {
-        tracing::warn!(path = %path.display(), %error, "it is not noted which data directory this host has");
+        tracing::warn!(path = %path.display(), %error, "cannot record the data directory of this host");
     }
     let mut places = Vec::new();
     for path in files_of_place(marks, &place::path(&kept.place.path), &mount_namespace()) {
@@ -117,13 +120,16 @@ fn hold_place(
     match locked(path, timeout) {
         Ok(Some(lock)) => {
             if let Err(error) = note(lock.file(), kept) {
-                tracing::warn!(path = %path.display(), %error, "it is not noted which path this host has");
+                tracing::warn!(path = %path.display(), %error, "cannot record the path of this host's data directory");
             }
             Ok(Some(lock))
         }
         Ok(None) => Err(OwnershipError::Replaced { data_dir: data_dir.to_owned(), lock: path.to_owned() }),
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "hosts that start on the same path later do not see this one");
+            tracing::warn!(
+                path = %path.display(), %error,
+                "cannot lock the path of this host's data directory; a host that starts on the same path will not notice it"
+            );
             Ok(None)
         }
     }

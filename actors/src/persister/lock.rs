@@ -106,7 +106,7 @@ impl Drop for Lock {
     /// every descriptor, and would keep the lock for that time.
     fn drop(&mut self) {
         if let Err(error) = flock(&self.file, FlockOperation::Unlock) {
-            warn!(error = %error, "the lock of the data directory is released only when its file is closed");
+            warn!(error = %error, "cannot unlock the data directory; its lock is released when the lock file is closed");
         }
     }
 }

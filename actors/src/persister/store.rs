@@ -167,7 +167,7 @@ impl Store {
         if let Err(cause) = tidied {
             self.fail();
             let error = cause.into_write_error(self.source.path());
-            warn!(%error, table = R::TABLE.0, "left damaged or migrated records in their place");
+            warn!(%error, table = R::TABLE.0, "cannot move damaged records to quarantine or write migrated ones");
         }
     }
 
@@ -184,7 +184,7 @@ impl Store {
                 Ok(())
             });
             if let Err(cause) = dropped {
-                warn!(error = %cause, path = %self.source.path().display(), "closed the database in disorder");
+                warn!(error = %cause, path = %self.source.path().display(), "closed the database with errors");
             }
         }
     }

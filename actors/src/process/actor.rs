@@ -163,11 +163,11 @@ impl Scene {
         if (has_no_output || !place.starts_with(&self.surroundings.directory))
             && let Err(error) = self.surroundings.retire_sockets(place).await
         {
-            tracing::warn!(process = %self.record.name, %error, "the directory of its sockets stays behind");
+            tracing::warn!(process = %self.record.name, %error, "cannot remove the socket directory of a process");
         }
         if has_no_output {
             if let Err(error) = executable::remove_copies(&self.directory()) {
-                tracing::warn!(process = %self.record.name, %error, "a copy of its program stays behind");
+                tracing::warn!(process = %self.record.name, %error, "cannot remove the copy of a process's program");
             }
             output::end(&self.directory());
         }
@@ -255,7 +255,7 @@ impl Scene {
     /// Continues to read where an earlier owner stopped. A read error is no reason to touch the process (LOG-04).
     fn read_on(&self) -> Option<Rc<Output>> {
         let read = self.read(None).inspect_err(|error| {
-            tracing::warn!(process = %self.record.name, error = %error, "the output of a process cannot be read on");
+            tracing::warn!(process = %self.record.name, error = %error, "cannot continue to read the output of a process");
         });
         read.ok().map(|(output, _)| Rc::new(output))
     }

@@ -114,7 +114,7 @@ impl Allowance {
 pub(super) fn loss_of(bytes: u64) -> PluginLine {
     PluginLine {
         message: format!(
-            "{bytes} bytes of this plugin's output were skipped and never read, since it writes more than may wait on disk"
+            "{bytes} bytes of this plugin's output were skipped unread, since it writes more than may wait on disk"
         ),
         fields: vec![("bytes_dropped".to_owned(), bytes.into())],
         ..notice_of(0)
@@ -124,7 +124,7 @@ pub(super) fn loss_of(bytes: u64) -> PluginLine {
 pub(super) fn notice_of(dropped: u64) -> PluginLine {
     PluginLine {
         level: LineLevel::Warn,
-        message: format!("{dropped} lines of this plugin were dropped, since it logs more than can be told"),
+        message: format!("{dropped} lines of this plugin were dropped, since it logs too much"),
         fields: vec![("lines_dropped".to_owned(), dropped.into())],
         fields_left_out: 0,
         origin: Origin::Plain,

@@ -64,7 +64,7 @@ impl Birth<'_> {
         let owned = owned.map_err(|error| failed("watch the process", &error))?;
         if let Some(Err(error)) = self.group.map(|group| group.add(owned.pid())) {
             // Its process group and its tag still identify it.
-            tracing::warn!(process = %self.name, error = %error, "it cannot be put into its control group");
+            tracing::warn!(process = %self.name, error = %error, "cannot move a process into its control group");
         }
         Ok(owned)
     }

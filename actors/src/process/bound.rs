@@ -81,7 +81,7 @@ impl Binder {
 #[derive(Debug, thiserror::Error)]
 pub enum BoundError {
     /// No command was given.
-    #[error("no command to become; give one after --")]
+    #[error("no command given; give one after --")]
     NoCommand,
     /// The host died before the binding was in place; the command must not start.
     #[error("the host process {parent} has ended; {command:?} is not started")]
@@ -151,7 +151,7 @@ pub fn be_bound(
         becoming.env(PROCESS_ID_VARIABLE, std::process::id().to_string());
     }
     let source = until_not_busy(|| Err::<(), _>(becoming.exec())).err();
-    let source = source.unwrap_or_else(|| io::Error::other("it did not become its command"));
+    let source = source.unwrap_or_else(|| io::Error::other("it did not execute its command"));
     BoundError::NotExecuted { command: program.clone(), source }
 }
 

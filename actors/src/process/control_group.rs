@@ -44,7 +44,7 @@ impl ControlGroups {
         match Place::of_this_host(owner) {
             Ok(place) => Self { place: Some(place) },
             Err(error) => {
-                tracing::info!(error = %error, "no control groups for processes; process groups and tags are used");
+                tracing::info!(error = %error, "control groups unavailable for processes; using process groups and tags");
                 Self::none()
             }
         }
@@ -57,7 +57,7 @@ impl ControlGroups {
             Ok(path) => Some(ControlGroup { path }),
             Err(error) => {
                 let path = place.directory.display();
-                tracing::warn!(%path, error = %error, "a control group cannot be made");
+                tracing::warn!(%path, error = %error, "cannot create a control group");
                 None
             }
         }

@@ -106,7 +106,7 @@ impl Keeper {
         let Self { pipe, mut child, .. } = self;
         drop(pipe);
         if let Err(error) = child.wait() {
-            tracing::warn!(error = %error, "the keeper of the process groups cannot be waited for");
+            tracing::warn!(error = %error, "cannot wait for the keeper of the process groups");
         }
     }
 }

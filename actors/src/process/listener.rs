@@ -28,7 +28,7 @@ const LISTENING: &str = "0A";
 pub enum Impostor {
     /// Another process listens there.
     #[error(
-        "{who} listens there, and not the process that was launched (pid {launched}) or one that it made; nothing was said to it. \
+        "{who} listens there, and not the process that was launched (pid {launched}) or one that it made; no request was sent to it. \
          The plugin has to listen itself: look at the address in its handshake line, or install another version of it"
     )]
     Stranger {
@@ -50,7 +50,7 @@ pub enum Impostor {
     },
     /// The socket belongs to a user who is neither the plugin's nor ours.
     #[error(
-        "the socket belongs to user {owner}, and the plugin runs as user {plugin}; nothing was said to it. Remove the socket, and \
+        "the socket belongs to user {owner}, and the plugin runs as user {plugin}; no request was sent to it. Remove the socket, and \
          start the plugin again"
     )]
     ForeignSocket {
@@ -103,7 +103,7 @@ fn prove(launched: &Launched, listener: &Listener) -> Result<(), Impostor> {
     let unproven = |reason: String| Impostor::Unproven { reason, launched: launched.pid };
     match listener {
         Listener::Socket { pid: None, .. } => Err(unproven(
-            "the process that does is not to be seen from here, it has process ids of its own".to_owned(),
+            "the process that does is not visible from here, it is in another pid namespace".to_owned(),
         )),
         Listener::Socket { pid: Some(pid), user, file_owner } => {
             let us = rustix::process::geteuid().as_raw();

@@ -48,7 +48,7 @@ pub(super) fn tag_of(pid: u32) -> Option<ProcessTag> {
 
 /// The identity of a living process of ours.
 pub(super) fn identify(pid: u32) -> io::Result<Identity> {
-    let status = status_of(pid).ok_or_else(|| io::Error::other("it is not to be seen in /proc"))?;
+    let status = status_of(pid).ok_or_else(|| io::Error::other("it is not visible in /proc"))?;
     let started_ticks = status.started_ticks;
     Ok(Identity { pid, started_ticks, boot_id: boot_id()?, executable: executable_of(pid) })
 }

@@ -74,7 +74,7 @@ pub(super) fn end(directory: &Path) {
     if let Err(error) = removed.and_then(|()| datadir::remove_dir(directory))
         && error.kind() != io::ErrorKind::NotFound
     {
-        tracing::warn!(directory = %directory.display(), %error, "the directory of a process stays behind");
+        tracing::warn!(directory = %directory.display(), %error, "cannot remove the directory of a process");
     }
 }
 
@@ -174,9 +174,7 @@ impl Output {
         streams.iter().for_each(|stream| stream.end());
         let closed = futures_util::future::join_all(streams.map(Stream::closed));
         if timeout(CLOSE_TIMEOUT, closed).await.is_err() {
-            tracing::debug!(
-                "a log stands still; what was not logged yet is logged by the next run of the host"
-            );
+            tracing::debug!("a log does not advance; the next run of the host logs the rest");
         }
     }
 }
@@ -254,7 +252,7 @@ async fn read_on(mut tail: Tail) {
         };
         tracing::warn!(
             path = %tail.path.display(), error = fault,
-            "an output was not read on; it is taken up behind the last line, and lines of this moment may be told twice"
+            "output reader failed; resuming after the last line, lines of this moment may be logged twice"
         );
         tail.resume();
         sleep(pause).await;

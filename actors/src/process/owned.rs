@@ -118,7 +118,7 @@ impl Owned {
         if self.is_child && !self.is_over {
             // The process group is ours as long as its leader is not reaped.
             if let Err(error) = kill_process_group(self.pid, signal) {
-                tracing::debug!(pid = self.pid(), signal = signal.as_raw(), error = %error, "a process group took no signal");
+                tracing::debug!(pid = self.pid(), signal = signal.as_raw(), error = %error, "cannot signal a process group");
             }
             return true;
         }
@@ -137,7 +137,7 @@ impl Owned {
         if let (Reach::Everything, Some(group)) = (self.reach, &self.group)
             && let Err(error) = group.kill()
         {
-            tracing::warn!(path = %group.path().display(), error = %error, "a control group cannot be killed");
+            tracing::warn!(path = %group.path().display(), error = %error, "cannot kill a control group");
         }
     }
 
@@ -169,7 +169,7 @@ impl Owned {
         if let Err(error) = waitid(WaitId::PidFd(self.descriptor.get_ref().as_fd()), options)
             && error != Errno::CHILD
         {
-            tracing::error!(pid = self.pid(), error = %error, "a process cannot be reaped");
+            tracing::error!(pid = self.pid(), error = %error, "cannot reap a process");
         }
         self.is_over = true;
     }
@@ -228,7 +228,7 @@ pub(super) async fn end_left(
     let mut left = Vec::new();
     for _ in 0..ROUNDS_MAX {
         if let Some(Err(error)) = contained.as_ref().map(ControlGroup::kill) {
-            tracing::debug!(error = %error, "a control group of an earlier run cannot be killed");
+            tracing::debug!(error = %error, "cannot kill a control group of an earlier run");
         }
         left = proven.iter().filter(|seen| is_alive(seen)).cloned().collect();
         let mut unknown = Vec::new();
@@ -267,7 +267,7 @@ async fn removed(group: &ControlGroup) {
         }
         sleep(PAUSE).await;
     }
-    tracing::debug!(path = %group.path().display(), "a control group stays");
+    tracing::debug!(path = %group.path().display(), "cannot remove a control group");
 }
 
 fn reap_if_child(seen: &Seen) {
@@ -282,7 +282,7 @@ fn reap_if_child(seen: &Seen) {
 /// those of which that is not known yet.
 async fn marked_members(group: u32, tag: ProcessTag) -> Members {
     look::beside(move || look::members_of(group, tag)).await.unwrap_or_else(|error| {
-        tracing::warn!(group, error = %error, "the members of a process group cannot be read");
+        tracing::warn!(group, error = %error, "cannot read the members of a process group");
         Members::default()
     })
 }
@@ -290,7 +290,7 @@ async fn marked_members(group: u32, tag: ProcessTag) -> Members {
 async fn tagged(tag: ProcessTag) -> Vec<Seen> {
     let tagged = look::beside(move || look::search(|seen| seen.tag == Some(tag))).await;
     tagged.unwrap_or_else(|error| {
-        tracing::warn!(%tag, %error, "the processes of a launch cannot be looked for");
+        tracing::warn!(%tag, %error, "cannot search for the processes of a launch");
         Vec::new()
     })
 }
@@ -320,8 +320,8 @@ const fn look_only() -> WaitIdOptions {
 fn read_exit(descriptor: &AsyncFd<OwnedFd>) -> Exit {
     match waitid(WaitId::PidFd(descriptor.get_ref().as_fd()), look_only()) {
         Ok(Some(status)) => exit_of(&status),
-        Ok(None) => Exit::Unknown { reason: "it goes on, and was said to have ended".to_owned() },
-        Err(error) => Exit::Unknown { reason: format!("the system does not tell: {error}") },
+        Ok(None) => Exit::Unknown { reason: "it still runs, although its end was reported".to_owned() },
+        Err(error) => Exit::Unknown { reason: format!("the system does not report it: {error}") },
     }
 }
 

@@ -117,7 +117,7 @@ pub(super) fn collect(place: &Path) {
     if let Err(error) = remove_dead(place)
         && error.kind() != io::ErrorKind::NotFound
     {
-        tracing::warn!(directory = %place.display(), %error, "old sockets of a plugin stay behind");
+        tracing::warn!(directory = %place.display(), %error, "cannot remove old sockets of a plugin");
     }
 }
 
@@ -145,7 +145,7 @@ pub(super) fn sweep(places: &Places<'_>, recorded: &[ProcessName]) {
     let recorded: BTreeSet<PathBuf> = recorded.iter().map(|name| places.of(name)).collect();
     let left: Vec<PathBuf> = places.all().into_iter().filter(|place| !recorded.contains(place)).collect();
     if let Err(error) = retire(places, &left) {
-        tracing::warn!(%error, "directories for sockets of plugins that are gone stay behind");
+        tracing::warn!(%error, "cannot remove socket directories of plugins that are gone");
     }
 }
 

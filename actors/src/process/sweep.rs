@@ -80,7 +80,7 @@ pub async fn sweep(
     let mut ended = Vec::new();
     for leader in found {
         let Some(tag) = leader.tag else { continue };
-        tracing::warn!(pid = leader.pid, %tag, "a process of ours stands in no record; it is ended");
+        tracing::warn!(pid = leader.pid, %tag, "found a process of ours without a record; ending it");
         let contained = surroundings.control_groups.existing(tag);
         let (pid, proven) = (leader.pid, [leader]);
         if owned::end_left(&proven, (tag, &surroundings.owner), Some(pid), Reach::Group, contained).await > 0
@@ -97,7 +97,7 @@ pub async fn sweep(
         sockets::sweep(&Places { processes, short, owner }, &names);
         let count = groups.sweep(&known);
         if count > 0 {
-            tracing::info!(count, "empty control groups that earlier runs left were removed");
+            tracing::info!(count, "removed empty control groups of earlier runs");
         }
     };
     actix_rt::task::spawn_blocking(tidy).await.map_err(|error| error.to_string())?;

@@ -325,7 +325,7 @@ impl Tail {
         if self.file.metadata()?.len() >= self.position {
             return Ok(false);
         }
-        tracing::warn!(path = %self.path.display(), "an output file was cut; it is read from its beginning");
+        tracing::warn!(path = %self.path.display(), "an output file was truncated; reading it from its beginning");
         self.begin_anew();
         Ok(true)
     }

@@ -31,7 +31,8 @@ const ENDPOINT_VARIABLE: &str = "CSI_ENDPOINT";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{who} listens there, which belongs neither to the process of allocation {allocation} (pid {task}) nor to its process group; \
-     nothing was said to it. Give each plugin a socket of its own, and look what that process does there. If it is the plugin, started by \
+     no request was sent to it. Give each plugin a socket of its own, and look what that process does there. If it is the \
+     plugin, started by \
      a container runtime or systemd for instance, set listener = \"any\" for this allocation"
 )]
 pub struct Intruder {

@@ -43,7 +43,7 @@ impl Watcher {
     #[must_use]
     pub fn start() -> Rc<Self> {
         let held = begin().inspect_err(|error| {
-            tracing::warn!(error = %error, "files cannot be watched; outputs of plugins are looked at from time to time");
+            tracing::warn!(error = %error, "cannot watch files; polling the outputs of plugins");
         });
         Rc::new(Self { held: held.ok() })
     }
@@ -53,7 +53,7 @@ impl Watcher {
         let number = self.held.as_ref().and_then(|held| {
             let added = inotify::add_watch(&*held.descriptor, path, WatchFlags::MODIFY);
             let number = added.inspect_err(|error| {
-                tracing::warn!(path = %path.display(), error = %error, "a file cannot be watched");
+                tracing::warn!(path = %path.display(), error = %error, "cannot watch a file");
             });
             let number = number.ok()?;
             held.watched.borrow_mut().insert(number, Rc::downgrade(&grown));

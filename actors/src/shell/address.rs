@@ -359,7 +359,7 @@ impl<M: Machine, Q: Message<M>> Future for Asking<M, Q> {
         Poll::Ready(answer.and_then(|answer| {
             Q::from_answer(answer).ok_or_else(|| AskError::Crashed {
                 actor: self.mailbox.name.to_string(),
-                message: "it answered another question than was asked".to_owned(),
+                message: "its reply does not match the request".to_owned(),
             })
         }))
     }

@@ -62,7 +62,7 @@ impl Inner {
         let left_out = self.allowance.borrow_mut().take_left_out();
         if left_out > 0 {
             let plugin = &self.about;
-            tracing::warn!(%plugin, left_out, "lines of this log about a plugin were left out, since it caused too many");
+            tracing::warn!(%plugin, left_out, "suppressed log lines about a plugin that caused too many");
         }
     }
 }

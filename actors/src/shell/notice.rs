@@ -28,7 +28,7 @@ impl fmt::Display for DeadLetterCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Crashed(message) => write!(f, "the step crashed: {message}"),
-            Self::Stale => f.write_str("it came back to a later life of the machine"),
+            Self::Stale => f.write_str("it returned to a later incarnation of the machine"),
             Self::NotDurable(error) => write!(f, "the write failed: {error}"),
             Self::Ended => f.write_str("the actor has ended"),
         }

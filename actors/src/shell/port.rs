@@ -216,7 +216,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
             }
             JournalEntry::Stale { outcome } => {
                 let input = format!(
-                    "the outcome of a call of an earlier life: {}",
+                    "the outcome of a call of an earlier incarnation: {}",
                     bounded(&format!("{outcome:?}"), OUTCOME_BYTES_MAX)
                 );
                 post(Notice::DeadLetter { actor: actor(), input, cause: DeadLetterCause::Stale });

@@ -132,14 +132,14 @@ impl EffectHandler<Supervisor> for Handler {
             }
             SupervisorNews::ChildRestarting { name, pause } => {
                 let pause_ms = milliseconds(*pause);
-                tracing::warn!(supervisor, child = %name, pause_ms, "child is to be started again");
+                tracing::warn!(supervisor, child = %name, pause_ms, "child will be restarted");
             }
             SupervisorNews::ChildStopped(ending) => {
                 let (name, took_ms) = (&ending.name, milliseconds(ending.took));
                 tracing::info!(supervisor, child = %name, ending = %ending.ending, took_ms, "child stopped");
             }
             SupervisorNews::Escalated { reason } => {
-                tracing::error!(supervisor, error = %reason, "gave up and leaves it to the parent");
+                tracing::error!(supervisor, error = %reason, "restart budget exhausted; escalating to the parent");
             }
         }
     }
@@ -192,7 +192,7 @@ impl Slot {
             (held.is_up, held.has_run) = (true, true);
             Ok(())
         };
-        let called_back = |_aborted| Err("the start was called back".to_owned());
+        let called_back = |_aborted| Err("the start was cancelled".to_owned());
         Box::pin(Abortable::new(started, registration).map(move |result| result.unwrap_or_else(called_back)))
     }
 
@@ -321,7 +321,7 @@ async fn end(running: &Running, mode: StopMode, deadline: Duration, longest: Dur
     running.kill();
     match tokio::time::timeout(KILL_TIMEOUT, running.ended()).await {
         Ok(_) => StopOutcome::Killed { deadline: waited },
-        Err(_elapsed) => StopOutcome::Stuck { reason: "it lives on although it was killed".to_owned() },
+        Err(_elapsed) => StopOutcome::Stuck { reason: "it still runs although it was killed".to_owned() },
     }
 }
 
@@ -425,7 +425,7 @@ mod tests {
             let slot = Slot::new(task());
             let start = slot.start();
             assert_eq!(slot.stop(StopMode::Stop, Duration::ZERO, true).await.0, StopOutcome::NotStarted);
-            assert_eq!(start.await, Err("the start was called back".to_owned()));
+            assert_eq!(start.await, Err("the start was cancelled".to_owned()));
             assert_eq!(slot.standing(), Standing::Absent);
         });
     }

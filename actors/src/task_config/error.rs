@@ -58,7 +58,7 @@ pub enum TaskConfigError {
     },
     /// Its memory limit is below its guaranteed memory.
     #[error(
-        "it is promised {memory} MiB of memory and may use {max} MiB; let `memory_max` be at least `memory`"
+        "it reserves {memory} MiB of memory but may use only {max} MiB; let `memory_max` be at least `memory`"
     )]
     MemoryMax {
         /// The guaranteed memory, in MiB.
@@ -82,7 +82,7 @@ pub enum TaskConfigError {
     )]
     Mounts(usize),
     /// A mount or a device is invalid.
-    #[error("its {what} of {} cannot be: {problem}", path.display())]
+    #[error("its {what} of {} is invalid: {problem}", path.display())]
     Path {
         /// The kind: mount or device.
         what: &'static str,
@@ -110,7 +110,7 @@ pub enum TaskConfigError {
     )]
     MountsRoot,
     /// Its driver requires a user.
-    #[error("its driver runs tasks only as a user of their own, and it has none; name its `user`")]
+    #[error("its driver runs each task only as its own user, and this task has none; name its `user`")]
     User,
     /// Its driver requires pipes for its output.
     #[error("its output has no absolute paths to go to, and its driver needs them; give both")]

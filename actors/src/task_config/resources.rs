@@ -110,7 +110,7 @@ fn fill_memory(
     }
     let most = memory.max(max);
     if most > MEMORY_MIB_MAX {
-        let expected = "a number of MiB that has one of bytes";
+        let expected = "a number of MiB whose bytes fit into 64 bits";
         return Err(TaskConfigError::Resource { field: "memory", value: most.to_string(), expected });
     }
     if linux.memory_limit_bytes == 0 {

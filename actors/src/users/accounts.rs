@@ -20,7 +20,7 @@ pub struct Account {
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
     /// There is no such name.
-    #[error("{file} knows no {name:?}; name one that it lists, or give a number")]
+    #[error("{file} has no entry {name:?}; name one that it lists, or give a number")]
     Unknown {
         /// The name.
         name: String,

@@ -145,7 +145,7 @@ async fn admit(shared: &Shared, options: &VolumeOptions, call: &VolumeCall) -> R
     let secrets = match takes_secrets(call) {
         true => {
             let secrets = in_time(clock, "its secrets", shared.secrets_of(&spec.key, call)).await?;
-            secrets.map_err(|reason| not_made(format!("its secrets cannot be had: {reason}")))?
+            secrets.map_err(|reason| not_made(format!("cannot read its secrets: {reason}")))?
         }
         false => Secrets::none(),
     };
@@ -177,7 +177,7 @@ async fn in_time<T>(clock: Clock, what: &str, step: impl Future<Output = T>) -> 
 }
 
 fn waited(clock: Clock, what: &str) -> Failure {
-    not_made(format!("it waited for {what} for {:?}; it is tried again", clock.began.elapsed()))
+    not_made(format!("it waited for {what} for {:?}; retrying", clock.began.elapsed()))
 }
 
 /// Whether a request has a field for secrets. The inverses at the node have none.
@@ -225,7 +225,7 @@ impl Admitted {
         if left.is_zero() {
             let Clock { began, whole, look } = self.clock;
             let reason = format!(
-                "of its {whole:?}, {look:?} are kept for the look after it, and {:?} had passed before it; it is tried again",
+                "of its deadline of {whole:?}, {look:?} are reserved for the check after it, and {:?} had passed before it; retrying",
                 began.elapsed()
             );
             return Err((None, not_made(reason)));

@@ -70,7 +70,7 @@ impl Mounting {
             Err(failure) if matches!(failure.known, Known::Unclear | Known::NotMade) => failure,
             Err(failure) => match self.look(path, None).await {
                 Seen::Present(mark) if made != Made::Mounted => {
-                    let reason = format!("{}; all the same the kernel has {mark} there", failure.reason);
+                    let reason = format!("{}; but the kernel has {mark} there", failure.reason);
                     return (Err(Failure { reason, ..failure }), Seen::Present(mark));
                 }
                 _ => failure,
@@ -120,16 +120,16 @@ impl Mounting {
     pub(super) async fn remove(&self, path: &Path) {
         let place = match self.place(path) {
             Ok(place) => place,
-            Err(error) => return tracing::warn!(%error, "a directory of a volume was not removed"),
+            Err(error) => return tracing::warn!(%error, "cannot remove a directory of a volume"),
         };
         if let Err(error) = self.mounts.remove(place).await {
-            tracing::warn!(%error, "a directory of a volume was not removed");
+            tracing::warn!(%error, "cannot remove a directory of a volume");
         }
     }
 }
 
 /// What came of a call after which the kernel is not asked.
 fn not_looked(failure: Failure) -> NodeCame {
-    let seen = Seen::Unclear("it was not looked at, since the call failed".to_owned());
+    let seen = Seen::Unclear("it was not checked, since the call failed".to_owned());
     (Err(failure), seen)
 }

@@ -36,7 +36,7 @@ impl Plugins for Leases {
             let present = lease.generation();
             if present != generation {
                 return Err(not_made(format!(
-                    "it was to go to generation {generation} of {half}, and generation {present} serves now"
+                    "it was meant for generation {generation} of {half}, but generation {present} serves now"
                 )));
             }
             Ok(Client::new(lease))

@@ -54,7 +54,7 @@ impl Admitted {
             Ok(snapshot) => Ok(snapshot.map(|snapshot| snapshot.size_bytes).unwrap_or_default()),
             Err(Failure { known: Known::Refused, reason }) => {
                 let snapshot = escaped(snapshot_id);
-                tracing::warn!(volume = %spec.key, %snapshot, reason, "a plugin does not tell the size of a snapshot");
+                tracing::warn!(volume = %spec.key, %snapshot, reason, "a plugin does not report the size of a snapshot");
                 Ok(0)
             }
             Err(Failure { known, reason }) => {
@@ -92,7 +92,7 @@ impl Admitted {
 
     async fn secrets_for(&self, spec: &VolumeSpec, call: Call) -> Result<Secrets, Failure> {
         let secrets = self.shared.secrets_of(&spec.key, call).await;
-        secrets.map_err(|reason| not_made(format!("its secrets cannot be had: {reason}")))
+        secrets.map_err(|reason| not_made(format!("cannot read its secrets: {reason}")))
     }
 
     /// The answer of the plugin; `None` if it does not know the snapshot, or has no such call. The permit for it comes after any turn, as

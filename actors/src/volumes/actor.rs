@@ -86,10 +86,10 @@ impl<S: Store<Volume>, L: Fn(&VolumeKey, Attempt) -> S + 'static> EffectHandler<
     fn published(&mut self, news: &VolumesNews) {
         match news {
             VolumesNews::ClaimFailed { volume, allocation, reason } => {
-                tracing::error!(%volume, %allocation, error = reason, "a claim failed, and is undone");
+                tracing::error!(%volume, %allocation, error = reason, "a claim failed and is being undone");
             }
             VolumesNews::OrderFailed { volume, what, reason } => {
-                tracing::error!(%volume, order = what, error = reason, "an order failed, and is not tried again");
+                tracing::error!(%volume, order = what, error = reason, "an order failed and is not retried");
             }
             VolumesNews::Forced(Forced { volume, reason, left, .. }) => {
                 let left = left.join(", ");

@@ -202,7 +202,7 @@ async fn secrets(shared: &Shared, of: Option<&VolumeSpec>, call: Call) -> Result
     let Some(spec) = of else { return Ok(Secrets::none()) };
     shared.secrets_of(&spec.key, call).await.map_err(|reason| ReadError::Failed {
         plugin: spec.plugin.clone(),
-        reason: format!("its secrets cannot be had: {reason}"),
+        reason: format!("cannot read its secrets: {reason}"),
         is_transient: true,
     })
 }

@@ -56,7 +56,7 @@ mod tests {
             List { plugin: &zfs, of: &["volumes", ""] },
         ] {
             let refused = other.read(&given).unwrap_err().to_string();
-            assert!(refused.contains("begin the list again without a token"), "{refused}");
+            assert!(refused.contains("start the list again without a token"), "{refused}");
         }
         let [one, two] = [&["snapshots", "v", ""], &["snapshots", "", "v"]];
         let token = List { plugin: &zfs, of: one }.give("7");

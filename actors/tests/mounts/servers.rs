@@ -132,7 +132,7 @@ fn threads_that_hang_are_bounded_and_the_next_look_is_refused_at_once_v9_vol_08(
             assert!(began.elapsed() < TIME, "it did not wait");
             assert!(!error.is_dead(), "that says nothing of this volume");
             let wanted = format!(
-                "4 paths hang already, which is the limit; the first of them is {}",
+                "4 paths already hang, which is the limit; the first of them is {}",
                 stage.path("hung-0").display()
             );
             assert!(error.to_string().contains(&wanted), "{error}");

@@ -89,9 +89,11 @@ fn a_launch_that_fails_at_any_step_leaves_nothing_prc_02() {
             stop_grace: Duration::from_millis(50),
             ..plugin(&format!("trap '' TERM; {report}; while :; do sleep 0.01; done"))
         };
-        for (spec, words) in
-            [(silent, "no handshake within"), (refused, "version 9"), (stubborn, "killed after its grace")]
-        {
+        for (spec, words) in [
+            (silent, "no handshake line within"),
+            (refused, "version 9"),
+            (stubborn, "killed after its grace"),
+        ] {
             let _ = std::fs::remove_file(&mark);
             let error = fixture.launch("a", spec).await.expect_err("it is no plugin");
             assert!(error.to_string().contains(words), "{error}");
@@ -164,7 +166,7 @@ fn a_plugin_that_names_a_socket_in_the_directory_of_another_one_is_refused() {
         good.await.expect("it is ready");
         let script = "echo \"1|2|unix|${PLUGIN_UNIX_SOCKET_DIR%/bad/sockets}/good/sockets/plugin1|grpc|\"; exec sleep 1000";
         let refused = fixture.launch("bad", plugin(script)).await.expect_err("it is another's place");
-        assert!(refused.to_string().contains("a place of another plugin's"), "{refused}");
+        assert!(refused.to_string().contains("which belongs to another plugin"), "{refused}");
         let own = plugin("echo \"1|2|unix|$PLUGIN_UNIX_SOCKET_DIR/plugin1|grpc|\"; exec sleep 1000");
         fixture.launch("own", own).await.expect("it is its own place");
         fixture.end(StopMode::Stop).await;

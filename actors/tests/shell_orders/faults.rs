@@ -160,7 +160,7 @@ fn nothing_is_handed_to_the_store_on_top_of_a_write_that_failed_at_once() {
         assert_eq!(
             lost.to_string(),
             format!(
-                "{} could not write this down: the disk is full at once; it is never written, and the same message fails \
+                "{} could not persist this: the disk is full at once; it is never written, and the same message fails \
                  again: change it, or repair the store",
                 stage.tally.name()
             )

@@ -404,7 +404,7 @@ mod tests {
             "process w1 Trouble: process w1 fail",
             "host → supervisor: tree s2",
             "disk Trouble: load-fails",
-            "processes News: all that was left before is settled",
+            "processes News: all processes of earlier runs are settled",
             "the end",
         ];
         assert_eq!(short(run), expected);

@@ -153,7 +153,7 @@ async fn delete(mut client: AdminClient, args: &DeleteArgs) -> Result<(), AskErr
             of.volume,
             harmless(&snapshot_ids.join(", "))
         );
-        confirm::at_terminal(&question, "a snapshot that is deleted cannot be had back")?;
+        confirm::at_terminal(&question, "a deleted snapshot cannot be restored")?;
     }
     client.delete_group_snapshot(request(snapshot_ids)).await?;
     print_deleted(of, plain)

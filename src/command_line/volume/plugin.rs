@@ -179,7 +179,7 @@ pub(super) async fn validate(mut client: AdminClient, args: &ValidateArgs) -> Re
             "unconfirmed": unconfirmed,
             "message": Some(&message).filter(|message| !message.is_empty()),
         })),
-        false if is_confirmed => format!("{name} can be used so\n"),
+        false if is_confirmed => format!("{name} supports this usage\n"),
         false => {
             let why = if message.is_empty() { String::new() } else { format!(": {}", harmless(&message)) };
             format!("not confirmed for {name}: {}{why}{asked}\n", unconfirmed.join(", "))

@@ -119,7 +119,9 @@ impl ReleaseArgs {
             Some(_) => format!(
                 "unmount what is left of it; `callboard volume status {name}` shows what the host still undoes"
             ),
-            None => "nothing of it is undone any more, and what is mounted is yours to unmount".to_owned(),
+            None => {
+                "the host undoes nothing of it any more; unmount by hand what is still mounted".to_owned()
+            }
         };
         let lines: String = left.iter().map(|step| format!("  {}\n", harmless(step))).collect();
         format!("{forgotten} is given up and forgotten; {warning}:\n{lines}")
@@ -132,15 +134,15 @@ impl ReleaseArgs {
         let (of, left) = match &self.allocation {
             _ if self.orders => (
                 format!("of volume {name} {ORDERED}"),
-                "the plugin may have done it, wholly or in part, and that is not looked after any more",
+                "the plugin may have done it, wholly or in part, and the host does not follow it up",
             ),
             Some(allocation) => (
                 format!("the released claim of {allocation} to volume {name}"),
-                "its mount may be left and is yours to unmount; what it shared with others stays until then",
+                "its mount may be left, unmount it by hand; what it shared with others stays until then",
             ),
             None => (
                 format!("all that is released of volume {name}, and {ORDERED},"),
-                "mounts, an attachment, the volume itself or what was ordered may be left, and are not looked after any more",
+                "mounts, an attachment, the volume itself or what was ordered may be left, and the host does not follow them up",
             ),
         };
         format!("{of} is forgotten without a confirmation: {left}. Type \"yes\" to go on:")
@@ -172,8 +174,8 @@ mod tests {
         let mount = "publish of web is unknown-down, at /t\u{1b}[2J";
         assert_eq!(
             given_up(&[], &[mount, "stage is up, at /s"]),
-            "all that was released of default/data is given up and forgotten; nothing of it is undone any more, and what is mounted is yours \
-             to unmount:\n  publish of web is unknown-down, at /t\\u{1b}[2J\n  stage is up, at /s\n"
+            "all that was released of default/data is given up and forgotten; the host undoes nothing of it any more; unmount \
+            by hand what is still mounted:\n  publish of web is unknown-down, at /t\\u{1b}[2J\n  stage is up, at /s\n"
         );
         let claim = given_up(&["--allocation", "web"], &[mount]);
         let expected = "the claim of web to default/data is given up and forgotten; unmount what is left of it; `callboard volume status \

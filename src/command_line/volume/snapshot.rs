@@ -136,7 +136,7 @@ async fn delete(mut client: AdminClient, args: &DeleteArgs) -> Result<(), AskErr
             harmless(&args.id),
             args.volume
         );
-        confirm::at_terminal(&question, "a snapshot that is deleted cannot be had back")?;
+        confirm::at_terminal(&question, "a deleted snapshot cannot be restored")?;
     }
     let request = wire::DeleteSnapshotRequest {
         name: args.volume.clone(),

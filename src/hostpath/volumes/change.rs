@@ -50,7 +50,7 @@ fn may_be_attached(work: &Work<'_>, volume: &Volume, node: &str, wished: &Attach
         let all = work.store.all::<Volume>()?;
         let attached = all.iter().filter(|volume| volume.attached.contains_key(node)).count();
         if i64::try_from(attached).unwrap_or(i64::MAX) >= limit {
-            let problem = format!("{limit} volumes are attached to node {node}, and no more can be");
+            let problem = format!("{limit} volumes are attached to node {node}, which is its limit");
             return Err(Status::resource_exhausted(problem));
         }
     }

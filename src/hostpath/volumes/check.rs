@@ -87,7 +87,8 @@ pub(super) fn range(wished: Option<&wire::CapacityRange>) -> Result<(i64, Option
     }
     let limit = (limit_bytes > 0).then_some(limit_bytes);
     if limit.is_some_and(|limit| limit < required_bytes) {
-        let problem = format!("at least {required_bytes} and at most {limit_bytes} bytes cannot both be");
+        let problem =
+            format!("at least {required_bytes} and at most {limit_bytes} bytes contradict each other");
         return Err(Status::invalid_argument(problem));
     }
     Ok((required_bytes, limit))

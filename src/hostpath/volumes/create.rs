@@ -53,7 +53,7 @@ fn wished(work: &Work<'_>, request: &wire::CreateVolumeRequest) -> Result<Volume
     let usual = if least > 0 { least } else { limit.map_or(SIZE_DEFAULT, |limit| limit.min(SIZE_DEFAULT)) };
     let capacity_bytes = usual.max(origin.as_ref().map_or(0, |origin| origin.size));
     if limit.is_some_and(|limit| limit < capacity_bytes) {
-        let problem = format!("what it is made from has {capacity_bytes} bytes, more than it may have");
+        let problem = format!("its source has {capacity_bytes} bytes, more than it may have");
         return Err(Status::out_of_range(problem));
     }
     Ok(Volume {
@@ -119,7 +119,7 @@ fn is_here(work: &Work<'_>, wished: Option<&wire::TopologyRequirement>) -> Resul
     if places.peek().is_none() || places.any(|place| check::map(&place.segments) == *ours) {
         return Ok(());
     }
-    Err(Status::resource_exhausted("no place that was asked for is this node"))
+    Err(Status::resource_exhausted("this node is in none of the requested topologies"))
 }
 
 fn is_as_wished(
@@ -135,7 +135,7 @@ fn is_as_wished(
     if is_same {
         return Ok(());
     }
-    let problem = format!("{} exists already as {}, and is another one", existing.name, existing.id);
+    let problem = format!("{} already exists as {}, with other properties", existing.name, existing.id);
     Err(Status::already_exists(problem))
 }
 

@@ -197,7 +197,7 @@ fn are_its_own(group: &Group, named: &[String]) -> Result<(), Status> {
     if named.is_empty() || named == ours {
         return Ok(());
     }
-    Err(Status::invalid_argument(format!("the snapshots of the group {} are others", group.id)))
+    Err(Status::invalid_argument(format!("the group {} has other snapshots", group.id)))
 }
 
 fn told(work: &Work<'_>, group: &Group) -> Result<wire::VolumeGroupSnapshot, Status> {

@@ -88,7 +88,7 @@ impl JournalFile {
 
     pub(super) fn give_up(self) {
         if let Err(error) = std::fs::remove_file(&self.path) {
-            tracing::warn!(path = %self.path.display(), error = %error, "a file of events stays behind");
+            tracing::warn!(path = %self.path.display(), error = %error, "cannot remove a file of events");
         }
     }
 }
@@ -108,14 +108,14 @@ fn read(path: &Path, boot_id: &str, kept_max: usize) -> io::Result<Option<Journa
         Ok(file) => file.take(FILE_BYTES_MAX).read_to_end(&mut text)?,
     };
     let mut lines = text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
-    let begun = |why: &str| tracing::warn!(path = %path.display(), "a new stream of events begins: {why}");
+    let begun = |why: &str| tracing::warn!(path = %path.display(), "starting a new stream of events: {why}");
     let Some(head) = lines.next() else { return Ok(None) };
     let Ok(head) = serde_json::from_slice::<Head>(head) else {
         begun("the file of the old one does not name it");
         return Ok(None);
     };
     if head.boot_id != boot_id {
-        begun("the machine was started anew");
+        begun("the machine was rebooted");
         return Ok(None);
     }
     let mut journal = Journal::new(head.stream, kept_max);

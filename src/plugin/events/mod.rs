@@ -115,7 +115,7 @@ impl Events {
         event.timestamp.get_or_insert_with(|| SystemTime::now().into());
         let mut book = self.0.book.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = book.write(&event) {
-            tracing::error!(error = %error, "events are no longer kept in their file; a new stream begins");
+            tracing::error!(error = %error, "cannot write events to their file any more; starting a new stream");
             book.begin_anew();
         }
         book.journal.keep(event);

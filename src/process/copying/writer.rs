@@ -102,7 +102,7 @@ impl Writers {
         self.doing = next;
         tracing::warn!(
             path,
-            "the log of a process hangs: what the process writes is left out until the disk takes it"
+            "writing the log of a process hangs; its output is dropped until the disk responds"
         );
         Hung::One(number)
     }

@@ -87,7 +87,7 @@ pub enum ReplaceError {
         within: Duration,
     },
     /// Volumes of the plugin are in use, and it is not known that the new one carries on for them (V13).
-    #[error("{with} does not take the place of {allocation}, and both go on: {reason}")]
+    #[error("allocation {allocation} was not replaced with {with}, and both keep running: {reason}")]
     NotStopped {
         /// Which allocation was to leave.
         allocation: AllocationId,

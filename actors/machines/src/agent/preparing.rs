@@ -36,6 +36,6 @@ impl Task {
             return self.wind_down(None, cx);
         }
         let pause = self.memory.sick_disk.failed(&options.restart.backoff, cx.moment());
-        self.start_later(pause, &format!("{reason}; tried again"), cx);
+        self.start_later(pause, &format!("{reason}; retrying"), cx);
     }
 }

@@ -183,7 +183,7 @@ impl Task {
     fn refused_for_now(&mut self, options: &AgentOptions, reason: &str, cx: &mut StepContext<Agent>) {
         let pause = self.memory.claims.backoff.failed(&options.restart.backoff, cx.moment());
         self.memory.claims.refusal = Some(reason.to_owned());
-        let event = format!("its volumes cannot be claimed yet: {reason}; tried again");
+        let event = format!("its volumes cannot be claimed yet: {reason}; retrying");
         self.start_later(pause, &event, cx);
     }
 

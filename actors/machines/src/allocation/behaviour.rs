@@ -137,7 +137,7 @@ impl Allocation {
                 let error = PrepareError::Disk {
                     allocation: self.config.spec.allocation.clone(),
                     path: self.config.plan.socket_place.path(),
-                    reason: format!("the file system gave {lost}; look after its disk"),
+                    reason: format!("the file system call failed: {lost}; check its disk"),
                 };
                 self.made(attempt, &Err(error), cx);
             }
@@ -145,13 +145,13 @@ impl Allocation {
                 self.question_lost(attempt, lost, cx);
             }
             AllocationCall::Register(_) | AllocationCall::Deregister(_) => {
-                self.registry_failed(attempt, format!("the registry gave {lost}"), cx);
+                self.registry_failed(attempt, format!("the call to the registry failed: {lost}"), cx);
             }
             AllocationCall::AskHealth => self.round_over(attempt, cx),
             AllocationCall::AwaitRetired => self.retire_lost(attempt, lost, cx),
             AllocationCall::RemoveDirectory => {
                 let path = self.config.plan.socket_place.path();
-                let left = format!("{} was left: the file system gave {lost}", path.display());
+                let left = format!("{} was not removed: the file system call failed: {lost}", path.display());
                 self.removed(attempt, &[left], cx);
             }
         }

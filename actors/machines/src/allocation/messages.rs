@@ -188,7 +188,7 @@ pub enum PrepareError {
         reason: String,
     },
     /// The limit of allocations is reached.
-    #[error("{held} allocations are held and no more are taken")]
+    #[error("limit of {held} allocations reached")]
     Full {
         /// The number of allocations.
         held: usize,

@@ -102,7 +102,7 @@ impl Allocation {
                 self.remove_directory(cx);
             }
             Err(error @ AskError::Crashed { .. }) => {
-                self.remark(format!("whether calls were in flight is not known: {error}"));
+                self.remark(format!("unknown whether calls were in flight: {error}"));
                 self.remove_directory(cx);
             }
         }
@@ -159,7 +159,7 @@ impl Allocation {
         if is_last || self.sign_in.standing == Standing::Out {
             self.enter(Phase::Ended, "stopped", cx);
         } else {
-            self.last_event = "stopped, but for its registration; trying to deregister it".to_owned();
+            self.last_event = "stopped, but still registered; trying to deregister it".to_owned();
             self.set_stage(Stage::Owing);
         }
         if !report.remarks.is_empty() {

@@ -163,7 +163,8 @@ impl Allocation {
     pub(super) fn question_lost(&mut self, attempt: Attempt, lost: &CallLost, cx: &mut StepContext<Self>) {
         match self.take_pending(attempt) {
             Some((_, pending_call)) => {
-                let setback = Setback { class: Class::Unclear, cause: format!("{pending_call} gave {lost}") };
+                let setback =
+                    Setback { class: Class::Unclear, cause: format!("{pending_call} failed: {lost}") };
                 self.setback(&setback, cx);
             }
             None => self.round_over(attempt, cx),

@@ -185,7 +185,7 @@ impl Allocations {
     fn answer_in_its_place(&mut self, allocation: &AllocationId, reason: &str, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
         if let Leaving::Stopping(report) = &mut entry.leaving {
-            let remarks = vec![format!("{reason}; nothing was put away")];
+            let remarks = vec![format!("{reason}; nothing was cleaned up")];
             report.get_or_insert(AllocationStopped { deregistered: false, remarks });
             entry.finish();
             self.conclude(allocation, cx);

@@ -71,7 +71,8 @@ pub enum StopAllocationError {
     Unknown(#[from] UnknownAllocation),
     /// Volumes of its plugin are in use, and no other allocation carries on for it (V13).
     #[error(
-        "allocation {allocation} goes on: {in_use}, or replace it with another allocation of the plugin, or stop it even if it is used"
+        "allocation {allocation} was not stopped: {in_use}, or replace it with another allocation of the plugin, or stop it \
+        even if it is used"
     )]
     Used {
         /// The allocation.
@@ -81,7 +82,8 @@ pub enum StopAllocationError {
     },
     /// It is not known whether volumes of its plugin are in use.
     #[error(
-        "allocation {allocation} goes on: it is not known whether volumes use it: {reason}; try again later, or stop it even if it is used"
+        "allocation {allocation} was not stopped: cannot tell whether volumes use it: {reason}; try again later, or stop it \
+        even if it is used"
     )]
     Unclear {
         /// The allocation.

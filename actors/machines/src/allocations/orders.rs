@@ -48,7 +48,7 @@ impl Allocations {
             return Err(PrepareError::SpecChanged { allocation, difference });
         }
         if entry.orders.len() >= self.options.orders_max {
-            let reason = format!("{} messages for it wait already; try again later", entry.orders.len());
+            let reason = format!("{} messages already wait for it; try again later", entry.orders.len());
             return Err(PrepareError::Failed { allocation, reason });
         }
         Ok(())

@@ -222,7 +222,7 @@ fn probed(outcome: &Result<CatalogOutcome, CallLost>) -> Result<Box<Told>, Refus
     match outcome {
         Ok(CatalogOutcome::Probed(told)) => told.clone(),
         Ok(CatalogOutcome::Swept | CatalogOutcome::Directory(_)) => {
-            Err(Refusal::Lost("another question was answered than was asked".to_owned()))
+            Err(Refusal::Lost("the reply does not match the request".to_owned()))
         }
         Err(lost) => Err(Refusal::Lost(lost.to_string())),
     }

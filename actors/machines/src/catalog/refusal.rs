@@ -36,7 +36,7 @@ pub enum Refusal {
     #[error(transparent)]
     Launch(LaunchError),
     /// It was launched and did not answer.
-    #[error("it was launched and could not be asked: {message}{}", ending.as_deref().map_or_else(String::new, |ending| format!("; its process ended: {ending}")))]
+    #[error("it was launched but did not identify itself: {message}{}", ending.as_deref().map_or_else(String::new, |ending| format!("; its process ended: {ending}")))]
     Silent {
         /// The failed operation and its error.
         message: String,
@@ -46,7 +46,7 @@ pub enum Refusal {
         is_transient: bool,
     },
     /// The probe timed out or crashed; its process is being ended.
-    #[error("it could not be looked at: {0}")]
+    #[error("it could not be examined: {0}")]
     Lost(String),
     /// This host does not support its type.
     #[error(
@@ -110,7 +110,7 @@ pub enum DirectoryError {
         message: String,
     },
     /// It exceeds the limit of files.
-    #[error("the plugin directory {directory} has more than {most} entries; it is not looked at")]
+    #[error("the plugin directory {directory} has more than {most} entries; it is not scanned")]
     TooMany {
         /// The directory.
         directory: PathBuf,
@@ -150,7 +150,7 @@ pub enum ResolveError {
         directory: Option<PathBuf>,
     },
     /// It is unknown, and the plugin directory could not be read.
-    #[error("whether there is a plugin {plugin} is not known: {error}")]
+    #[error("cannot tell whether plugin {plugin} exists: {error}")]
     Unread {
         /// The plugin.
         plugin: PluginKey,
@@ -168,7 +168,7 @@ pub enum ResolveError {
         reason: Box<Refusal>,
     },
     /// The named file is another plugin.
-    #[error("file {} is {told} and not {plugin}", escaped(file))]
+    #[error("file {} is plugin {told}, not {plugin}", escaped(file))]
     Another {
         /// The requested plugin.
         plugin: PluginKey,
@@ -186,13 +186,13 @@ pub enum ResolveError {
         by: BlockedBy,
     },
     /// The host is stopping; nothing new starts (I6).
-    #[error("plugin {plugin} is not given out any more: the host is stopping")]
+    #[error("cannot provide plugin {plugin}: the host is stopping")]
     Stopping {
         /// The plugin.
         plugin: PluginKey,
     },
     /// Too many callers wait already.
-    #[error("{waiting} others wait for the catalog already; try again later")]
+    #[error("{waiting} callers already wait for the catalog; try again later")]
     TooMany {
         /// The number of waiting callers.
         waiting: usize,
@@ -218,10 +218,10 @@ impl ResolveError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScanError {
     /// The host is stopping; nothing new starts (I6).
-    #[error("plugins are not scanned any more: the host is stopping")]
+    #[error("cannot scan plugins: the host is stopping")]
     Stopping,
     /// Too many callers wait already.
-    #[error("{waiting} others wait for the catalog already; try again later")]
+    #[error("{waiting} callers already wait for the catalog; try again later")]
     TooMany {
         /// The number of waiting callers.
         waiting: usize,

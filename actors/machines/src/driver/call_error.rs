@@ -129,7 +129,7 @@ pub enum DriverError {
     },
     /// No answer came in time. What was asked may be done all the same.
     #[error(
-        "{asked}: no answer within {after:?}; it may have been done, inspect the task before trying again"
+        "{asked}: no answer within {after:?}; the call may have taken effect, inspect the task before trying again"
     )]
     DeadlineExceeded {
         /// What was asked of which driver.

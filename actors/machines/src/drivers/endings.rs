@@ -112,11 +112,11 @@ impl Drivers {
         entry.lendable = None;
         let policy = (&self.options.restart_budget, &self.options.restart_backoff);
         let next = if !entry.child.fell(DriversTimer::Restart(driver.clone()), policy, cx) {
-            "that happened too often, so it is started again only when it is restarted or added anew"
+            "restart budget exhausted, so it is started again only when a restart is requested or it is added again"
         } else if entry.serves() {
             "it is started again"
         } else {
-            "another one ends what it left"
+            "the next one ends its leftovers"
         };
         if entry.report.health != DriverHealth::Unhealthy {
             entry.report.since = cx.now();

@@ -49,13 +49,13 @@ pub enum AddDriverError {
         fault: MalformedProcessName,
     },
     /// There are too many.
-    #[error("{count} drivers are there already, and no more may be")]
+    #[error("limit of {count} drivers reached; remove one first")]
     TooMany {
         /// How many there are.
         count: usize,
     },
     /// The host is stopping; nothing new starts (I6).
-    #[error("driver {driver} is not started any more: the host is stopping")]
+    #[error("cannot start driver {driver}: the host is stopping")]
     Stopping {
         /// Which driver.
         driver: DriverName,
@@ -124,7 +124,7 @@ pub enum NoSuchDriver {
         driver: DriverName,
     },
     /// Too many wait already.
-    #[error("{waiting} others wait for drivers already; try again later")]
+    #[error("{waiting} callers already wait for drivers; try again later")]
     TooMany {
         /// How many wait.
         waiting: usize,
@@ -271,13 +271,13 @@ pub enum NotDispensed {
         reason: String,
     },
     /// The host is stopping, or the driver is being removed; nothing new starts (I6).
-    #[error("driver {driver} is not given out any more: it is being stopped")]
+    #[error("cannot provide driver {driver}: it is being stopped")]
     Stopping {
         /// Which driver.
         driver: DriverName,
     },
     /// Too many wait already.
-    #[error("{waiting} others wait for drivers already; try again later")]
+    #[error("{waiting} callers already wait for drivers; try again later")]
     TooMany {
         /// How many wait.
         waiting: usize,
@@ -333,13 +333,13 @@ pub struct ForgetTaskHandler {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum WatchError {
     /// Too many are watched already.
-    #[error("{count} tasks are watched already, and no more may be; forget those that are over")]
+    #[error("limit of {count} watched tasks reached; forget those that have ended")]
     TooMany {
         /// How many there are.
         count: usize,
     },
     /// The host is stopping; nothing new starts (I6).
-    #[error("task {task} is not watched any more: the host is stopping")]
+    #[error("cannot watch task {task}: the host is stopping")]
     Stopping {
         /// Which task.
         task: TaskKey,

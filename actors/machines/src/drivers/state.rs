@@ -297,8 +297,8 @@ impl Entry {
         }
     }
 
-    /// Whether its actor reported this without having heard of the restart that was requested last, while it is to make it. One that had
-    /// heard of it was built anew since, and has forgotten it.
+    /// Whether this report predates the pending restart request. An actor that had received the request and was rebuilt since has
+    /// forgotten it.
     pub(super) fn has_not_heard_of_restart(&self, report: &DriverReport) -> bool {
         let is_running = matches!(self.child.state(), ChildState::Running(_));
         self.restarting != Restarting::No && is_running && report.restart < self.restart

@@ -85,8 +85,8 @@ pub enum HandshakeError {
     },
     /// The plugin names a socket in the directory of another plugin of this host.
     #[error(
-        "the plugin says that it listens at \"{address}\", which is a place of another plugin's; \
-         it has to listen on a socket of its own, below the directory that it is given"
+        "the plugin announced the address \"{address}\", which belongs to another plugin; it has to listen on a socket of its \
+        own, below the directory that it is given"
     )]
     ForeignPlace {
         /// The address.
@@ -159,7 +159,8 @@ pub enum HandshakeError {
     },
     /// The plugin printed too much before its handshake line (PRC-06, D35).
     #[error(
-        "the plugin printed too much to standard output before its handshake line, at most {lines_max} lines and {bytes_max} bytes are passed over; \
+        "the plugin printed too much to standard output before its handshake line, at most {lines_max} lines and {bytes_max} \
+        bytes are skipped; \
          {stray}; check that the executable is a plugin, and make it log to standard error"
     )]
     TooMuchBefore {

@@ -37,7 +37,7 @@ pub enum ConfigProblem {
     #[error("the number does not fit; whole numbers go from -2^63 to 2^63-1, and none may be infinite")]
     NumberOutOfRange,
     /// The nesting limit is exceeded.
-    #[error("it nests deeper than {CONFIG_DEPTH_MAX} levels")]
+    #[error("its nesting exceeds {CONFIG_DEPTH_MAX} levels")]
     TooDeep,
     /// The size limit is exceeded.
     #[error(

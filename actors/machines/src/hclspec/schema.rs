@@ -129,7 +129,7 @@ pub enum SchemaProblem {
     Unnamed(&'static str),
     /// A malformed type expression.
     #[error(
-        "the type {0:?} is none; a type is string, number, bool, any, list(..), set(..), map(..), object({{..}}) or tuple([..])"
+        "{0:?} is not a type; a type is string, number, bool, any, list(..), set(..), map(..), object({{..}}) or tuple([..])"
     )]
     UnknownType(String),
     /// A malformed literal.
@@ -156,7 +156,7 @@ pub enum SchemaProblem {
     #[error("{0:?} names both an attribute and a block")]
     Ambiguous(String),
     /// The nesting limit is exceeded.
-    #[error("it nests deeper than {SCHEMA_DEPTH_MAX} levels")]
+    #[error("its nesting exceeds {SCHEMA_DEPTH_MAX} levels")]
     TooDeep,
     /// The limit of nodes is exceeded.
     #[error("it has more than {SCHEMA_NODES_MAX} nodes")]

@@ -16,7 +16,7 @@ use crate::kernel::{
 use crate::lease::RetireCause;
 use crate::vocabulary::{BackoffState, CsiFingerprint, Fitness, Health, Moment};
 
-const OTHER_ANSWER: &str = "another question was answered than was asked";
+const OTHER_ANSWER: &str = "the reply does not match the request";
 
 impl Machine for Instance {
     const KIND: &'static str = "instance";

@@ -70,13 +70,13 @@ pub enum DispenseError {
         waited: Duration,
     },
     /// The host is stopping; nothing new starts (I6).
-    #[error("{plugin} is not given out any more: the host is stopping")]
+    #[error("cannot provide {plugin}: the host is stopping")]
     Stopping {
         /// The plugin.
         plugin: PluginKey,
     },
     /// Too many callers wait already.
-    #[error("{waiting} others wait for plugins already; try again later")]
+    #[error("{waiting} callers already wait for plugins; try again later")]
     TooMany {
         /// The number of waiting callers.
         waiting: usize,
@@ -101,13 +101,13 @@ pub enum CheckError {
         plugin: PluginKey,
     },
     /// The host is stopping; nothing new starts (I6).
-    #[error("{plugin} is not looked at any more: the host is stopping")]
+    #[error("cannot describe {plugin}: the host is stopping")]
     Stopping {
         /// The plugin.
         plugin: PluginKey,
     },
     /// Too many callers wait already.
-    #[error("{waiting} others wait for plugins already; try again later")]
+    #[error("{waiting} callers already wait for plugins; try again later")]
     TooMany {
         /// The number of waiting callers.
         waiting: usize,
@@ -141,7 +141,7 @@ pub enum AwaitRetiredError {
         waited: Duration,
     },
     /// Too many callers wait already.
-    #[error("{waiting} others wait for plugins already; try again later")]
+    #[error("{waiting} callers already wait for plugins; try again later")]
     TooMany {
         /// The number of waiting callers.
         waiting: usize,
@@ -176,13 +176,13 @@ pub enum AwaitHealthyError {
         waited: Duration,
     },
     /// The host is stopping; nothing new starts (I6).
-    #[error("the health of allocation {allocation} is not waited for any more: the host is stopping")]
+    #[error("cannot wait for the health of allocation {allocation}: the host is stopping")]
     Stopping {
         /// The allocation.
         allocation: AllocationId,
     },
     /// Too many callers wait already.
-    #[error("{waiting} others wait for plugins already; try again later")]
+    #[error("{waiting} callers already wait for plugins; try again later")]
     TooMany {
         /// The number of waiting callers.
         waiting: usize,

@@ -265,7 +265,7 @@ impl Instances {
         let next = if entry.child.fell(InstancesTimer::Restart(place.clone()), policy, cx) {
             "it is started again"
         } else {
-            "that happened too often, so it is started again only when its plugin is registered anew or checked"
+            "restart budget exhausted, so it is started again only when its plugin is registered again or checked"
         };
         let reason = format!("the instance ended ({ending}); {next}");
         entry.report.fitness = Fitness::Unfit { reason: reason.as_str().into() };

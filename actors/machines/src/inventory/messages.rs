@@ -90,9 +90,9 @@ pub struct FirstSummary {
     pub healthy: Vec<PluginKey>,
     /// These answered that they are not, each with its reason.
     pub unhealthy: Vec<(PluginKey, String)>,
-    /// These are not there at all: no owner came back for what was registered before, or a driver found nothing to drive.
+    /// These are not there at all: no owner came back for what was registered before, or a driver found nothing that it supports.
     pub undetected: Vec<PluginKey>,
-    /// These had not answered; among them drivers that were expected and had not been brought.
+    /// These had not answered; among them drivers that were expected and are not set up yet.
     pub no_answer: Vec<PluginKey>,
     /// The allocations that had neither answered nor failed, by plugin, also where another one serves that.
     pub missing: Vec<Expected>,

@@ -162,7 +162,7 @@ pub enum CallLost {
     #[error("the call crashed: {0}")]
     Crashed(String),
     /// Too many calls of this actor wait for their turn.
-    #[error("{0} calls wait already; this one was not made")]
+    #[error("{0} calls already wait; this call was not made")]
     Busy(usize),
 }
 

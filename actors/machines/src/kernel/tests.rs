@@ -207,7 +207,7 @@ fn so_many_calls_run_so_many_wait_and_one_more_is_lost_as_busy_shell_6() {
     kernel.handle(returned(1), &mut paper);
     assert_eq!(
         paper.lines[1..],
-        ["2 lost: 1 calls wait already; this one was not made", "0 came back", "call 1 as 3"]
+        ["2 lost: 1 calls already wait; this call was not made", "0 came back", "call 1 as 3"]
     );
     assert_eq!(kernel.calls().map(|(number, call)| (number, *call)).collect::<Vec<_>>(), [(3, 1)]);
 }

@@ -137,7 +137,7 @@ pub enum LookError {
     },
     /// As many looks hang as may hang; this one was not begun.
     #[error(
-        "{path} was not looked at: {hanging} paths hang already, which is the limit; the first of them is {first}",
+        "{path} was not checked: {hanging} paths already hang, which is the limit; the first of them is {first}",
         path = path.display(),
         first = first.display()
     )]
@@ -185,7 +185,7 @@ mod tests {
         for (error, wanted) in [
             (hung, "/v did not answer within 2s"),
             (dead, "not connected; unmount it"),
-            (many, "16 paths hang already, which is the limit; the first of them is /w"),
+            (many, "16 paths already hang, which is the limit; the first of them is /w"),
             (refused, "cannot look at /v: permission denied"),
         ] {
             assert!(error.to_string().contains(wanted), "{error}");

@@ -36,7 +36,7 @@ pub enum DecodeError {
         bytes: usize,
     },
     /// The bytes are corrupt, or stored under the wrong key or in the wrong table.
-    #[error("its checksum is {found:08x} where {expected:08x} is due")]
+    #[error("its checksum is {found:08x}, expected {expected:08x}")]
     Checksum {
         /// The checksum that was stored.
         found: u32,
@@ -52,7 +52,7 @@ pub enum DecodeError {
         ours: u16,
     },
     /// The record has a schema for which there is no migration.
-    #[error("nothing migrates its schema {schema}")]
+    #[error("no migration from its schema {schema} is known")]
     UnknownSchema {
         /// The schema of the record.
         schema: u16,
@@ -64,13 +64,13 @@ pub enum DecodeError {
         reason: String,
     },
     /// The table counts more records than can be read: a page of the file is damaged.
-    #[error("{records} records are counted and cannot be found, because a page of the file is damaged")]
+    #[error("{records} records exist but cannot be found, because a page of the file is damaged")]
     Missing {
         /// The number of missing records.
         records: u64,
     },
     /// The record is complete, but bytes follow it.
-    #[error("{bytes} bytes are left over behind its content")]
+    #[error("{bytes} extra bytes follow its content")]
     LeftOver {
         /// The number of trailing bytes.
         bytes: usize,

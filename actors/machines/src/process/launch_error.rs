@@ -51,7 +51,7 @@ pub enum ExecutableError {
         path: PathBuf,
     },
     /// Its contents do not match the pinned digest.
-    #[error("{path} has SHA-256 {found} where {pinned} is pinned; nothing was run")]
+    #[error("{path} has SHA-256 {found}, but {pinned} is pinned; it was not run")]
     Digest {
         /// Its path.
         path: PathBuf,
@@ -103,7 +103,7 @@ impl ExecutableError {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum LaunchError {
     /// A process of this name exists already, starting, running or ending.
-    #[error("process {name} is there already{}; stop it or recall it", pid.map_or_else(String::new, |pid| format!(" (pid {pid})")))]
+    #[error("process {name} already exists{}; stop it or recall it", pid.map_or_else(String::new, |pid| format!(" (pid {pid})")))]
     Occupied {
         /// The name.
         name: ProcessName,
@@ -148,7 +148,10 @@ pub enum LaunchError {
         diagnosis: Vec<String>,
     },
     /// It sent no handshake in time (D33). It was ended.
-    #[error("process {name} said no handshake within {waited:?}; it was ended: {ending}{}", notes(diagnosis))]
+    #[error(
+        "process {name} sent no handshake line within {waited:?}; it was ended: {ending}{}",
+        notes(diagnosis)
+    )]
     TimedOut {
         /// The process.
         name: ProcessName,
@@ -200,9 +203,7 @@ pub enum LaunchError {
         name: ProcessName,
     },
     /// The limit of processes is reached.
-    #[error(
-        "process {name} is not started: {processes} processes are there already, and no more are allowed"
-    )]
+    #[error("process {name} is not started: limit of {processes} processes reached")]
     TooMany {
         /// The process.
         name: ProcessName,

@@ -47,7 +47,7 @@ pub enum Recalled {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum RecallError {
     /// Too many callers wait already.
-    #[error("{waiting} others wait for processes already; ask again later")]
+    #[error("{waiting} callers already wait for processes; ask again later")]
     TooMany {
         /// The number of waiting callers.
         waiting: usize,
@@ -87,7 +87,7 @@ pub enum NoSuchProcess {
         tag: Option<ProcessTag>,
     },
     /// Too many callers wait already.
-    #[error("{waiting} others wait for processes already; ask again later")]
+    #[error("{waiting} callers already wait for processes; ask again later")]
     TooMany {
         /// The number of waiting callers.
         waiting: usize,

@@ -74,7 +74,7 @@ pub enum RegisterError {
         bytes: usize,
     },
     /// The limit of registrations is reached.
-    #[error("{held} registrations are held and no more are taken; deregister what is gone")]
+    #[error("limit of {held} registrations reached; deregister those that are gone")]
     Full {
         /// The number of registrations.
         held: usize,
@@ -198,7 +198,7 @@ pub enum WaitError {
         allocations: Vec<AllocationId>,
     },
     /// Too many callers wait already.
-    #[error("{waiting} others wait for plugins already; try again later")]
+    #[error("{waiting} callers already wait for plugins; try again later")]
     TooMany {
         /// The number of waiting callers.
         waiting: usize,

@@ -262,7 +262,7 @@ impl<S: Service> Session<S> {
     /// decides; a host that stops leaves the rest to the owner of the processes.
     fn not_recalled<M: Plugin<S>>(&mut self, what: &str, cx: &mut StepContext<M>) {
         self.troubles.add(cx.now(), what);
-        let unclear = format!("it cannot be said whether a process of it runs: {what}");
+        let unclear = format!("unknown whether a process of it runs: {what}");
         match self.stop {
             None => cx.fail(unclear),
             Some(_) => self.gone(SessionEnding::told(unclear), cx),

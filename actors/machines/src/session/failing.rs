@@ -146,6 +146,6 @@ pub(super) const fn kind_of_lost<T>(step: &Step<T>) -> TroubleKind {
 }
 
 pub(super) fn confused<S: Service>(step: Step<S::Step>) -> Trouble {
-    let what = format!("{step}: another question was answered than was asked");
+    let what = format!("{step}: the reply does not match the request");
     Trouble { kind: TroubleKind::Answered, what }
 }

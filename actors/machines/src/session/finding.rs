@@ -8,8 +8,8 @@ use crate::kernel::StepContext;
 use crate::process::Launched;
 
 /// Why a process is ended that was launched from another spec than the plugin has now.
-const FOREIGN_SPEC: &str = "its process was found again and was started with another configuration; it is ended, and another one \
-                            comes in its place";
+const FOREIGN_SPEC: &str =
+    "its process was found again, but it was started with another configuration; it is ended and replaced";
 
 impl<S: Service> Session<S> {
     /// A process of it runs. It is gone on with, unless another one is to come in its place.
@@ -48,8 +48,8 @@ impl<S: Service> Session<S> {
         let list: Vec<String> = offered.iter().map(ToString::to_string).collect();
         (!offered.contains(&spoken)).then(|| {
             format!(
-                "its process was found again and speaks version {spoken} of the protocol, and this host offers {}; it is \
-                 ended, and another one comes in its place",
+                "its process was found again, but it speaks version {spoken} of the protocol, and this host offers {}; it is \
+                ended and replaced",
                 list.join(", ")
             )
         })

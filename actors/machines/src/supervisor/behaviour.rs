@@ -311,7 +311,7 @@ impl Supervisor {
         let budget = self.plan.spec.budget;
         if !self.history.charge(&budget, cx.now()) {
             let reason = format!(
-                "children fell more than {} times within {:?}; the last was {name}: {how}",
+                "children failed more than {} times within {:?}; the last was {name}: {how}",
                 budget.limit, budget.window
             );
             self.escalate(reason, cx);

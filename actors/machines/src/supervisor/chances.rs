@@ -139,7 +139,7 @@ impl World {
         let outcome = match call {
             Call::TakeStock => Outcome::Stock(vec![Standing::Absent; self.specs.len()]),
             Call::StartChild { child } if self.starting.get(&child) != Some(&key) => {
-                Outcome::Started { child, result: Err("the start was called back".into()) }
+                Outcome::Started { child, result: Err("the start was cancelled".into()) }
             }
             Call::StartChild { child } => {
                 self.starting.remove(&child);

@@ -31,7 +31,7 @@ pub enum StartError {
     #[error("the supervisor was asked to stop")]
     Stopping,
     /// Too many callers wait for this already.
-    #[error("{limit} callers wait for the start already")]
+    #[error("{limit} callers already wait for the start")]
     TooManyWaiting {
         /// The limit.
         limit: usize,
@@ -66,8 +66,8 @@ pub enum RestartError {
     /// The supervisor is stopping, and starts nothing any more.
     #[error("the supervisor is stopping")]
     Stopping,
-    /// Too many callers wait for a restart already.
-    #[error("{limit} callers wait for a restart already")]
+    /// Too many callers already wait for a restart.
+    #[error("{limit} callers already wait for a restart")]
     TooManyWaiting {
         /// The limit.
         limit: usize,
@@ -129,8 +129,8 @@ pub struct Shutdown {
 /// Why a shutdown sends no report. The shutdown proceeds nevertheless.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ShutdownError {
-    /// Too many callers wait for the report already.
-    #[error("the supervisor is stopping, and {limit} callers wait for the report already")]
+    /// Too many callers already wait for the report.
+    #[error("the supervisor is stopping, and {limit} callers already wait for the report")]
     TooManyWaiting {
         /// The limit.
         limit: usize,
@@ -236,7 +236,7 @@ impl fmt::Display for StopOutcome {
             Self::Crashed { reason } => write!(f, "did not stop in order: {reason}"),
             Self::EndedBefore { reason, in_order: true } => write!(f, "had ended before: {reason}"),
             Self::EndedBefore { reason, in_order: false } => {
-                write!(f, "had fallen before, and was not stopped in order: {reason}")
+                write!(f, "had failed before, and was not stopped in order: {reason}")
             }
             Self::NotStarted => f.write_str("had not been started"),
             Self::Stuck { reason } => write!(f, "could not be ended: {reason}"),

@@ -353,7 +353,7 @@ pub(super) const SAY_TIMEOUT: Duration = Duration::from_secs(10);
 const BRING_TIMEOUT: Duration = Duration::from_secs(150);
 
 impl DriverSetup {
-    /// The timeout to bring it.
+    /// The timeout of its setup.
     pub(super) fn timeout(&self) -> Duration {
         let own = |kept: &super::kept::KeptDriver| kept.start_timeout.saturating_add(kept.stop_grace * 2);
         BRING_TIMEOUT.saturating_add(self.kept.as_ref().map_or(Duration::ZERO, own))

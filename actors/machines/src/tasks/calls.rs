@@ -16,11 +16,11 @@ use crate::vocabulary::{AllocationId, DriverName};
 /// One atomic write.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TasksChange {
-    /// The course of a task.
+    /// The durable state of a task.
     State(AllocationId, Box<DurableState>),
     /// The events of its driver, with the position up to which they were read.
     Log(AllocationId, Box<EventLog>),
-    /// A task is stopped only because the actor leaves: its next life in this run of the host starts it again. Not on disk, since
+    /// A task is stopped only because the actor leaves: its next incarnation in this run of the host starts it again. Not on disk, since
     /// the next run of the host decides by its configuration.
     Returns(AllocationId),
     /// Removes everything about a task that is no longer configured.
@@ -34,13 +34,13 @@ pub enum TasksChange {
 /// The state on disk.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TasksImage {
-    /// The courses.
+    /// The durable states.
     pub states: BTreeMap<AllocationId, DurableState>,
     /// The events of drivers.
     pub logs: BTreeMap<AllocationId, EventLog>,
     /// How drivers were run.
     pub drivers: BTreeMap<DriverName, KeptDriver>,
-    /// The tasks that the last life of the actor stopped only because it had to leave.
+    /// The tasks that the last incarnation of the actor stopped only because it had to leave.
     pub returning: BTreeSet<AllocationId>,
     /// Whether an earlier run of the host wrote this.
     pub is_of_earlier_run: bool,
@@ -331,7 +331,7 @@ impl Waited {
 /// The timers of the tasks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TasksTimer {
-    /// Brings a driver again, or ends it again.
+    /// Sets up a driver again, or ends it again.
     SetUp(DriverName),
     /// Starts a task again.
     Start(AllocationId),

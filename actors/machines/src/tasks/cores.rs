@@ -15,7 +15,9 @@ pub struct CoreLedger(Rc<RefCell<BTreeMap<AllocationId, CpuList>>>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoCores {
     /// The machine has fewer.
-    #[error("it asks for {asked} cores of its own, and tasks may use {usable} on this machine; ask for less")]
+    #[error(
+        "it asks for {asked} exclusive cores, but tasks may use only {usable} on this machine; ask for less"
+    )]
     TooMany {
         /// The number requested.
         asked: usize,
@@ -24,7 +26,7 @@ pub enum NoCores {
     },
     /// Other tasks hold them.
     #[error(
-        "it asks for {asked} cores of its own, and {free} of {usable} are free; it waits until other tasks have ended"
+        "it asks for {asked} exclusive cores, but only {free} of {usable} are free; it waits until other tasks have ended"
     )]
     Taken {
         /// The number requested.

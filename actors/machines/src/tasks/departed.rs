@@ -1,9 +1,9 @@
-//! Decisions about departed drivers: those that are no longer configured. A driver with tasks is brought back only to stop
+//! Decisions about departed drivers: those that are no longer configured. A driver with tasks is set up again only to stop
 //! them. Then it is ended, as is a driver without tasks.
 //!
 //! ```text
 //!                       it has tasks                    all of them are over
-//!  an earlier run ──────────────────► brought back ──────────────────────────► ended, forgotten
+//!  an earlier run ──────────────────► set up again ──────────────────────────► ended, forgotten
 //!       │                                   │                                     ▲
 //!       │ it has none                       │ this fails, or it cannot stop them  │
 //!       └───────────────────────────────────┼─────────────────────────────────────┘
@@ -117,7 +117,7 @@ impl Tasks {
         }
     }
 
-    /// Ends a departed driver, whether it was brought back or is left over from an earlier run of the host.
+    /// Ends a departed driver, whether it was set up again or is left over from an earlier run of the host.
     pub(super) fn dismiss(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         let left = self.left_with(driver);
         let Some(setup) = self.drivers.get_mut(driver) else { return };

@@ -13,7 +13,7 @@ use crate::vocabulary::{AllocationId, Backoff, DriverName};
 const NEWS_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// The pause before a failed subscription is retried.
 const WATCH_PAUSE: Duration = Duration::from_millis(200);
-/// The backoff for a plugin that could not be brought.
+/// The backoff for a plugin that could not be set up.
 pub(super) const SETUP_BACKOFF: Backoff = Backoff {
     first: Duration::from_secs(5),
     longest: Duration::from_secs(120),
@@ -32,7 +32,7 @@ impl Scene<'_> {
         self.drivers.get(driver).is_none_or(|setup| setup.standing != Standing::Configured)
     }
 
-    /// The progress of bringing a driver; `None` for an unknown name.
+    /// The progress of the setup of a driver; `None` for an unknown name.
     pub(super) fn progress(&self, driver: &DriverName) -> Option<&DriverProgress> {
         self.drivers.get(driver).map(|setup| &setup.progress)
     }

@@ -12,7 +12,7 @@ use super::state::*;
 use crate::kernel::{AskId, Input, Machine as _, StepContext, StopMode};
 
 /// Why a task is not stopped that was left to its driver.
-const TOO_LATE: &str = "the host had left it to its driver when it was to be stopped";
+const TOO_LATE: &str = "the host had already left it running with its driver when the stop was requested";
 
 impl Tasks {
     /// Stops the tasks; those of a driver that survives its host are left to it in a host that detaches. Whatever runs then can be

@@ -24,7 +24,8 @@ pub struct StopTask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListTasks;
 
-/// Brings a driver now whose plugin could not be used, instead of at its next retry. Answered with its progress; one that was brought before, or
+/// Sets up a driver now whose plugin could not be used, instead of at its next retry. Answered with its progress; one that was
+/// set up before, or
 /// is not configured any more, stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetUpDriver {
@@ -47,8 +48,8 @@ fn told_known(known: &[DriverName]) -> String {
     if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) }
 }
 
-/// What is said of a run whose end its driver has told, and whose remains are not known to be gone.
-pub const HAS_ENDED: &str = "has ended, and something of it may be left";
+/// The text for a run that ended, with cleanup unconfirmed.
+pub const HAS_ENDED: &str = "has ended, but its cleanup is not confirmed";
 
 /// Why a task is neither started nor stopped. The state is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -88,9 +89,7 @@ pub enum TaskError {
         phase: TaskPhase,
     },
     /// The driver could not stop it in time. It may still run.
-    #[error(
-        "task {name} is not stopped: {reason}; it may still run, and is looked at again by `start` or `stop`"
-    )]
+    #[error("task {name} is not stopped: {reason}; it may still run; `start` or `stop` checks again")]
     OutOfReach {
         /// The task.
         name: AllocationId,
@@ -98,7 +97,7 @@ pub enum TaskError {
         reason: String,
     },
     /// It has ended, and it is not known whether something of it is left.
-    #[error("task {name} {}: {reason}; that is looked for again by `start` or `stop`", HAS_ENDED)]
+    #[error("task {name} {}: {reason}; `start` or `stop` checks again", HAS_ENDED)]
     Remains {
         /// The task.
         name: AllocationId,
@@ -212,16 +211,16 @@ pub struct TaskReport {
     pub ended: Vec<StopStep>,
 }
 
-/// The progress of bringing a driver. Its later health is in its own reports.
+/// The progress of the setup of a driver. Its later health is in its own reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DriverProgress {
     /// Its plugin is being resolved.
     Asking,
-    /// It could not be brought, for this reason; a retry follows after a pause.
+    /// It could not be set up, for this reason; a retry follows after a pause.
     Pausing(String),
     /// The host has added it.
     Added,
-    /// It cannot be brought, for this reason, until the configuration or the plugin changes.
+    /// It cannot be set up, for this reason, until the configuration or the plugin changes.
     Refused(String),
     /// It is no longer configured and no longer needed; it is being ended.
     Leaving,

@@ -5,7 +5,7 @@
 //! ```text
 //!              intent on disk,              start sent          handle on disk
 //!   stopped ──────────────────► readying ───────────► starting ────────────────► running ◄───────────────┐
-//!     ▲          start        (its driver is brought,    │                       │  │  ▲ end, exit known  │
+//!     ▲          start        (its driver is set up,    │                       │  │  ▲ end, exit known  │
 //!     │                        its events are read)      │ no answer             │  │  │                  │
 //!     │                           ▲                      ▼                       │  │  │ driver gone      │ found
 //!     │         host killed ──────┴───────────────► settling: was it started?    │  │  └───────────► recovering
@@ -25,8 +25,8 @@
 //! - If a driver is gone, its tasks wait for it and are recovered when it is back. A task that cannot be recovered has an
 //!   unknown exit, which is no success (EVT-05).
 //! - Events are stored with their position in one write: none is lost, none counts twice (EVT-03, EVT-04).
-//! - A driver that is no longer configured is brought back only to stop its tasks, and then ended. If it cannot be brought
-//!   back, its tasks are reported as out of reach, with advice; its processes are ended if they are proven to be the driver's.
+//! - A driver that is no longer configured is set up again only to stop its tasks, and then ended. If that fails,
+//!   its tasks are reported as out of reach, with advice; its processes are ended if they are proven to be the driver's.
 //! - Its volumes are claimed before a driver receives a start, and released when nothing is left of the run: not because it is to
 //!   stop, but because its processes have ended (V8).
 //! - A stop takes a bounded time. A task whose driver is unavailable is left and reported as out of reach. While the host serves it is

@@ -28,7 +28,7 @@ impl Task {
         }
     }
 
-    /// It was stopped only because the last life of the actor had to leave.
+    /// It was stopped only because the last incarnation of the actor had to leave.
     pub(super) fn come_back(&mut self) {
         match self.durable.run {
             Some(_) => self.starts_after_stop = true,
@@ -52,8 +52,7 @@ impl Task {
         match answer {
             Ok(Found::Running) => {
                 let note = format!(
-                    "{id} was found running, and nothing is known by which it could be recovered; it is ended and \
-                     started anew"
+                    "{id} was found running, but there is no handle to recover it; it is ended and started again"
                 );
                 self.over(None, note, cx);
             }
@@ -72,7 +71,7 @@ impl Task {
                 let note = if self.is_unsent {
                     format!("{id} was not started, and its driver is to confirm that: {trouble}")
                 } else {
-                    format!("it is not known whether {id} was started: {trouble}")
+                    format!("unknown whether {id} was started: {trouble}")
                 };
                 self.not_answered(trouble, note, cx);
             }
@@ -86,15 +85,14 @@ impl Task {
         let replaced_at = self.unsure_since + timeout;
         if cx.now() >= replaced_at {
             let note = format!(
-                "its driver may still be busy with the start of {id}, of which it knows nothing: its process is replaced"
+                "its driver does not know {id} but may still execute its start: its process is replaced"
             );
             self.note(note, cx);
             // A sick disk would hold up the next process.
             return self.await_disk(cx);
         }
         let note = format!(
-            "its driver knows nothing of {id} yet, and may still be busy with the start of it: {words}; its process is \
-             replaced if that goes on for {} s",
+            "its driver does not know {id} yet but may still execute its start: {words}; its process is replaced if that goes on for {} s",
             timeout.as_secs()
         );
         self.note(note, cx);
@@ -164,7 +162,7 @@ impl Task {
             }
             // Its driver is gone, or no longer knows it: it is recovered as soon as possible.
             Err(trouble) => {
-                let note = format!("lost sight of it: {trouble}; to be recovered");
+                let note = format!("lost contact with it: {trouble}; recovering it");
                 self.enter(Phase::Recovering, note.clone(), cx);
                 self.not_answered(trouble, note, cx);
             }

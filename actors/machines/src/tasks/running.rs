@@ -92,7 +92,7 @@ impl Task {
         let Some(run) = &self.durable.run else { return };
         let (next, note) = match &run.state {
             RunState::Intended => {
-                (Next::Settle, format!("whether {} was started is not known; asking its driver", run.id))
+                (Next::Settle, format!("unknown whether {} was started; asking its driver", run.id))
             }
             RunState::Started(_) => (Next::Recover, format!("recovering {}", run.id)),
             RunState::Over { .. } => (Next::Clear, format!("{} is over; its driver is to forget it", run.id)),
@@ -186,7 +186,7 @@ impl Task {
         self.proceed(scene, cx);
     }
 
-    /// Sends the prepared request, if the driver is brought and its events are read.
+    /// Sends the prepared request, if the driver is set up and its events are read.
     pub(super) fn proceed(&mut self, scene: &Scene<'_>, cx: &mut StepContext<Tasks>) {
         let Phase::Readying(next) = self.phase else { return };
         let driver = self.driver().clone();

@@ -45,9 +45,9 @@ impl Task {
 
     pub(super) fn start_takes_long(&mut self, cx: &mut StepContext<Tasks>) {
         let is_late = if self.config.volumes.is_empty() {
-            "its driver has not said yet whether it has started it, and is waited for"
+            "waiting for its driver to confirm the start"
         } else {
-            "its volumes are not ready, or its driver has not said yet whether it has started it; both are waited for"
+            "waiting for its volumes, or for its driver to confirm the start"
         };
         self.note(is_late, cx);
     }
@@ -99,7 +99,7 @@ impl Task {
                 let note = if self.is_unsent {
                     format!("not started: {trouble}")
                 } else {
-                    format!("it is not known whether its driver has started it: {trouble}")
+                    format!("unknown whether its driver has started it: {trouble}")
                 };
                 self.cause.clone_from(&trouble.reason);
                 self.unsure_since = cx.now();

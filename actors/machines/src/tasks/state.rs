@@ -40,7 +40,7 @@ pub struct Tasks {
     pub(super) shutdown: ShutdownState,
 }
 
-/// A driver that is being brought, or was.
+/// A driver that is being set up, or was.
 #[derive(Debug, Clone)]
 pub(super) struct DriverSetup {
     pub(super) progress: DriverProgress,
@@ -63,7 +63,7 @@ pub(super) enum Standing {
     },
 }
 
-/// The lifecycle of all tasks.
+/// Whether the actor serves, stops, or has stopped everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ShutdownState {
     Serving,
@@ -90,9 +90,10 @@ pub(super) struct Task {
     pub(super) watch: Watch,
     /// Failed requests to its driver.
     pub(super) troubles: BackoffState,
-    /// Whether its driver is known not to have received the start of its run, or nothing came of one of an earlier life of the actor.
+    /// Whether its driver is known not to have received the start of its run, or nothing came of one of an earlier incarnation
+    /// of the actor.
     pub(super) is_unsent: bool,
-    /// Whether an earlier life of the actor began its run: its start may never have been sent.
+    /// Whether an earlier incarnation of the actor began its run: its start may never have been sent.
     pub(super) is_inherited: bool,
     /// Since when its driver may be busy with a start of it.
     pub(super) unsure_since: Timestamp,
@@ -226,7 +227,7 @@ pub(super) enum Phase {
     OutOfReach,
     /// Waits for the timer of its start.
     Waiting,
-    /// Waits for its driver to be brought, and its events to be read.
+    /// Waits for its driver to be set up, and its events to be read.
     Readying(Next),
     /// Waits for its driver to start it.
     Starting,

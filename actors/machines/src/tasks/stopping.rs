@@ -157,7 +157,7 @@ impl Task {
         let reason = match self.known_end() {
             Some(_) if matches!(self.phase, Phase::Sweeping(_)) => {
                 let told = if self.note.starts_with(&self.cause) { &self.note } else { &self.cause };
-                format!("{told}; the search for that was not over in time")
+                format!("{told}; its cleanup was not confirmed in time")
             }
             Some(_) | None => self.note.clone(),
         };

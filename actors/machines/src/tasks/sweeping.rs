@@ -89,7 +89,7 @@ impl Task {
                 None
             }
             (RunState::Started(_), _) => {
-                let reason = format!("its driver was not there to stop it: {}", swept.words);
+                let reason = format!("its driver was unavailable to stop it: {}", swept.words);
                 Some(TaskExit { end: TaskEnd::Unknown(reason), oom_killed: false })
             }
         };

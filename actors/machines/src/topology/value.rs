@@ -92,7 +92,7 @@ pub enum MalformedTopology {
     CoreTwice(u16),
     /// A core is on a missing node.
     #[error(
-        "core {core} is on node {node}, which the topology has not; add the node, or put the core elsewhere"
+        "core {core} is on node {node}, which is not in the topology; add the node, or put the core elsewhere"
     )]
     UnknownNode {
         /// The core.

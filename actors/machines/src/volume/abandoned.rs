@@ -204,7 +204,7 @@ impl Volume {
             Seen::Present(Mark::Device(device)) => format!("device {device} is there"),
             Seen::Present(mark) => format!("{mark} is there"),
             Seen::BareStaging => "the staging directory is mounted there".to_owned(),
-            Seen::Dead(reason) | Seen::Unclear(reason) => format!("it cannot be looked at ({reason})"),
+            Seen::Dead(reason) | Seen::Unclear(reason) => format!("it cannot be checked ({reason})"),
         };
         let was_tried = target.found == Some(Found::NotUndone);
         (target.found, target.failed) = (None, 0);

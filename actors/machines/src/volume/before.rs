@@ -26,8 +26,8 @@ impl Before {
         }
         let path = path.display();
         let reason = format!(
-            "something is mounted at {path} that is of no claim of this volume; it is not touched: look what it is \
-             (findmnt {path}), unmount it, and this goes on"
+            "the mount at {path} belongs to no claim of this volume and is not touched: see what it is (findmnt {path}) and \
+            unmount it, then this goes on"
         );
         Err(Failure { known: Known::NotNow, reason })
     }

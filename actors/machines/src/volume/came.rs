@@ -32,7 +32,7 @@ impl Came {
             Ok(VolumeOutcome::Looked(seen)) if is_look => {
                 Self { result: Ok(Context::new()), seen: seen.clone() }
             }
-            Ok(_) => lost_track("another call was answered than was made".to_owned()),
+            Ok(_) => lost_track("the reply does not match the call".to_owned()),
             Err(lost @ CallLost::Busy(_)) => {
                 let failure = Failure { known: Known::NotMade, reason: lost.to_string() };
                 Self { result: Err(failure), seen: Seen::Unclear(lost.to_string()) }
@@ -52,7 +52,7 @@ impl Came {
             (Ok(_), Seen::Present(mark)) => Some(still_there(&mark, &at)),
             (Ok(_), Seen::BareStaging) => Some(still_there(&"the staging directory", &at)),
             (Ok(_), Seen::Dead(reason) | Seen::Unclear(reason)) => {
-                Some(unclear(format!("it is confirmed and cannot be looked at: {reason}")))
+                Some(unclear(format!("it is confirmed, but cannot be checked: {reason}")))
             }
             // The kernel knows nothing of attachments, so it may be attached all the same (C082).
             (Err(failure), _) if *what == Operation::Detach => Some(failure),
@@ -60,7 +60,7 @@ impl Came {
             // The plugin does not undo it, so that a person has to.
             (Err(failure), Seen::Present(mark)) if path.is_some() && is_left_to_the_kernel(&failure) => {
                 let reason = format!(
-                    "{}; all the same this is still mounted{at}: {mark}; unmount it by hand, and the next try finds it undone",
+                    "{}; but this is still mounted{at}: {mark}; unmount it by hand, then the next try succeeds",
                     failure.reason
                 );
                 Some(Failure { reason, ..failure })
@@ -98,8 +98,8 @@ mod tests {
         assert_eq!(told(Ok(Context::new())), (Known::Unclear, confirmed));
         for known in [Known::Absent, Known::Unsupported] {
             let not_found = Failure { known, reason: "it is not found".to_owned() };
-            let by_hand = "it is not found; all the same this is still mounted at /t: block device 7:1; unmount it by hand, and the \
-                           next try finds it undone";
+            let by_hand = "it is not found; but this is still mounted at /t: block device 7:1; unmount it by hand, then the next \
+                           try succeeds";
             assert_eq!(told(Err(not_found)), (known, by_hand.to_owned()));
         }
     }

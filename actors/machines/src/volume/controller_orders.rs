@@ -58,7 +58,7 @@ impl Volume {
         let (volume, what) = (self.record.spec.key.clone(), self.what(number));
         if snapshot.source_volume_id != self.record.spec.volume_id {
             let reason =
-                "the plugin answered with a snapshot of another volume; look at the plugin what it made"
+                "the plugin answered with a snapshot of another volume; check at the plugin what it made"
                     .to_owned();
             return self.fail_order(number, &OrderError::Refused { volume, what, reason }, cx);
         }
@@ -79,8 +79,8 @@ impl Volume {
         let order = self.ordered(number).map(|ordered| &ordered.record.order);
         if !matches!(order, Some(Order::TakeGroup(order)) if order.is(&group)) {
             let reason = format!(
-                "the plugin answered with the group {}, whose snapshots are not one of each of these volumes; look at the plugin what it \
-                 made",
+                "the plugin answered with the group {}, whose snapshots are not one of each of these volumes; check at the \
+                plugin what it made",
                 escaped(&group.group_snapshot_id)
             );
             return self.fail_order(number, &OrderError::Refused { volume, what, reason }, cx);

@@ -142,7 +142,7 @@ fn created(outcome: &Result<VolumeOutcome, CallLost>) -> Result<csi::Volume, Fai
     let unclear = |reason| Failure { known: Known::Unclear, reason };
     match outcome {
         Ok(VolumeOutcome::Created(created)) => created.clone(),
-        Ok(_) => Err(unclear("another call was answered than was made".to_owned())),
+        Ok(_) => Err(unclear("the reply does not match the call".to_owned())),
         Err(lost @ CallLost::Busy(_)) => Err(Failure { known: Known::NotMade, reason: lost.to_string() }),
         Err(lost) => Err(unclear(lost.to_string())),
     }

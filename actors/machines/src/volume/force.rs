@@ -103,8 +103,8 @@ pub enum ForceError {
     },
     /// The claim was given up already, and what it shared is not undone before nothing is mounted at its target (C131).
     #[error(
-        "the claim of allocation {allocation} to volume {volume} is given up already, and what is left of it at {path} is being undone: the \
-         status of the volume says how far that is; all of the volume can be forced when no claim holds it",
+        "the claim of allocation {allocation} to volume {volume} was already given up, and its remains at {path} are being \
+        undone: the status of the volume shows the progress; the whole volume can be forced once no claim holds it",
         path = path.display()
     )]
     Abandoned {
@@ -116,7 +116,7 @@ pub enum ForceError {
         path: PathBuf,
     },
     /// Nothing of what was meant waits to be undone, or to be done.
-    #[error("nothing of volume {volume} waits to be undone, or to be done; there is nothing to force")]
+    #[error("volume {volume} has no pending step or order; there is nothing to force")]
     Nothing {
         /// The volume.
         volume: VolumeKey,

@@ -73,7 +73,9 @@ pub enum CreateError {
         waiting: usize,
     },
     /// It was not created in time. It goes on: ask again, or delete it (C061, V15).
-    #[error("volume {volume} is not created in time, {doing}; it goes on: ask again, or delete it")]
+    #[error(
+        "volume {volume} was not created in time, {doing}; the creation goes on: ask again, or delete it"
+    )]
     Pending {
         /// The volume.
         volume: VolumeKey,

@@ -150,7 +150,7 @@ pub enum ClaimError {
         allocation: AllocationId,
     },
     /// The host stops. A claim that was taken stays in the ledger.
-    #[error("volume {volume} is not set up any more, since the host stops")]
+    #[error("cannot set up volume {volume}: the host is stopping")]
     Stopping {
         /// The volume.
         volume: VolumeKey,
@@ -218,8 +218,8 @@ pub enum ReleaseError {
     },
     /// The plugin refused to undo it, and would again. The release is recorded.
     #[error(
-        "volume {volume} is not released yet: {reason}; that is not tried again before the plugin changes or this is asked again, unless \
-         it is forced"
+        "volume {volume} is not released yet: {reason}; it is retried only when the plugin changes or the release is requested \
+        again; or force it"
     )]
     Refused {
         /// The volume.
@@ -229,7 +229,7 @@ pub enum ReleaseError {
     },
     /// It was given up by force before it was confirmed (V9).
     #[error(
-        "the release of volume {volume} was given up by force, and the host does not undo any more what may be left: {left}; undo it by hand"
+        "the release of volume {volume} was ended by force, and the host will not undo what may be left: {left}; undo it by hand"
     )]
     Forced {
         /// The volume.

@@ -95,7 +95,7 @@ pub enum OrderError {
     },
     /// Something else of this kind was ordered before, and is not done.
     #[error(
-        "volume {volume}: \"{what}\" has to wait, since \"{before}\" is not done; repeat that one to hear of it, or force it"
+        "volume {volume}: \"{what}\" has to wait until \"{before}\" is done; repeat that one to get its result, or force it"
     )]
     Another {
         /// The volume.
@@ -147,7 +147,7 @@ pub enum OrderError {
     },
     /// Its storage is larger, and it has not grown on this node (C152).
     #[error(
-        "volume {volume}: \"{what}\" is done at its storage, and not on this node: {reason}; order it again when that is in order"
+        "volume {volume}: \"{what}\" is done at its storage, but not on this node: {reason}; order it again when that is in order"
     )]
     NotOnNode {
         /// The volume.
@@ -171,7 +171,7 @@ pub enum OrderError {
     },
     /// It was forgotten by force before its outcome was certain.
     #[error(
-        "volume {volume}: \"{what}\" was forgotten by force: {left}; look at the plugin what became of it"
+        "volume {volume}: \"{what}\" was forgotten by force: {left}; check at the plugin whether it was done"
     )]
     Forced {
         /// The volume.

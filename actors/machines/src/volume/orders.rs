@@ -384,7 +384,7 @@ const fn done_by(call: Call) -> Option<Done> {
 }
 
 fn another() -> Failure {
-    Failure { known: Known::Unclear, reason: "another call was answered than was made".to_owned() }
+    Failure { known: Known::Unclear, reason: "the reply does not match the call".to_owned() }
 }
 
 /// What the call of an order has brought.

@@ -27,7 +27,7 @@ struct Forgotten {
 }
 
 impl Volume {
-    /// Releases a claim, or asks again what became of that.
+    /// Releases a claim, or waits for the result of a release.
     pub(super) fn release(
         &mut self,
         (id, asked_at): (AskId, Timestamp),

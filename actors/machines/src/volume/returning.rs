@@ -123,7 +123,7 @@ impl Volume {
             Seen::Present(mark) => Some(mark),
             Seen::Nothing | Seen::BareStaging => None,
             Seen::Dead(reason) | Seen::Unclear(reason) => {
-                return Err(unclear(format!("it is staged and cannot be looked at: {reason}")));
+                return Err(unclear(format!("it is staged, but cannot be checked: {reason}")));
             }
         };
         let proof = Proof { boot_id: self.config.boot_id.clone(), mark };
@@ -156,7 +156,7 @@ impl Volume {
                 return Err(unclear(BARE_STAGING.to_owned()));
             }
             Seen::Dead(reason) | Seen::Unclear(reason) => {
-                return Err(unclear(format!("it is published and cannot be looked at: {reason}")));
+                return Err(unclear(format!("it is published, but cannot be checked: {reason}")));
             }
         };
         let proof = Proof { boot_id: self.config.boot_id.clone(), mark };

@@ -187,7 +187,7 @@ impl Volumes {
         let next = if is_restarted {
             "it is started again"
         } else {
-            "that happened too often, so it is started again only with the next message for the volume"
+            "restart budget exhausted, so it is started again only with the next message for the volume"
         };
         entry.fallen = Some(format!("{ending}; {next}").into());
         entry.is_unread = true;
@@ -229,7 +229,7 @@ impl Volumes {
                 ChildState::Stopping(_) => {}
                 ChildState::Pausing | ChildState::GivenUp => {
                     cx.cancel_timer(VolumesTimer::Restart(key.clone()));
-                    let fallen = Some("its actor had fallen before".to_owned());
+                    let fallen = Some("its actor had failed before".to_owned());
                     self.left(&key, fallen, cx);
                 }
             }

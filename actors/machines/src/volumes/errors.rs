@@ -37,13 +37,13 @@ pub enum RegisterVolumeError {
         volume: VolumeKey,
     },
     /// The limit of known volumes is reached.
-    #[error("{count} volumes are known already; forget those that are not used any more")]
+    #[error("limit of {count} volumes reached; forget those that are no longer used")]
     TooMany {
         /// How many are known.
         count: usize,
     },
     /// The host stops.
-    #[error("volume {volume} is not registered any more, since the host stops")]
+    #[error("cannot register volume {volume}: the host is stopping")]
     Stopping {
         /// The volume.
         volume: VolumeKey,
@@ -73,14 +73,14 @@ pub enum ForgetVolumeError {
     },
     /// It was created here.
     #[error(
-        "volume {volume} was created here: nothing but its deletion takes it away, with its contents; to keep them, use it by this name"
+        "volume {volume} was created here, so it can only be deleted, with its contents; to keep them, use it by this name"
     )]
     Created {
         /// The volume.
         volume: VolumeKey,
     },
     /// The host stops. The claims that it leaves need to know the volume at the next start.
-    #[error("volume {volume} is not forgotten any more, since the host stops")]
+    #[error("cannot forget volume {volume}: the host is stopping")]
     Stopping {
         /// The volume.
         volume: VolumeKey,
@@ -91,7 +91,7 @@ pub enum ForgetVolumeError {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum CreateError {
     /// The plugin answered with the id of another volume here. It cannot be used by this name, nor be deleted by it.
-    #[error("{0}: the plugin answered with an id that was there already; use {other}", other = .0.other)]
+    #[error("{0}: the plugin answered with an id that already exists; use {other}", other = .0.other)]
     SameVolume(#[from] SameVolume),
     /// There is a volume of this key, of another plugin.
     #[error("volume {volume} is one of plugin {plugin}; choose another name")]
@@ -102,7 +102,7 @@ pub enum CreateError {
         plugin: PluginName,
     },
     /// The limit of known volumes is reached.
-    #[error("{count} volumes are known already; forget or delete those that are not used any more")]
+    #[error("limit of {count} volumes reached; forget or delete those that are no longer used")]
     TooMany {
         /// How many are known.
         count: usize,
@@ -117,7 +117,7 @@ pub enum CreateError {
     #[error(transparent)]
     NoAnswer(#[from] NoAnswer),
     /// The host stops.
-    #[error("volume {volume} is not created any more, since the host stops")]
+    #[error("cannot create volume {volume}: the host is stopping")]
     Stopping {
         /// The volume.
         volume: VolumeKey,
@@ -176,7 +176,7 @@ pub enum DeleteError {
     #[error(transparent)]
     NoAnswer(#[from] NoAnswer),
     /// The host stops.
-    #[error("volume {volume} is not deleted any more, since the host stops")]
+    #[error("cannot delete volume {volume}: the host is stopping")]
     Stopping {
         /// The volume.
         volume: VolumeKey,
@@ -194,8 +194,7 @@ pub enum ClaimError {
     Unknown(#[from] UnknownVolume),
     /// The volume cannot be reached from this node (V12).
     #[error(
-        "volume {volume} cannot be reached from this node, which is at {node:?}; it can be from {volume_at:?}: \
-         claim it on a node there"
+        "volume {volume} is not accessible from this node, which is at {node:?}, but only from {volume_at:?}; claim it on a node there"
     )]
     Unreachable {
         /// The volume.
@@ -227,7 +226,7 @@ pub enum ClaimError {
     #[error("{0}{or_else}", or_else = if .0.may_go_on() { ", or release the claim" } else { "" })]
     NoAnswer(NoAnswer),
     /// The host stops.
-    #[error("volume {volume} is not claimed any more, since the host stops")]
+    #[error("cannot claim volume {volume}: the host is stopping")]
     Stopping {
         /// The volume.
         volume: VolumeKey,
@@ -266,9 +265,7 @@ pub enum ReleaseError {
     #[error(transparent)]
     NoAnswer(#[from] NoAnswer),
     /// The host stops, and the release came too late to be recorded.
-    #[error(
-        "volume {volume} is not released any more, since the host stops; release it after the next start"
-    )]
+    #[error("cannot release volume {volume}: the host is stopping; release it after the next start")]
     Stopping {
         /// The volume.
         volume: VolumeKey,
@@ -293,7 +290,7 @@ pub enum ConfirmError {
     #[error(transparent)]
     NoAnswer(#[from] NoAnswer),
     /// The host stops.
-    #[error("the claims to volume {volume} are not confirmed any more, since the host stops")]
+    #[error("cannot confirm the claims to volume {volume}: the host is stopping")]
     Stopping {
         /// The volume.
         volume: VolumeKey,
@@ -321,7 +318,7 @@ pub enum ForceError {
     #[error(transparent)]
     NoAnswer(#[from] NoAnswer),
     /// The host stops.
-    #[error("nothing of volume {volume} is forced any more, since the host stops")]
+    #[error("cannot force volume {volume}: the host is stopping")]
     Stopping {
         /// The volume.
         volume: VolumeKey,

@@ -139,8 +139,9 @@ impl Volumes {
         specs.iter().for_each(|spec| self.open(spec, cx));
     }
 
-    /// Repeats a deletion that was asked for, of which it is not known what became: an earlier life of the actor may have learned that and not
-    /// told, or the disk did not take it. While another one is not answered, that answer decides: it may say that nothing was begun.
+    /// Retries a deletion whose outcome is unknown: a previous incarnation of the actor may have crashed before it
+    /// reported the result, or the disk did not take the write. While another one is not answered, that answer decides: it may
+    /// say that nothing was begun.
     pub(super) fn delete_again(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         let is_outstanding = self.is_deletion_outstanding(key);
         let Some(entry) = self.entries.get_mut(key).filter(|_| self.deleting.contains(key)) else { return };

@@ -76,8 +76,8 @@ pub enum GroupError {
     },
     /// It is not known yet what groups of the plugin are being taken.
     #[error(
-        "nothing is done about the group of snapshots {} yet, since volume {unread} of its plugin has just been started and may be taking it; \
-         try again",
+        "cannot do anything about the group of snapshots {} yet: volume {unread} of its plugin has just been started and may be \
+        taking it; try again",
         escaped(group)
     )]
     Unread {

@@ -61,7 +61,7 @@ pub enum OrderError {
     #[error(transparent)]
     NoAnswer(#[from] NoAnswer),
     /// The host stops.
-    #[error("nothing is ordered of volume {volume} any more, since the host stops")]
+    #[error("cannot order anything of volume {volume}: the host is stopping")]
     Stopping {
         /// The volume.
         volume: VolumeKey,

@@ -138,7 +138,7 @@ impl OrderKind {
             (Self::TakeGroup, Ok(Done::GroupTaken(group))) => VolumesAnswer::CreateGroupSnapshot(Ok(group)),
             (Self::DeleteGroup, Ok(_)) => VolumesAnswer::DeleteGroupSnapshot(Ok(())),
             (kind @ (Self::Expand | Self::TakeSnapshot | Self::TakeGroup), Ok(_)) => {
-                kind.refusal(NoAnswer::silent(volume, "it answered another order").into())
+                kind.refusal(NoAnswer::silent(volume, "its reply does not match the order").into())
             }
             (kind, Err(error)) => kind.refusal(error),
         }

@@ -186,7 +186,7 @@ impl Volumes {
             }
             Err(lost) => Some(kind.refusal(failed(lost.to_string()))),
         };
-        let another = || kind.refusal(failed("another question was answered".to_owned()));
+        let another = || kind.refusal(failed("the reply does not match the request".to_owned()));
         cx.reply(id, answer.unwrap_or_else(another));
     }
 

@@ -250,7 +250,7 @@ pub enum ReadError {
     },
     /// The token of the page is of another list, or the plugin does not know it.
     #[error(
-        "that token is none of this list of plugin {plugin}; begin the list again without a token: {reason}"
+        "the token does not belong to this list of plugin {plugin}; start the list again without a token: {reason}"
     )]
     OtherList {
         /// The plugin.
@@ -279,7 +279,7 @@ pub enum ReadError {
         plugin: PluginName,
     },
     /// The plugin does not have the call.
-    #[error("plugin {plugin} cannot tell that: {reason}")]
+    #[error("plugin {plugin} does not support this request: {reason}")]
     Unsupported {
         /// The plugin.
         plugin: PluginName,
@@ -287,7 +287,7 @@ pub enum ReadError {
         reason: String,
     },
     /// The plugin refused it, or could not be asked.
-    #[error("plugin {plugin} did not answer the question: {reason}")]
+    #[error("plugin {plugin} did not answer the request: {reason}")]
     Failed {
         /// The plugin.
         plugin: PluginName,
@@ -297,7 +297,7 @@ pub enum ReadError {
         is_transient: bool,
     },
     /// The host stops.
-    #[error("plugin {plugin} is not asked any more, since the host stops")]
+    #[error("cannot query plugin {plugin}: the host is stopping")]
     Stopping {
         /// The plugin.
         plugin: PluginName,

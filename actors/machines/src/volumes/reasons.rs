@@ -42,7 +42,7 @@ pub enum NoAnswer {
     },
     /// What its answer rests on is not on disk.
     #[error(
-        "volume {volume} could not write this down: {error}; {}, ask again",
+        "volume {volume} could not persist this: {error}; {}, ask again",
         if *is_begun { "what was begun goes on when the disk takes writes" } else { "nothing was begun" }
     )]
     NotDurable {
@@ -55,7 +55,7 @@ pub enum NoAnswer {
     },
     /// What its answer rests on is refused by its ledger, and is never on disk. What was begun before that may have had an effect.
     #[error(
-        "volume {volume} could not write this down: {error}; it is never written, and the same request fails again: change it"
+        "volume {volume} could not persist this: {error}; it is never written, and the same request fails again: change it"
     )]
     NotWritten {
         /// The volume.
@@ -116,7 +116,7 @@ impl NoAnswer {
 
 /// Too many callers wait for volumes of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
-#[error("{waiting} callers wait for volumes of plugin {plugin} already; try again later")]
+#[error("{waiting} callers already wait for volumes of plugin {plugin}; try again later")]
 pub struct TooManyCallers {
     /// The plugin.
     pub plugin: PluginName,
@@ -127,7 +127,7 @@ pub struct TooManyCallers {
 /// The plugin of a volume is being stopped, and takes nothing new. Nothing was begun.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error(
-    "plugin {plugin} is being stopped, so nothing new is begun with volume {volume}; try again when the plugin is back"
+    "plugin {plugin} is being stopped, so no operation is started on volume {volume}; try again when the plugin is back"
 )]
 pub struct PluginLeaving {
     /// The volume.

@@ -390,7 +390,7 @@ fn reply<Q: Message<Volume>>(
     volume: &VolumeKey,
     answer: Result<VolumeAnswer, NoAnswer>,
 ) -> Result<Q::Reply, NoAnswer> {
-    Q::from_answer(answer?).ok_or_else(|| NoAnswer::silent(volume, "it answered another message"))
+    Q::from_answer(answer?).ok_or_else(|| NoAnswer::silent(volume, "its reply does not match the message"))
 }
 
 fn released(volume: &VolumeKey, answer: Result<VolumeAnswer, NoAnswer>) -> Result<Released, ReleaseError> {

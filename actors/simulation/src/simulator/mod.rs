@@ -61,7 +61,7 @@ pub struct Simulation {
     pub drivers: u32,
     /// Under how many names other processes are launched.
     pub processes: u32,
-    /// How many volumes there are, each with a plugin and three allocations of its own.
+    /// How many volumes, each with a plugin and three allocations of its own.
     pub volumes: u32,
     /// Whether the registrations lie in a real database, on a disk in memory, and not only in rows.
     pub has_database: bool,

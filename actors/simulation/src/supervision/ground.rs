@@ -262,7 +262,7 @@ impl Ground {
             Work::Stock(standings) if reply == Reply::Good => (None, Some(Ok(Outcome::Stock(standings)))),
             Work::Stock(_) => (None, lost(KILL_TIMEOUT)),
             Work::Start { child, is_called_back: true, .. } => {
-                (None, Some(Ok(failed(child, "the start was called back"))))
+                (None, Some(Ok(failed(child, "the start was cancelled"))))
             }
             Work::Start { child, until, .. } => self.start_returns(child, until, reply),
             Work::Watch { child, life } => (None, self.watch_returns(child, life, reply)),

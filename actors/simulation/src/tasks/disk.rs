@@ -1,4 +1,4 @@
-//! A disk for the courses of tasks that settles, fails or is cut off on request.
+//! A disk for the states of tasks that settles, fails or is cut off on request.
 
 use std::collections::BTreeSet;
 

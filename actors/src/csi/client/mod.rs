@@ -129,11 +129,11 @@ fn failure(status: &Status, withheld: &[&str]) -> Failure {
             return Failure::LeaseEnded { detail, host_stops: host_stops(*end) };
         }
         Some(LeaseError::TooMany { in_flight, .. }) => {
-            let detail = format!("{in_flight} calls are in flight already; try again later");
+            let detail = format!("{in_flight} calls are already in flight; try again later");
             return Failure::TooMany { detail };
         }
         Some(LeaseError::Cut { end, .. }) => {
-            let detail = format!("it was cut with its connection, and {unknown}");
+            let detail = format!("it was aborted with its connection, and {unknown}");
             return Failure::Lost { detail, host_stops: host_stops(*end) };
         }
         Some(LeaseError::Broken { error, end }) => {

@@ -252,7 +252,7 @@ async fn calls_end_with_the_lease_and_only_those_that_were_sent_are_unknown_f17_
         let full = leased.unstage("v", LONG).await.expect_err("one is in flight");
         assert_eq!(
             full.to_string(),
-            format!("{ON}it was not sent, 1 calls are in flight already; try again later")
+            format!("{ON}it was not sent, 1 calls are already in flight; try again later")
         );
         gate.close(ConnectionEnd::Retired(RetireCause::Superseded));
         let late = leased.unstage("v", LONG).await.expect_err("it is retired");

@@ -111,7 +111,7 @@ impl OpenLine {
                 if calls > 0 {
                     let Line { driver, generation, .. } = &*line;
                     let reason = end.reason;
-                    tracing::warn!(%driver, generation = generation.get(), calls, reason, "calls to a driver were cut");
+                    tracing::warn!(%driver, generation = generation.get(), calls, reason, "calls to a driver were aborted");
                 }
             }
         }

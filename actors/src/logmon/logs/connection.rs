@@ -50,7 +50,7 @@ impl Connection {
             };
             let reason = format!("the log writer cannot be started: {error}");
             if view.borrow().broken.as_deref() != Some(&reason) {
-                tracing::warn!(directory = %directory.display(), %error, "the log writer cannot be started; it is tried again");
+                tracing::warn!(directory = %directory.display(), %error, "cannot start the log writer; retrying");
                 view.send_modify(|view| view.lose(&reason));
             }
             sleep(pause).await;
@@ -80,7 +80,7 @@ impl Connection {
         };
         let mut connection = Self { stream, received: Vec::new(), pid: 0, open: Vec::new() };
         connection.say(&Request::Hello { version: VERSION }).await?;
-        let silent = |_| io::Error::new(io::ErrorKind::TimedOut, "it does not say who it is");
+        let silent = |_| io::Error::new(io::ErrorKind::TimedOut, "it does not identify itself");
         match timeout(WORD_TIMEOUT, connection.next()).await.map_err(silent)?? {
             Said::Welcome { version: VERSION, pid, open } => {
                 (connection.pid, connection.open) = (pid, open);
@@ -91,7 +91,7 @@ impl Connection {
                 connection.retire().await;
                 Err(io::Error::other(format!("one of version {version} was told to end")))
             }
-            _ => Err(io::Error::other("it does not say who it is")),
+            _ => Err(io::Error::other("it does not identify itself")),
         }
     }
 

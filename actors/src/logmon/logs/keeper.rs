@@ -138,16 +138,16 @@ impl Keeper {
 
     /// The log writer is gone (TH021).
     fn lost(&self, error: &std::io::Error) -> Link {
-        tracing::warn!(%error, tasks = self.entries.len(), "the log writer is gone; it is started again, and nothing is lost");
-        self.view.send_modify(|view| view.lose("the log writer is gone; it is started again"));
+        tracing::warn!(%error, tasks = self.entries.len(), "the log writer has ended; restarting it, no output is lost");
+        self.view.send_modify(|view| view.lose("the log writer has ended; it is started again"));
         self.down()
     }
 
     async fn established(&self, mut connection: Connection) -> Link {
-        tracing::debug!(pid = connection.pid, "the log writer is there");
+        tracing::debug!(pid = connection.pid, "the log writer runs");
         let unknown = connection.open.iter().filter(|key| !self.entries.contains_key(*key));
         for key in unknown {
-            tracing::warn!(task = key, "the log writer reads the pipes of a task that stands in no record");
+            tracing::warn!(task = key, "the log writer reads the pipes of a task without a record");
         }
         self.view.send_modify(|view| (view.broken, view.pid) = (None, Some(connection.pid)));
         for (key, entry) in &self.entries {
@@ -213,7 +213,7 @@ impl Keeper {
             }
             Said::Refused { key, reason } => {
                 let Some(entry) = self.entries.get_mut(&key) else { return };
-                tracing::error!(task = key, error = reason, "the logs of a task cannot be collected");
+                tracing::error!(task = key, error = reason, "cannot collect the logs of a task");
                 self.view.send_modify(|view| {
                     if let Some(task) = view.tasks.get_mut(&key) {
                         task.state = LogState::Broken(reason.clone());
@@ -240,12 +240,12 @@ impl Keeper {
         let task = key.to_owned();
         self.view.send_modify(|view| drop(view.tasks.remove(key)));
         if lost > 0 {
-            tracing::warn!(task, lost, "the end of a task's output could not be written in time and is lost");
+            tracing::warn!(task, lost, "the end of a task's output was not written in time and is lost");
         }
         drop(spawn_blocking(move || {
             let gone = held.let_go(&directory);
             if let Err(error) = &gone {
-                tracing::warn!(task, %error, "the pipes of a task's logs stay behind");
+                tracing::warn!(task, %error, "cannot remove the pipes of a task's logs");
             }
             let mut replies = closing.into_iter().flat_map(|closing| closing.replies);
             if let Some(reply) = replies.next() {
@@ -264,12 +264,7 @@ impl Keeper {
         let has_dropped = dropped > before.dropped && before.dropped == before.dropped_before;
         match (&before.fault, &fault) {
             (None, Some(error)) if self.may_warn(fares) => {
-                tracing::warn!(
-                    task,
-                    stream,
-                    error,
-                    "the log of a task cannot be written; what it writes waits"
-                );
+                tracing::warn!(task, stream, error, "cannot write the log of a task; its output waits");
             }
             (Some(_), Some(error)) if has_dropped => {
                 tracing::warn!(
@@ -277,7 +272,7 @@ impl Keeper {
                     stream,
                     error,
                     dropped,
-                    "output of a task is dropped, since its log cannot be written"
+                    "dropping output of a task: its log cannot be written"
                 );
             }
             (Some(_), None) if dropped > 0 => {
@@ -285,11 +280,11 @@ impl Keeper {
                     task,
                     stream,
                     dropped,
-                    "the log of a task is written again; so many bytes of it are missing"
+                    "the log of a task can be written again; some bytes are missing"
                 );
             }
             (Some(_), None) if self.may_warn(fares) => {
-                tracing::info!(task, stream, "the log of a task is written again, and nothing is missing");
+                tracing::info!(task, stream, "the log of a task can be written again; no bytes are missing");
             }
             _ => {}
         }
@@ -323,7 +318,7 @@ impl Keeper {
         }
         for (key, entry) in &self.entries {
             let Ok(dropped @ 1..) = entry.held.drain_full() else { continue };
-            tracing::warn!(task = key, dropped, "output of a task is dropped, since there is no log writer");
+            tracing::warn!(task = key, dropped, "dropping output of a task: no log writer runs");
             self.view.send_modify(|view| {
                 if let Some(task) = view.tasks.get_mut(key) {
                     task.stdout.dropped_before += dropped;

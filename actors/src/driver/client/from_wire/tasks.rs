@@ -55,7 +55,7 @@ pub(in crate::driver::client) fn waited(answer: wire::WaitTaskResponse) -> Resul
     match answer.result {
         _ if !answer.err.is_empty() => Ok(unknown_exit(&bounded(&answer.err, MESSAGE_BYTES_MAX))),
         Some(result) => Ok(exit(&result)),
-        None => Ok(unknown_exit("the driver tells no result")),
+        None => Ok(unknown_exit("the driver reports no result")),
     }
 }
 
@@ -74,7 +74,7 @@ pub(in crate::driver::client) fn inspected(answer: wire::InspectTaskResponse) ->
     // A result beside a task that runs is the zero value of its driver, and no result.
     let exit = match state {
         TaskState::Exited => {
-            Some(task.result.as_ref().map_or_else(|| unknown_exit("the driver tells no result"), exit))
+            Some(task.result.as_ref().map_or_else(|| unknown_exit("the driver reports no result"), exit))
         }
         TaskState::Running | TaskState::Unknown => None,
     };
@@ -135,13 +135,13 @@ fn memory(used: wire::MemoryUsage) -> MemoryUsage {
 }
 
 pub(in crate::driver::client) fn executed(answer: wire::ExecTaskResponse) -> Result<ExecOutcome, Fault> {
-    let exit = answer.result.as_ref().map_or_else(|| unknown_exit("the driver tells no result"), exit);
+    let exit = answer.result.as_ref().map_or_else(|| unknown_exit("the driver reports no result"), exit);
     Ok(ExecOutcome { stdout: answer.stdout, stderr: answer.stderr, exit })
 }
 
 /// How a command ended whose streams were told.
 pub(in crate::driver::client) fn exec_exit(result: Option<&wire::ExitResult>) -> TaskExit {
-    result.map_or_else(|| unknown_exit("the driver tells no result"), exit)
+    result.map_or_else(|| unknown_exit("the driver reports no result"), exit)
 }
 
 pub(in crate::driver::client) fn created_network(
@@ -371,7 +371,7 @@ mod tests {
         let exit = TaskExit { end: TaskEnd::Signalled(9), oom_killed: false };
         let read = ExecOutcome { stdout: b"out".to_vec(), stderr: b"err".to_vec(), exit };
         assert_eq!(executed(told), Ok(read));
-        assert_eq!(exec_exit(None).end, TaskEnd::Unknown("the driver tells no result".to_owned()));
+        assert_eq!(exec_exit(None).end, TaskEnd::Unknown("the driver reports no result".to_owned()));
         assert_eq!(exec_exit(Some(&wire::ExitResult::default())).end, TaskEnd::Exited(0));
     }
 
