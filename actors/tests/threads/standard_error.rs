@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shuttle::thread;
+use shuttle::{future, thread};
 
 use crate::logging::queue::Queue;
 use crate::sync::{Arc, Mutex};
@@ -27,12 +27,13 @@ impl Written {
     }
 }
 
-/// A queue with the thread that writes its lines, which never ends.
+/// A queue with the thread that writes its lines, which never ends: the model checker does not wait for a task without a handle, as it does
+/// for a thread.
 fn start(written_within: Duration) -> (Arc<Queue>, Arc<Mutex<Written>>) {
     let (queue, written) =
         (Arc::new(Queue::new(KEPT_BYTES_MAX, written_within)), Arc::<Mutex<Written>>::default());
     let (writing, place) = (Arc::clone(&queue), Arc::clone(&written));
-    thread::spawn(move || {
+    drop(future::spawn(async move {
         writing.hand_out(|batch, not_taken| {
             let bytes: usize = batch.iter().map(Vec::len).sum();
             assert!(bytes <= KEPT_BYTES_MAX || batch.len() == 1, "only one line alone is longer");
@@ -40,7 +41,7 @@ fn start(written_within: Duration) -> (Arc<Queue>, Arc<Mutex<Written>>) {
             written.lines.extend_from_slice(batch);
             written.not_taken += usize::try_from(not_taken).unwrap();
         });
-    });
+    }));
     (queue, written)
 }
 
