@@ -36,7 +36,7 @@ fn a_driver_is_restarted_by_hand_and_its_tasks_go_on() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let expected = format!(
         "driver exec is being restarted: its process {second} is ended, and another one launched; its task goes on and is recovered: \
-         web; `callboard status exec` shows what comes of it\n"
+         web; `callboard status exec` shows the result\n"
     );
     assert_eq!((output.status.code(), text), (Some(0), expected));
     let status = program.until("a third process of the driver", |status| another(status, second));

@@ -402,7 +402,7 @@ fn a_driver_of_the_plugin_directory_is_asked_who_it_is_and_a_broken_one_keeps_no
         until_true(&told, TIMEOUT, || program.log().contains(&told));
     }
     let failed = find(&status, "tasks", "web")["last_event"].as_str().expect("a text").to_owned();
-    assert!(failed.contains("driver raw cannot be had") && failed.contains(&mistake), "{failed}");
+    assert!(failed.contains("driver raw is unavailable") && failed.contains(&mistake), "{failed}");
     program.signal(Signal::TERM);
     assert!(program.ended().0.success());
 
@@ -449,7 +449,7 @@ fn a_task_out_of_reach_is_looked_at_again_by_itself_and_goes_on_when_its_driver_
     program.kill();
     until_true("the driver has ended with its host", TIMEOUT, || !lives(driver));
 
-    // Its driver cannot be had, so it is neither recovered nor started once more, and it is looked at again and again.
+    // Its driver is unavailable, so it is neither recovered nor started once more, and it is looked at again and again.
     let (file, away) = (plugins.join("callboard-raw"), stage.directory.path().join("away"));
     std::fs::rename(&file, &away).expect("it is there");
     let program = stage.run();
@@ -457,7 +457,7 @@ fn a_task_out_of_reach_is_looked_at_again_by_itself_and_goes_on_when_its_driver_
         let task = find(status, "tasks", "web");
         let event = task["last_event"].as_str().filter(|_| task["state"] == "out-of-reach")?;
         let (why, next) = event.split_once("; looked at again in ")?;
-        assert!(why.contains("driver exec cannot be had: "), "{event}");
+        assert!(why.contains("driver exec is unavailable: "), "{event}");
         next.split_once(" s, ")?.0.parse::<u64>().ok()
     };
     let status = program.until("a task out of reach", |status| pause(status).is_some());

@@ -303,7 +303,7 @@ fn watch_follows_a_stop_to_its_end_and_the_log_tells_what_still_holds_it_up_s3()
     assert_eq!(host.ended().0.code(), Some(0));
     let log = std::fs::read_to_string(log).expect("it is there");
     let still = |name: &str| {
-        let told = format!("stopping still waits_for=\"{name}\" state=\"ending process ");
+        let told = format!("still stopping waits_for=\"{name}\" state=\"ending process ");
         log.lines().filter(|line| line.contains(" INFO ") && line.contains(&told)).count()
     };
     // The slower one is reported at least as often, also on a machine that is late.

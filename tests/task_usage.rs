@@ -77,7 +77,7 @@ fn a_driver_that_tells_no_figures_runs_its_tasks_and_status_says_so_t146() {
     assert_eq!((&usage["cpu_percent"], &usage["memory_bytes"]), (&Value::Null, &Value::Null));
     assert_eq!(find(&status, "tasks", "web")["state"], "running");
     let shown = String::from_utf8(program.ask(&["status"]).stdout).unwrap();
-    assert!(shown.contains("not told") && shown.contains("what it uses is not known"), "{shown}");
+    assert!(shown.contains("not told") && shown.contains("resource usage unknown"), "{shown}");
     assert_eq!(program.log().matches("resource usage of a task unknown").count(), 1, "once");
     assert!(program.ask(&["shutdown"]).status.success());
 }

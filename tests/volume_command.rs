@@ -130,7 +130,7 @@ fn what_cannot_be_done_with_a_volume_is_refused_with_the_holder_and_what_to_do_v
     refused(&RELEASE, 1, &["there is no volume default/data, so nothing of it is claimed here"]);
     // Its source is unknown to the plugin, so it is never created; giving that up is no error.
     let copy = ["volume", "create", "copy", "--plugin", "zfs", "--from-volume", "unknown", "--within", "1s"];
-    refused(&copy, 1, &["it goes on: ask again, or delete it"]);
+    refused(&copy, 1, &["the creation goes on: ask again, or delete it"]);
     assert_eq!(printed(&host, &["volume", "delete", "copy", "--yes"]), "default/copy is deleted\n");
     refused(
         &["volume", "forget", "data"],
@@ -514,7 +514,7 @@ fn a_plugin_tells_what_it_has_and_changes_parameters_c056_c090_c091_c096_c097() 
     let (exit, said) = host.refusal(&["volume", "capacity", "nfs"]);
     assert!(exit == 1 && said.contains("no allocation of the configuration serves plugin nfs"), "{said}");
 
-    assert_eq!(printed(&host, &["volume", "validate", "data"]), "default/data can be used so\n");
+    assert_eq!(printed(&host, &["volume", "validate", "data"]), "default/data supports this usage\n");
     let block = host.ask(&["volume", "validate", "data", "--block", "--json"]);
     assert_eq!(block.status.code(), Some(1), "it is not confirmed");
     let block: Value = serde_json::from_slice(&block.stdout).expect("JSON");
@@ -551,7 +551,7 @@ fn a_volume_is_validated_for_the_usage_of_its_entry_unless_another_one_is_given_
     let said = String::from_utf8_lossy(&usual.stdout);
     assert!(usual.status.code() == Some(1) && said.contains("name another usage by --block"), "{said}");
     let block = [&validate[..], &["--block"]].concat();
-    assert_eq!(printed(&host, &block), "default/raw can be used so\n");
+    assert_eq!(printed(&host, &block), "default/raw supports this usage\n");
     host.json(&["shutdown"]);
     drop(host);
 
@@ -559,7 +559,7 @@ fn a_volume_is_validated_for_the_usage_of_its_entry_unless_another_one_is_given_
     let volume = "[[volume]]\nname = 'raw'\nplugin = 'zfs'\nblock = true\ncreate = {}\n";
     std::fs::write(stage.config(), format!("{without}\n{volume}")).expect("it can be written");
     let host = run();
-    assert_eq!(printed(&host, &validate), "default/raw can be used so\n");
+    assert_eq!(printed(&host, &validate), "default/raw supports this usage\n");
     let other = host.ask(&[&validate[..], &["--access-mode", "single-node-writer"]].concat());
     let said = String::from_utf8_lossy(&other.stdout);
     assert!(other.status.code() == Some(1) && !said.contains("--block"), "{said}");

@@ -80,7 +80,7 @@ impl Grounds {
 impl Drop for Grounds {
     fn drop(&mut self) {
         if let Err(error) = self.groups.destroy(&self.name) {
-            eprintln!("a control group stays behind: {error}");
+            eprintln!("cannot remove a control group: {error}");
         }
     }
 }

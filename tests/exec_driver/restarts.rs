@@ -122,7 +122,7 @@ async fn an_exit_that_was_not_seen_is_unknown_and_no_success_evt_05_prc_01() {
         .await
         .expect("it has ended");
     let (code, _, error) = plugin.wait("t1").await;
-    assert!(code != 0 && error.contains("started anew"), "{code} {error}");
+    assert!(code != 0 && error.contains("rebooted"), "{code} {error}");
     plugin.destroy("t1", true).await.expect("nothing is signalled");
 }
 

@@ -50,7 +50,7 @@ async fn is_not_taken_for_the_volume(of: fn([PathBuf; 2]) -> PathBuf) {
     let (foreign, path) = (foreign(&stage), of(paths(&stage)));
     fs::create_dir_all(&path).expect("it can be made");
     mount_bind(&foreign, &path).expect("it can be mounted");
-    waits_until_it_is_gone(&host, "is of no claim of this volume", || {
+    waits_until_it_is_gone(&host, "belongs to no claim of this volume", || {
         assert_eq!(read(&path), "theirs", "it was not touched");
         unmount(&path, UnmountFlags::empty()).expect("it is mounted");
     })
