@@ -47,7 +47,7 @@ pub enum Action {
 pub enum Moment {
     /// Before it has had any effect.
     Before,
-    /// After the first change that it makes: files, a mount, or what is remembered of it.
+    /// After the first change that it makes, and before it is complete: between record and mount, where it has both.
     Middle,
     /// After its whole effect, before its answer.
     After,

@@ -7,6 +7,7 @@ mod stage;
 
 mod contents;
 mod faults;
+mod half_done;
 mod lives;
 mod official;
 mod wrong;

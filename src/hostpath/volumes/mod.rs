@@ -20,6 +20,8 @@
 //! Invariants:
 //! - A record is replaced as a whole, so a plugin that dies leaves the old or the new one. The id of a volume or snapshot follows
 //!   from its name, so a call that is repeated after that finds what was begun, and completes it.
+//! - The record of a stage or publish is on disk before anything is made, and is removed after everything is gone: nothing is mounted
+//!   without a record of it.
 //! - What is in use is not removed: a volume that is attached or staged is not deleted, one that is published is not unstaged.
 //! - A call on a volume with another one in flight is refused with ABORTED.
 //!
@@ -120,7 +122,7 @@ pub(super) struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Something has changed: content, a mount, or a record. The plugin dies here if a fault says so.
+    /// Something has changed, and more is to change. The plugin dies here if a fault says so.
     fn changed(&self) {
         self.plan.middle();
     }

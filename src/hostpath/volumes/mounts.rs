@@ -58,11 +58,12 @@ fn unescaped(field: &[u8]) -> Vec<u8> {
     bytes
 }
 
-pub(super) fn bind(source: &Path, target: &Path, is_readonly: bool) -> Result<(), Status> {
-    mount_bind(source, target).map_err(|error| refused("bind", target, error))?;
-    if !is_readonly {
-        return Ok(());
-    }
+pub(super) fn bind(source: &Path, target: &Path) -> Result<(), Status> {
+    mount_bind(source, target).map_err(|error| refused("bind", target, error))
+}
+
+/// Makes a mount read-only; the others of the same file system are not concerned.
+pub(super) fn make_read_only(target: &Path) -> Result<(), Status> {
     let flags = MountFlags::BIND | MountFlags::RDONLY;
     mount_remount(target, flags, "").map_err(|error| {
         // It must not stay writable.

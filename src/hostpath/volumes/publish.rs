@@ -1,4 +1,6 @@
 //! The node: volumes are published at targets, and unpublished.
+//!
+//! As for staging, the record is written before anything is made, and removed after everything is gone.
 
 use std::fs;
 use std::io;
@@ -9,7 +11,7 @@ use callboard_proto::csi::v1 as wire;
 use tonic::Status;
 
 use super::records::{OnNode, Published, Volume};
-use super::stage::{fits, is_attached, remembered};
+use super::stage::{fits, is_attached, remembered, rolled_back};
 use super::{ATTACHED, Work, check, failed_at, listing, mounts};
 
 pub(in crate::hostpath) fn publish(
@@ -22,27 +24,35 @@ pub(in crate::hostpath) fn publish(
     let volume = listing::volume(work, id)?;
     fits(&volume, capability.is_block)?;
     is_attached(work, &volume, request.publish_context.get(ATTACHED))?;
-    let mut on_node = work.store.read::<OnNode>(id)?.unwrap_or_default();
-    let source = source(work, &volume, &on_node, &request.staging_target_path)?;
+    let before = work.store.read::<OnNode>(id)?.unwrap_or_default();
+    let source = source(work, &volume, &before, &request.staging_target_path)?;
     let is_readonly = request.readonly || check::is_for_readers(&capability);
-    match on_node.published.get(target) {
+    match before.published.get(target) {
         Some(published) if published.capability != capability || published.is_readonly != is_readonly => {
             let problem = format!("{id} is published at {} already, for another use", target.display());
             return Err(Status::already_exists(problem));
         }
         Some(_) => {}
-        None if on_node.published.is_empty() || check::is_for_several(&capability) => {}
+        None if before.published.is_empty() || check::is_for_several(&capability) => {}
         None => {
             // C137, C139
             let problem = format!("{id} is published on this node already, and is for one target only");
             return Err(Status::failed_precondition(problem));
         }
     }
-    if !work.lies() && !mounts::is_mounted(target)? {
-        mount(work, &volume, &source, target, is_readonly)?;
-    }
+    let mut on_node = before.clone();
     on_node.published.insert(target.to_owned(), Published { capability, is_readonly });
-    work.store.write(id, &on_node)?;
+    if on_node != before {
+        work.store.write(id, &on_node)?;
+    }
+    if !work.lies() {
+        let mounted = mount(work, &volume, &source, target, is_readonly);
+        mounted.map_err(|refused| {
+            let is_new = !before.published.contains_key(target);
+            let rollback = || unmade(work, id, &on_node, target).and_then(|()| remembered(work, id, &before));
+            if is_new { rolled_back(refused, rollback) } else { refused }
+        })?;
+    }
     Ok(wire::NodePublishVolumeResponse {})
 }
 
@@ -61,10 +71,19 @@ fn source(work: &Work<'_>, volume: &Volume, on_node: &OnNode, staging: &str) -> 
         };
         return Err(Status::failed_precondition(problem));
     };
-    Ok(if volume.is_block { work.content(&volume.id) } else { staged.path.clone() })
+    if volume.is_block {
+        return Ok(work.content(&volume.id));
+    }
+    // Without a mount it is a directory of the caller.
+    if !mounts::is_mounted(&staged.path)? {
+        let problem =
+            format!("nothing is mounted at the staging path {staging:?}; stage {} again", volume.id);
+        return Err(Status::failed_precondition(problem));
+    }
+    Ok(staged.path.clone())
 }
 
-/// Mounts the volume at the target, which is made here, while its parent is made by the caller (C136).
+/// Mounts the volume at the target unless it is mounted. The target is made here, while its parent is made by the caller (C136).
 fn mount(
     work: &Work<'_>,
     volume: &Volume,
@@ -72,6 +91,17 @@ fn mount(
     target: &Path,
     is_readonly: bool,
 ) -> Result<(), Status> {
+    if !mounts::is_mounted(target)? {
+        make(volume, target)?;
+        let device = if volume.is_block { mounts::device(source)? } else { None };
+        work.changed();
+        mounts::bind(device.as_deref().unwrap_or(source), target)?;
+    }
+    // It is a step of its own, before which a plugin can die.
+    if is_readonly { mounts::make_read_only(target) } else { Ok(()) }
+}
+
+fn make(volume: &Volume, target: &Path) -> Result<(), Status> {
     let made = if volume.is_block {
         fs::File::options().write(true).create(true).truncate(false).open(target).map(drop)
     } else {
@@ -88,10 +118,7 @@ fn mount(
             Status::failed_precondition(problem)
         }
         _ => failed_at("make the target", target, &error),
-    })?;
-    work.changed();
-    let device = if volume.is_block { mounts::device(source)? } else { None };
-    mounts::bind(device.as_deref().unwrap_or(source), target, is_readonly)
+    })
 }
 
 pub(in crate::hostpath) fn unpublish(
@@ -105,22 +132,30 @@ pub(in crate::hostpath) fn unpublish(
         return answer;
     }
     let Some(mut on_node) = work.store.read::<OnNode>(id)? else { return answer };
-    let Some(published) = on_node.published.get(target).cloned() else { return answer };
+    if !on_node.published.contains_key(target) {
+        return answer;
+    }
     mounts::remove(target)?;
     work.changed();
-    // Only what is empty goes: what lies below a mount is not ours (C142).
-    let removed =
-        if published.capability.is_block { fs::remove_file(target) } else { fs::remove_dir(target) };
-    match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(failed_at("remove the target", target, &error));
-        }
-        Ok(()) | Err(_) => {}
-    }
+    unmade(work, id, &on_node, target)?;
     on_node.published.remove(target);
-    if published.capability.is_block && on_node.published.is_empty() {
-        mounts::detach_devices(&work.content(id))?;
-    }
     remembered(work, id, &on_node)?;
     answer
+}
+
+/// Removes everything that a publish at this target has made; the record still has it.
+fn unmade(work: &Work<'_>, id: &str, on_node: &OnNode, target: &Path) -> Result<(), Status> {
+    mounts::remove(target)?;
+    let is_block = on_node.published.get(target).is_some_and(|published| published.capability.is_block);
+    let is_made =
+        |found: fs::Metadata| if is_block { found.is_file() && found.len() == 0 } else { found.is_dir() };
+    if fs::symlink_metadata(target).is_ok_and(is_made) {
+        // Only what is empty goes: what lies below a mount is not ours (C142).
+        let removed = if is_block { fs::remove_file(target) } else { fs::remove_dir(target) };
+        removed.map_err(|error| failed_at("remove the target", target, &error))?;
+    }
+    if is_block && on_node.published.len() == 1 {
+        mounts::detach_devices(&work.content(id))?;
+    }
+    Ok(())
 }

@@ -167,10 +167,12 @@ impl Store {
 
     pub(super) fn remove<R: Record>(&self, id: &str) -> Result<(), Status> {
         let path = self.file::<R>(id);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed_at("remove", &path, &error)),
-            Ok(()) | Err(_) => Ok(()),
-        }
+        let removed = match fs::remove_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            // After a power cut it would be back, and a volume that was undone would count as in use.
+            removed => removed.and_then(|()| sync_parent(&path)),
+        };
+        removed.map_err(|error| failed_at("remove", &path, &error))
     }
 
     /// All records of a kind, by id.
@@ -232,6 +234,10 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()?;
     fs::rename(fresh, path)?;
     // The name is on disk as well then.
+    sync_parent(path)
+}
+
+fn sync_parent(path: &Path) -> io::Result<()> {
     File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
 }
 

@@ -1,4 +1,9 @@
 //! The node: volumes are staged, once for each node, and unstaged.
+//!
+//! The record is written before the mount and removed after it. A plugin that dies between them leaves a record without a mount, and
+//! never a mount without a record, so an undo finds whatever was begun.
+
+use std::path::Path;
 
 use callboard_proto::csi::v1 as wire;
 use tonic::Status;
@@ -16,8 +21,8 @@ pub(in crate::hostpath) fn stage(
     let volume = listing::volume(work, id)?;
     fits(&volume, capability.is_block)?;
     is_attached(work, &volume, request.publish_context.get(ATTACHED))?;
-    let mut on_node = work.store.read::<OnNode>(id)?.unwrap_or_default();
-    match &on_node.staged {
+    let before = work.store.read::<OnNode>(id)?.unwrap_or_default();
+    match &before.staged {
         Some(staged) if staged.path != path => {
             let problem = format!("{id} is staged at {} already", staged.path.display());
             return Err(Status::failed_precondition(problem));
@@ -33,18 +38,37 @@ pub(in crate::hostpath) fn stage(
             format!("the staging path {} is no directory; it is made by the caller", path.display());
         return Err(Status::failed_precondition(problem));
     }
-    // After a boot the record is there, and the mount is not.
-    if !volume.is_block && !work.lies() && !mounts::is_mounted(path)? {
-        if volume.is_in_memory {
-            mounts::memory(path, volume.capacity_bytes, false)?;
-        } else {
-            mounts::bind(&work.content(id), path, false)?;
-        }
-        work.changed();
+    // After a crash or a boot the record is there, and the mount is not.
+    let is_mounted = volume.is_block || work.lies() || mounts::is_mounted(path)?;
+    if is_mounted && before.staged.is_some() {
+        return Ok(wire::NodeStageVolumeResponse {});
     }
-    on_node.staged = Some(Staged { path: path.to_owned(), capability });
-    work.store.write(id, &on_node)?;
+    let staged = Some(Staged { path: path.to_owned(), capability });
+    work.store.write(id, &OnNode { staged, ..before.clone() })?;
+    work.changed();
+    if !is_mounted {
+        let mounted = mount(work, &volume, path);
+        mounted.map_err(|refused| rolled_back(refused, || remembered(work, id, &before)))?;
+    }
     Ok(wire::NodeStageVolumeResponse {})
+}
+
+fn mount(work: &Work<'_>, volume: &Volume, path: &Path) -> Result<(), Status> {
+    if volume.is_in_memory {
+        mounts::memory(path, volume.capacity_bytes, false)
+    } else {
+        mounts::bind(&work.content(&volume.id), path)
+    }
+}
+
+/// The error of a call after its rollback. When that fails too, what the call has done is unclear, and its caller has to undo it.
+pub(super) fn rolled_back(refused: Status, rollback: impl FnOnce() -> Result<(), Status>) -> Status {
+    match rollback() {
+        Ok(()) => refused,
+        Err(failed) => {
+            Status::internal(format!("{}; its rollback failed: {}", refused.message(), failed.message()))
+        }
+    }
 }
 
 pub(super) fn fits(volume: &Volume, is_block: bool) -> Result<(), Status> {
