@@ -67,6 +67,37 @@ async fn volumes_are_made_from_snapshots_groups_and_other_volumes_and_live_on_by
 }
 
 #[tokio::test]
+async fn a_group_snapshot_that_is_refused_leaves_nothing_and_its_name_is_free_c106() {
+    let Some(mut namespace) = Namespace::or_say("a group snapshot that is refused") else { return };
+    let mut clients = namespace.start("").await;
+    let parameters = [("medium".to_owned(), "memory".to_owned())].into();
+    let fast = wire::CreateVolumeRequest { parameters, ..request("fast") };
+    let fast = clients.create(fast).await.expect("it is made").volume_id;
+    let plain = clients.created("plain").await.volume_id;
+    let of = |volumes: &[&String]| wire::CreateVolumeGroupSnapshotRequest {
+        name: "evening".to_owned(),
+        source_volume_ids: volumes.iter().copied().cloned().collect(),
+        ..wire::CreateVolumeGroupSnapshotRequest::default()
+    };
+    let missing = "vol-0".to_owned();
+    for (wrong, expected) in [(&fast, Code::InvalidArgument), (&missing, Code::NotFound)] {
+        let refused = clients.groups.create_volume_group_snapshot(of(&[&plain, wrong])).await;
+        assert_eq!(code(refused), expected, "{wrong}");
+        for kind in ["groups", "snapshots"] {
+            let left = fs::read_dir(namespace.path("volumes").join(kind)).expect("it is there").count();
+            assert_eq!(left, 0, "{kind} are left");
+        }
+    }
+    let taken = clients.groups.create_volume_group_snapshot(of(&[&plain])).await.expect("the name is free");
+    let group = taken.into_inner().group_snapshot.expect("a group").group_snapshot_id;
+    let deleted = wire::DeleteVolumeGroupSnapshotRequest {
+        group_snapshot_id: group,
+        ..wire::DeleteVolumeGroupSnapshotRequest::default()
+    };
+    clients.groups.delete_volume_group_snapshot(deleted).await.expect("it is deleted");
+}
+
+#[tokio::test]
 async fn a_volume_in_memory_grows_and_is_empty_when_it_is_staged_again_c111_c149() {
     let Some(mut namespace) = Namespace::or_say("a volume in memory") else { return };
     let mut clients = namespace.start("").await;

@@ -25,41 +25,45 @@ pub(in crate::hostpath) fn create(
 
 /// The snapshot of this name, taken now unless it is there.
 fn taken(work: &Work<'_>, name: &str, source: &str, group: Option<&str>) -> Result<Snapshot, Status> {
-    let id = id_of_snapshot(name);
-    let begun = match work.store.read::<Snapshot>(&id)? {
-        Some(existing) if existing.volume != source => {
-            let problem = format!("{name} exists already, as a snapshot of {}", existing.volume);
-            return Err(Status::already_exists(problem));
-        }
-        Some(existing) => existing,
-        None => {
-            let volume = listing::volume(work, source)?;
-            if volume.is_in_memory {
-                let problem = format!("{source} is in memory, of which no snapshot can be taken");
-                return Err(Status::invalid_argument(problem));
-            }
-            let snapshot = Snapshot {
-                id: id.clone(),
-                name: name.to_owned(),
-                volume: source.to_owned(),
-                size_bytes: volume.capacity_bytes,
-                created: now(),
-                is_block: volume.is_block,
-                group: group.map(str::to_owned),
-                is_ready: false,
-            };
-            work.store.write(&id, &snapshot)?;
-            work.changed();
-            snapshot
-        }
-    };
+    let begun = begun(work, name, source, group)?;
     if begun.is_ready {
         return Ok(begun);
     }
-    data::copy(&work.content(source), &work.content(&id))?;
+    if work.store.read::<Snapshot>(&begun.id)?.is_none() {
+        work.store.write(&begun.id, &begun)?;
+        work.changed();
+    }
+    data::copy(&work.content(source), &work.content(&begun.id))?;
     let snapshot = Snapshot { is_ready: true, ..begun };
-    work.store.write(&id, &snapshot)?;
+    work.store.write(&snapshot.id, &snapshot)?;
     Ok(snapshot)
+}
+
+/// The snapshot of this name as it is, or as it would be begun now. Refuses one that cannot be taken, and changes nothing.
+fn begun(work: &Work<'_>, name: &str, source: &str, group: Option<&str>) -> Result<Snapshot, Status> {
+    let id = id_of_snapshot(name);
+    if let Some(existing) = work.store.read::<Snapshot>(&id)? {
+        if existing.volume == source && existing.group.as_deref() == group {
+            return Ok(existing);
+        }
+        let problem = format!("{name} exists already, as a snapshot of {}", existing.volume);
+        return Err(Status::already_exists(problem));
+    }
+    let volume = listing::volume(work, source)?;
+    if volume.is_in_memory {
+        let problem = format!("{source} is in memory, of which no snapshot can be taken");
+        return Err(Status::invalid_argument(problem));
+    }
+    Ok(Snapshot {
+        id,
+        name: name.to_owned(),
+        volume: source.to_owned(),
+        size_bytes: volume.capacity_bytes,
+        created: now(),
+        is_block: volume.is_block,
+        group: group.map(str::to_owned),
+        is_ready: false,
+    })
 }
 
 fn now() -> i64 {
@@ -145,8 +149,10 @@ pub(in crate::hostpath) fn create_group(
         }
         Some(existing) => existing,
         None => {
-            volumes.iter().try_for_each(|volume| listing::volume(work, volume).map(drop))?;
-            let snapshots = volumes.iter().map(|volume| id_of_snapshot(&member(&id, volume))).collect();
+            // A group that is recorded can be completed: its creator learns of no id to delete it by before.
+            let begun = |volume: &String| begun(work, &member(&id, volume), volume, Some(&id));
+            let snapshots =
+                volumes.iter().map(|volume| Ok(begun(volume)?.id)).collect::<Result<_, Status>>()?;
             let group = Group { id: id.clone(), name: name.to_owned(), volumes, snapshots, created: now() };
             work.store.write(&id, &group)?;
             work.changed();
