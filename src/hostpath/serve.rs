@@ -49,7 +49,8 @@ impl Plugin {
         let controller_claims = controller::claimed(&args.controller_capability, has_volumes);
         let node_claims = node::claimed(&args.node_capability, has_volumes);
         let claims = Claims {
-            attaches: controller_claims.contains(&ControllerClaim::PublishUnpublishVolume),
+            attaches: !args.without_controller
+                && controller_claims.contains(&ControllerClaim::PublishUnpublishVolume),
             stages: node_claims.contains(&NodeClaim::StageUnstageVolume),
             expands_offline: args.offline_expansion,
             expands_on_node: node_claims.contains(&NodeClaim::ExpandVolume),

@@ -98,6 +98,19 @@ async fn a_plugin_that_dies_in_the_middle_of_any_call_completes_it_when_it_is_re
     }
 }
 
+#[tokio::test]
+async fn a_node_that_claims_that_there_is_no_controller_demands_no_attachment_c121_c134_c183() {
+    let Some(mut namespace) = Namespace::or_say("a node without a controller") else { return };
+    let id = namespace.start("").await.created("data").await.volume_id;
+    namespace.shell.stdin.as_mut().expect("a pipe").write_all(b"kill $!\n").expect("it reads");
+    let mut clients = namespace.start("--role node --without-controller").await;
+    let volume = namespace.volume(&id);
+    volume.stage(&mut clients).await.expect("it is staged");
+    volume.publish(&mut clients, "target", false).await.expect("it is published");
+    volume.unpublish(&mut clients, "target").await.expect("it is unpublished");
+    volume.unstage(&mut clients).await.expect("it is unstaged");
+}
+
 /// One call in the life of the only volume; each finds what the one before has left.
 async fn once(namespace: &Namespace, clients: &mut Clients, call: &str) -> Result<(), Status> {
     if call == "CreateVolume" {

@@ -35,7 +35,7 @@ impl Surface {
     /// Whether volumes are published to nodes by the controller, and that is seen.
     #[must_use]
     pub fn attaches(&self) -> bool {
-        self.has_controller && self.controls(ControllerCapability::PublishUnpublishVolume)
+        self.sees_controller() && self.controls(ControllerCapability::PublishUnpublishVolume)
     }
 
     /// Whether volumes are staged, and that is seen.
@@ -47,7 +47,12 @@ impl Surface {
     /// Whether volumes are made by it, so that every id of a volume is one that it gave.
     #[must_use]
     pub fn creates(&self) -> bool {
-        self.has_controller && self.controls(ControllerCapability::CreateDeleteVolume)
+        self.sees_controller() && self.controls(ControllerCapability::CreateDeleteVolume)
+    }
+
+    /// Whether there is a controller, as the plugin claims, and its calls are seen.
+    fn sees_controller(&self) -> bool {
+        self.has_controller && self.offers(PluginCapability::ControllerService)
     }
 
     /// Whether the controller claims this.

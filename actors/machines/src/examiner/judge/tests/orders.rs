@@ -219,6 +219,15 @@ fn a_node_without_its_controller_is_not_blamed_for_calls_that_are_not_seen_c121_
 }
 
 #[test]
+fn a_plugin_that_offers_no_controller_demands_no_attachment_whatever_its_controller_claims_c121_c134() {
+    let mut it = Orchestrator::of(Surface { plugin: vec![], ..surface() });
+    let detached = |request| Request { publish_context: Map::new(), ..request };
+    it.ok(Call::NodeStageVolume, detached(stage()));
+    it.ok(Call::NodePublishVolume, detached(publish("/targets/a")));
+    it.breaks(&[]);
+}
+
+#[test]
 fn a_plugin_that_started_again_has_lost_its_calls_in_flight_and_not_what_was_done_c015() {
     let mut it = Orchestrator::new();
     it.attached();
