@@ -60,6 +60,8 @@ pub(super) struct Known {
     pub(super) unclear_creations: BTreeMap<String, u64>,
     pub(super) snapshots: BTreeMap<String, Snapshot>,
     pub(super) groups: BTreeMap<String, Group>,
+    /// The targets at which volumes were to be published: from then on the plugin may have made what is there, whatever it answered.
+    pub(super) targets: BTreeSet<String>,
     pub(super) node_id: Option<String>,
     pub(super) readiness: Readiness,
     /// The tokens that each list has given, and those that it has refused with ABORTED.
@@ -73,8 +75,11 @@ impl Known {
         self.volumes.get(id).filter(|volume| !volume.is_deleted)
     }
 
-    /// Takes over what a request says: the context of a volume that the exam has not seen created.
+    /// Takes over what a request says: a target, and the context of a volume that the exam has not seen created.
     pub(super) fn meet(&mut self, asked: &Asked<'_>) {
+        if asked.call == Call::NodePublishVolume {
+            self.targets.insert(asked.request.target_path.clone());
+        }
         let has_context = matches!(
             asked.call,
             Call::ControllerPublishVolume | Call::NodeStageVolume | Call::NodePublishVolume

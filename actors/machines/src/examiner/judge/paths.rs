@@ -73,7 +73,7 @@ fn staging_of_publish(surface: &Surface, known: &Known, asked: Asked<'_>, look: 
 fn target(known: &Known, asked: Asked<'_>, look: &mut Look<'_>) {
     let request = asked.request;
     let path = &request.target_path;
-    let is_first = known.steps.get(&request.volume_id, Kind::Published, path).is_none();
+    let is_first = !known.targets.contains(path);
     let other = known.steps.all().find(|(place, _)| {
         place.kind == Kind::Published && place.at == *path && place.volume != request.volume_id
     });

@@ -412,6 +412,31 @@ fn c136_a_target_is_of_one_volume_and_its_parent_alone_is_made_for_it() {
     it.breaks(&[Rule::C136]);
 }
 
+/// The plugin may have made the target before it failed, or have lied about an undo.
+#[test]
+fn c136_what_a_publish_that_failed_has_left_at_its_target_is_not_blamed_on_the_orchestrator() {
+    let finals = [
+        Code::NotFound,
+        Code::FailedPrecondition,
+        Code::ResourceExhausted,
+        Code::OutOfRange,
+        Code::Unimplemented,
+    ];
+    for code in finals {
+        let there = || {
+            let first = publish("/targets/a");
+            Request { seen: SeenPaths { target_exists: Some(true), ..first.seen }, ..first }
+        };
+        let mut it = Orchestrator::new();
+        it.staged().fails(Call::NodePublishVolume, publish("/targets/a"), code);
+        it.ok(Call::NodeGetCapabilities, Request::default()).ok(Call::NodePublishVolume, there());
+        it.heeds(Rule::C136);
+        it.fails(Call::NodeUnpublishVolume, unpublish("/targets/a"), Code::NotFound);
+        it.ok(Call::NodePublishVolume, there());
+        it.heeds(Rule::C136);
+    }
+}
+
 #[test]
 fn c144_statistics_have_the_staging_path() {
     let stats = |staging: &str| Request {

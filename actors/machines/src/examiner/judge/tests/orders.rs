@@ -227,6 +227,21 @@ fn a_plugin_that_offers_no_controller_demands_no_attachment_whatever_its_control
     it.breaks(&[]);
 }
 
+/// The rules demand that it succeeds, and a host that sees no mount cannot know what else the plugin has kept.
+#[test]
+fn an_undo_that_is_unimplemented_is_not_done_c079_c131_c132() {
+    let mut it = Orchestrator::new();
+    it.published().fails(Call::NodeUnpublishVolume, unpublish("/targets/a"), Code::Unimplemented);
+    it.ok(Call::NodeUnstageVolume, unstage());
+    it.breaks(&[Rule::C131]);
+    it.ok(Call::ControllerUnpublishVolume, detach());
+    it.breaks(&[Rule::C079, Rule::C131]);
+    let mut it = Orchestrator::new();
+    it.staged().fails(Call::NodeUnstageVolume, unstage(), Code::Unimplemented);
+    it.ok(Call::ControllerUnpublishVolume, detach());
+    it.breaks(&[Rule::C132]);
+}
+
 #[test]
 fn a_plugin_that_started_again_has_lost_its_calls_in_flight_and_not_what_was_done_c015() {
     let mut it = Orchestrator::new();
