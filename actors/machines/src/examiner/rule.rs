@@ -127,7 +127,7 @@ rules! {
     C022 "C022" Must Judged, "after an error that says nothing of its effect, the outcome is unknown";
     C023 "C023" Must Judged, "keys of secrets are letters, digits, hyphens, underscores and dots";
     C024 "C024" Must InPart("judged for the secrets that --needs-secret names"), "the secrets that a call needs are in it";
-    C025 "C025" Must NotSeen("logs and records of the orchestrator are not calls"), "secrets and mount flags reach no log, error or record";
+    C025 "C025" Must NotSeen("logs and records of the orchestrator are not calls"), "secrets reach no log, error or record; mount flags reach no log or error, and no record that others can read";
     C026 "C026" Must NotSeen("use --garbage unknown-capabilities, and see whether the orchestrator goes on"), "unknown capabilities are ignored";
     C027 "C027" Should NotSeen("whether a person has chosen an alpha feature is not in a call"), "alpha features are off unless chosen";
     C030 "C030" Must ANSWER, "the name of a plugin is checked";
