@@ -1,5 +1,5 @@
 //! Plugin and host are killed with SIGKILL at random moments, one or both of them, while volumes are created, claimed, written, released and
-//! deleted, again and again on one data directory. What was claimed stays claimed and mounted, what was released is undone, no line that
+//! deleted, again and again on one data directory, by several hosts side by side, each with its own. What was claimed stays claimed and mounted, what was released is undone, no line that
 //! was written is lost, and nothing is left in the end (V1, V4, V5, V6, V7, V14).
 
 mod books;
@@ -17,8 +17,10 @@ use crate::namespace::in_namespace;
 use crate::node::{contents, nothing_is_left, plugin};
 use crate::support::{LONG, Stage};
 
-/// The rounds of an ordinary run.
-const ROUNDS: u32 = 12;
+/// The rounds of an ordinary run, of all hosts together. A round lasts up to two seconds, and is mostly waiting.
+const ROUNDS: u32 = 100;
+/// How many hosts work side by side.
+const HOSTS: u32 = 4;
 const VOLUMES: [&str; 2] = ["data", "logs"];
 const ALLOCATIONS: [&str; 3] = ["a", "b", "c"];
 
@@ -42,7 +44,7 @@ fn every_number(text: &str) -> Option<u64> {
     (are_numbers && (text.is_empty() || text.ends_with('\n'))).then(|| text.lines().count() as u64)
 }
 
-/// How many rounds are played: a few, or as many as `CALLBOARD_ROUNDS` says.
+/// How many rounds are played, at least: those of an ordinary run, or as many as `CALLBOARD_ROUNDS` says.
 fn rounds() -> u32 {
     std::env::var("CALLBOARD_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"))
 }
@@ -275,8 +277,14 @@ fn plugin_and_host_are_killed_again_and_again_and_no_claim_and_no_line_is_lost_v
     in_namespace(name, async |_| {
         let (seed, rounds) = (fastrand::u64(..), rounds());
         eprintln!("seed {seed}, {rounds} rounds; CALLBOARD_ROUNDS sets how many");
-        let mut play = Play::new(seed);
-        (0..rounds).for_each(|_| play.round());
-        play.end();
+        std::thread::scope(|scope| {
+            for host in 0..HOSTS {
+                scope.spawn(move || {
+                    let mut play = Play::new(seed.wrapping_add(host.into()));
+                    (0..rounds.div_ceil(HOSTS)).for_each(|_| play.round());
+                    play.end();
+                });
+            }
+        });
     });
 }
