@@ -189,7 +189,9 @@ fn a_process_that_outlives_its_killed_host_keeps_its_volume_whatever_the_next_co
         let user = if is_departed { String::new() } else { format!("{user}start = false\n") };
         fs::write(&path, format!("{others}{user}")).expect("room");
         let host = namespace.run(&stage);
-        until_true("it is settled", program::TIMEOUT, || host.log().contains("may still run; they are released"));
+        until_true("it is settled", program::TIMEOUT, || {
+            host.log().contains("may still run; they are released")
+        });
         assert_eq!(namespace.mounted(&data_dir, &volumes), mounted, "{}", host.log());
         let [left] = given(&published)[..] else { panic!("it lives still") };
         let left = rustix::process::Pid::from_raw(left).expect("a number");

@@ -15,7 +15,7 @@ mod withheld;
 
 /// The Container Storage Interface.
 pub mod csi {
-    /// CSI v1, specification release 1.13.0.
+    /// CSI v1, specification release 1.12.0.
     ///
     /// The debug output of its messages shows neither secrets nor mount flags (C025).
     #[allow(missing_docs, unused_qualifications, clippy::all, reason = "generated code")]

@@ -13,7 +13,7 @@ use prost_reflect::{
 };
 
 /// The facts: names, numbers, types and oneofs of everything in CSI v1, and the marks of its fields.
-const CSI: &str = include_str!("data/csi-1.13.txt");
+const CSI: &str = include_str!("data/csi-1.12.txt");
 
 /// The same of what go-plugin runs beside a plugin's own services.
 const GO_PLUGIN: &str = include_str!("data/go-plugin.txt");

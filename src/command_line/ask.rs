@@ -130,7 +130,7 @@ pub(super) enum AskError {
     #[error("the host has no volume {0}; `callboard volume list` shows those that it has")]
     UnknownVolume(String),
     #[error(
-        "{allocation} has no claim to volume {name}; `callboard volume status {name}` shows those that there are"
+        "{allocation} has no claim to volume {name}, or has none any more; `callboard volume status {name}` shows those that there are"
     )]
     NoClaim { allocation: String, name: String },
     #[error(

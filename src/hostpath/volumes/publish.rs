@@ -75,7 +75,7 @@ fn source(work: &Work<'_>, volume: &Volume, on_node: &OnNode, staging: &str) -> 
         return Ok(work.content(&volume.id));
     }
     // Without a mount it is a directory of the caller.
-    if !mounts::is_mounted(&staged.path)? {
+    if !staged.is_lie && !mounts::is_mounted(&staged.path)? {
         let problem =
             format!("nothing is mounted at the staging path {staging:?}; stage {} again", volume.id);
         return Err(Status::failed_precondition(problem));

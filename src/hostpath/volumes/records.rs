@@ -91,6 +91,9 @@ pub(super) struct OnNode {
 pub(super) struct Staged {
     pub(super) path: PathBuf,
     pub(super) capability: Capability,
+    /// A stage that was a lie: nothing was ever mounted, and the plugin goes on as if it were.
+    #[serde(default)]
+    pub(super) is_lie: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

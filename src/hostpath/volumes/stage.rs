@@ -43,7 +43,7 @@ pub(in crate::hostpath) fn stage(
     if is_mounted && before.staged.is_some() {
         return Ok(wire::NodeStageVolumeResponse {});
     }
-    let staged = Some(Staged { path: path.to_owned(), capability });
+    let staged = Some(Staged { path: path.to_owned(), capability, is_lie: work.lies() });
     work.store.write(id, &OnNode { staged, ..before.clone() })?;
     work.changed();
     if !is_mounted {

@@ -1,6 +1,6 @@
 //! The rules for orchestrators, and what a plugin can see of each.
 //!
-//! The ids are those of the facts about CSI 1.13.0. `docs/examiner.md` has the same table.
+//! The ids are those of the facts about CSI 1.12.0. `docs/examiner.md` has the same table.
 
 use std::fmt;
 
