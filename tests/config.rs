@@ -638,7 +638,7 @@ fn everything_that_is_wrong_with_what_a_task_may_use_is_told_with_its_place() {
         ("job = 'a b'", "`job` \"a b\" is no name"),
         ("meta = { 'a b' = 'c' }", "cannot be a variable"),
         ("network = { mode = 'group' }", "needs the `path`"),
-        ("network = { mode = 'bridge' }", "`mode` \"bridge\" is none"),
+        ("network = { mode = 'bridge' }", "`mode` \"bridge\" is unknown"),
         ("network = { mode = 'none', path = '/n' }", "only a `network` of the mode \"group\""),
         ("dns = { servers = ['dns.example'] }", "\"dns.example\" in `servers` is no address"),
         ("mounts = [{ host_path = 'srv', task_path = '/d' }]", "`host_path` \"srv\" is a relative path"),

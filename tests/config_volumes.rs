@@ -159,7 +159,7 @@ fn everything_that_is_wrong_with_a_volume_is_told_with_its_place_c004_c005_c007_
         ("id = 'v'\ntopology = [{}]", "11:13: `topology`: segments is empty"),
         (
             "id = 'v'\naccess_mode = 'single-node-writter'",
-            "11:15: `access_mode` \"single-node-writter\" is none; did you mean `single-node-writer`?",
+            "11:15: `access_mode` \"single-node-writter\" is unknown; did you mean `single-node-writer`?",
         ),
         ("id = 'v'\nfs_type = 'ext4'", "11:1: unknown key `fs_type` in the volume; "),
         ("id = 'v'\nmount = { flag = [] }", "11:11: unknown key `flag` in `mount`; did you mean `flags`?"),

@@ -515,6 +515,6 @@ async fn one_that_calls_itself_otherwise_than_it_is_asked_for_does_not_serve_d10
         ..stage.shell(NAME, "exec \"$CALLBOARD\" plugin exec --name another-driver")
     };
     let mut story = Story::of(prepare).await;
-    story.fails(&["calls itself another-driver", "is asked for"]).await;
+    story.fails(&["calls itself another-driver", "is expected"]).await;
     story.end().await;
 }

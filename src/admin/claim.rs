@@ -152,7 +152,7 @@ mod tests {
         let (lock, file) = (lock_of(&place), directory.path().join("precious"));
         std::fs::write(&lock, "data").expect("it is written");
         let error = Claim::take(&place).expect_err("it has contents");
-        assert!(error.to_string().contains("no lock of a host"), "{error}");
+        assert!(error.to_string().contains("not a lock of a host"), "{error}");
         assert_eq!(std::fs::read_to_string(&lock).expect("it is there"), "data");
         std::fs::remove_file(&lock).expect("it is ours");
         std::fs::write(&file, "").expect("it is written");

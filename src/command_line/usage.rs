@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(shown(other), ("250 MHz".to_owned(), "not told".to_owned(), None));
         assert_eq!(shown(state("awaited")), (String::new(), String::new(), None));
         let missing = wire::TaskUsage { reason: "no".to_owned(), ..state("missing") };
-        let reason = Some("what it uses is not known: no".to_owned());
+        let reason = Some("resource usage unknown: no".to_owned());
         assert_eq!(shown(missing), ("not told".to_owned(), "not told".to_owned(), reason));
         let old = wire::TaskUsage { at_unix_ms: 1, ..state("told") };
         assert!(shown(old).2.is_some_and(|remark| remark.starts_with("resource usage reported ")));

@@ -180,7 +180,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let keys = SecretKeys::of(&directory.path().join("gone"));
         let told = keep(&keys, "default/a").await.unwrap_err();
-        assert!(told.contains("cannot be written") && told.contains("gone"), "{told}");
+        assert!(told.contains("cannot record the secret keys") && told.contains("gone"), "{told}");
         assert!(keys.known().unwrap().is_empty());
     }
 }

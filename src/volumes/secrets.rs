@@ -299,7 +299,7 @@ mod tests {
         let variable = SecretOrigin::Environment("PATH".to_owned());
         let source = source(&full, &[("path", variable)]);
         let told = source.secrets(&key(), Call::CreateVolume).await.unwrap_err();
-        assert!(told.contains("cannot be written"), "{told}");
+        assert!(told.contains("cannot record the secret keys"), "{told}");
         fs::create_dir(&full).unwrap();
         assert!(!source.secrets(&key(), Call::CreateVolume).await.unwrap().is_empty());
     }

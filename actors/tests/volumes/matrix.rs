@@ -35,7 +35,7 @@ fn cases() -> impl Iterator<Item = Case> {
     })
 }
 
-/// Holds C001, C018, C020, C076, C077, C128, C129 and C140.
+/// Holds C001, C017, C018, C020, C076, C077, C128, C129 and C140.
 #[test]
 fn every_call_with_every_code_before_and_after_its_effect_c016_v2_v3_v4() {
     story(|| async {

@@ -137,6 +137,23 @@ fn a_volume_that_unstages_after_a_refused_unpublish_breaks_v3() {
 }
 
 #[test]
+fn a_volume_that_forgets_an_attachment_whose_undo_the_plugin_does_not_have_breaks_v9() {
+    misheard(Law::V9, VolumeBounds { attaches: true, faults: 1, ..RELEASED }, |input| {
+        Some(match input {
+            Input::Returned {
+                key,
+                call: call @ VolumeCall::Detach(..),
+                outcome: Ok(VolumeOutcome::Controller(Err(failure))),
+            } if failure.known == Known::Unsupported => {
+                let done = Ok(VolumeOutcome::Controller(Ok(Default::default())));
+                Input::Returned { key, call, outcome: done }
+            }
+            other => other,
+        })
+    });
+}
+
+#[test]
 fn a_volume_that_unstages_below_what_was_given_up_and_is_mounted_breaks_v3() {
     misheard(Law::V3, VolumeBounds { gives_up: 1, faults: 3, pauses: 2, ..RELEASED }, |input| {
         Some(match input {
