@@ -713,6 +713,6 @@ fn leases_and_calls_in_flight_are_shown_and_a_stop_waits_for_them_within_its_bou
     let mut error = String::new();
     std::io::Read::read_to_string(&mut asking.0.stderr.take().expect("a pipe"), &mut error)
         .expect("it is text");
-    assert!(error.contains("csi-controller/zfs of allocation a") && error.contains("was cut"), "{error}");
+    assert!(error.contains("csi-controller/zfs of allocation a") && error.contains("was aborted"), "{error}");
     assert_eq!(counts(task(&host.json(&["status"]), "a")), json!([0, 0]));
 }

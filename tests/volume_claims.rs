@@ -260,7 +260,8 @@ fn a_plugin_is_not_stopped_while_a_task_holds_a_volume_of_it_v13() {
     let said = String::from_utf8_lossy(&refused.stderr);
     assert_eq!(refused.status.code(), Some(1), "{said}");
     let advice = "callboard stop --even-if-used hostpath-1";
-    for part in ["hostpath-1 goes on", "plugin hostpath is still used", "volume default/data of web", advice]
+    for part in
+        ["hostpath-1 was not stopped", "plugin hostpath is still used", "volume default/data of web", advice]
     {
         assert!(said.contains(part), "{said}");
     }

@@ -172,7 +172,7 @@ fn status_tells_how_the_logs_of_a_task_fare_and_a_dead_log_writer_is_replaced_th
     kill(first);
     until_true("another one", TIMEOUT, || log_writer(&stage).is_some_and(|pid| pid != first));
     program.until("collected again", |status| find(status, "tasks", "web")["logs"]["state"] == "collected");
-    until_true("it is told", TIMEOUT, || program.log().contains("the log writer is gone"));
+    until_true("it is told", TIMEOUT, || program.log().contains("the log writer has ended"));
     let documented = include_str!("../../docs/command-line.md");
     for key in ["logs", "dropped_bytes"] {
         assert!(documented.contains(&format!("`{key}`")), "docs/command-line.md does not describe {key}");

@@ -113,7 +113,7 @@ fn sixteen_files_beside_a_socket_are_enough_and_the_next_one_is_told_sec_02() {
         }
         fs::write(socket.as_path(), "").expect("it can be written");
         let told = stage.prepare(&spec).await.expect_err("there are too many").to_string();
-        assert!(told.contains("a regular file is in the place of the socket"), "{told}");
+        assert!(told.contains("a regular file is at the path of the socket"), "{told}");
     });
 }
 

@@ -255,7 +255,7 @@ fn whatever_field_of_a_record_is_damaged_the_plugin_runs_again_and_only_once_res
                     is_gone(before.pid).await;
                 }
                 // What is damaged proves nothing against it: it is adopted as it is, and a child of this test in any case.
-                Err(error) => assert!(error.to_string().contains("there already"), "{what}: {error}"),
+                Err(error) => assert!(error.to_string().contains("already exists"), "{what}: {error}"),
             }
             assert_eq!(fixture.count().await, 1, "{what}");
             fixture.end(StopMode::Stop).await;

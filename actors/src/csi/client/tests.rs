@@ -270,7 +270,7 @@ async fn calls_end_with_the_lease_and_only_those_that_were_sent_are_unknown_f17_
     assert_eq!(
         cut.to_string(),
         format!(
-            "{ON}it was cut with its connection, and whether it took effect is unknown; ask for a new lease and repeat it, or call \
+            "{ON}it was aborted with its connection, and whether it took effect is unknown; ask for a new lease and repeat it, or call \
              its inverse"
         )
     );
@@ -303,7 +303,7 @@ async fn once_the_host_stops_no_failure_advises_a_new_lease() {
     assert_eq!(
         cut.to_string(),
         format!(
-            "{ON}it was cut with its connection, and whether it took effect is unknown; the host is stopping, so repeat it in its next \
+            "{ON}it was aborted with its connection, and whether it took effect is unknown; the host is stopping, so repeat it in its next \
              run, or call its inverse then"
         )
     );
