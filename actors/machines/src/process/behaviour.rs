@@ -145,7 +145,18 @@ impl Process {
                 self.call(CLEAR_DEADLINE, ProcessCall::EndLeft(proven), cx);
             }
             // It ended, or became ready, just before the timeout (race).
-            (ProcessTimer::Start | ProcessTimer::Grace | ProcessTimer::Clear, _) => {}
+            (
+                ProcessTimer::Start | ProcessTimer::Grace | ProcessTimer::Clear,
+                Phase::Intended { .. }
+                | Phase::Recalled { .. }
+                | Phase::EndingLeft { .. }
+                | Phase::Spawned
+                | Phase::Ready
+                | Phase::Stopping { .. }
+                | Phase::Clearing { .. }
+                | Phase::Leaving
+                | Phase::Over,
+            ) => {}
         }
     }
 

@@ -108,9 +108,19 @@ impl Process {
             (StopMode::Detach, Phase::Recalled { .. }, Lifetime::Surviving) => {
                 self.over(Over::Unsettled, cx);
             }
-            (StopMode::Detach | StopMode::Stop, _, Lifetime::Bound | Lifetime::Surviving) => {
-                self.end(self.record.stop_grace, cx);
-            }
+            (
+                StopMode::Detach | StopMode::Stop,
+                Phase::Intended { .. }
+                | Phase::Recalled { .. }
+                | Phase::EndingLeft { .. }
+                | Phase::Spawned
+                | Phase::Ready
+                | Phase::Stopping { .. }
+                | Phase::Clearing { .. }
+                | Phase::Leaving
+                | Phase::Over,
+                Lifetime::Bound | Lifetime::Surviving,
+            ) => self.end(self.record.stop_grace, cx),
         }
     }
 
