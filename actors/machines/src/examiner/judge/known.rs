@@ -60,7 +60,8 @@ pub(super) struct Known {
     pub(super) unclear_creations: BTreeMap<String, u64>,
     pub(super) snapshots: BTreeMap<String, Snapshot>,
     pub(super) groups: BTreeMap<String, Group>,
-    /// The targets at which volumes were to be published: from then on the plugin may have made what is there, whatever it answered.
+    /// The targets at which volumes were to be published, and which were not unpublished for certain since: the plugin may have made what
+    /// is there, whatever it answered.
     pub(super) targets: BTreeSet<String>,
     pub(super) node_id: Option<String>,
     pub(super) readiness: Readiness,
@@ -147,6 +148,9 @@ impl Known {
             }
             Call::NodeExpandVolume => {
                 self.volumes.entry(request.volume_id.clone()).or_default().expansion_due = None;
+            }
+            Call::NodeUnpublishVolume => {
+                self.targets.remove(&request.target_path);
             }
             Call::NodeGetInfo => self.node_id = Some(answer.node_id.clone()),
             Call::Probe => {

@@ -412,7 +412,17 @@ fn c136_a_target_is_of_one_volume_and_its_parent_alone_is_made_for_it() {
     it.breaks(&[Rule::C136]);
 }
 
-/// The plugin may have made the target before it failed, or have lied about an undo.
+#[test]
+fn c136_a_target_that_the_orchestrator_makes_after_an_unpublish_is_not_the_plugins() {
+    let first = publish("/targets/a");
+    let there = Request { seen: SeenPaths { target_exists: Some(true), ..first.seen }, ..first.clone() };
+    let mut it = Orchestrator::new();
+    it.staged().ok(Call::NodePublishVolume, first);
+    it.ok(Call::NodeUnpublishVolume, unpublish("/targets/a")).ok(Call::NodePublishVolume, there);
+    it.breaks(&[Rule::C136]);
+}
+
+/// The plugin may have made the target before it failed, or not know what it has made.
 #[test]
 fn c136_what_a_publish_that_failed_has_left_at_its_target_is_not_blamed_on_the_orchestrator() {
     let finals = [
