@@ -40,14 +40,12 @@ pub fn start(
     settings: Settings,
 ) -> Running {
     let Besides { drivers, allocations, volumes } = besides;
-    let sources = [
-        (Source::Instances, true),
+    let others = [
         (Source::Allocations, allocations.is_some()),
         (Source::Drivers, drivers.is_some()),
         (Source::Volumes, volumes.is_some()),
     ];
-    let follows = sources.into_iter().filter_map(|(source, is_there)| is_there.then_some(source)).collect();
-    let config = InventoryConfig { options, follows };
+    let config = InventoryConfig::new(options, others);
     let volumes = volumes.map(|volumes| Follower::new("inventory", volumes));
     let allocations = allocations.map(|allocations| Follower::new("inventory", allocations));
     let drivers = drivers.map(|drivers| (drivers.clone(), Follower::new("inventory", drivers)));

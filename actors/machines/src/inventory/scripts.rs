@@ -33,15 +33,13 @@ fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Inventory>, Fault> {
     let expected: Result<_, Fault> = expected;
     let (expected, has_allocations) = (expected?, args.take_key("allocations").is_some());
     let has_volumes = args.take_key("volumes").is_some();
-    let sources = [
-        (Source::Instances, true),
+    let options = InventoryOptions { waiting_max, expected, ..InventoryOptions::default() };
+    let others = [
         (Source::Allocations, has_allocations),
         (Source::Drivers, has_drivers),
         (Source::Volumes, has_volumes),
     ];
-    let follows = sources.into_iter().filter_map(|(source, is_there)| is_there.then_some(source)).collect();
-    let options = InventoryOptions { waiting_max, expected, ..InventoryOptions::default() };
-    let mut config = InventoryConfig { options, follows };
+    let mut config = InventoryConfig::new(options, others);
     let begun = Stage::begin(config.clone(), tell).now;
     config.options.expected_until = begun + config.options.first_wait;
     Ok(Stage::begin(config, tell))

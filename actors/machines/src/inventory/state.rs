@@ -67,6 +67,15 @@ pub struct InventoryConfig {
     pub follows: BTreeSet<Source>,
 }
 
+impl InventoryConfig {
+    /// One that follows the instances, and of the others those that are there.
+    #[must_use]
+    pub fn new(options: InventoryOptions, others: impl IntoIterator<Item = (Source, bool)>) -> Self {
+        let others = others.into_iter().filter_map(|(source, is_there)| is_there.then_some(source));
+        Self { options, follows: others.chain([Source::Instances]).collect() }
+    }
+}
+
 /// An actor whose feed is followed.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

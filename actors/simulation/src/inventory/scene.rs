@@ -165,14 +165,8 @@ impl Scene for InventoryScene {
             drivers: DriversModel::default(),
             has_drivers: bounds.has_drivers,
         };
-        let sources = [
-            (Source::Instances, true),
-            (Source::Allocations, bounds.expects),
-            (Source::Drivers, bounds.has_drivers),
-        ];
-        let follows =
-            sources.into_iter().filter_map(|(source, is_there)| is_there.then_some(source)).collect();
-        let config = InventoryConfig { options, follows };
+        let others = [(Source::Allocations, bounds.expects), (Source::Drivers, bounds.has_drivers)];
+        let config = InventoryConfig::new(options, others);
         (scene, StandIn::begin(config, NoDisk, laws, Rules::default()))
     }
 

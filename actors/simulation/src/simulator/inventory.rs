@@ -14,7 +14,7 @@ use super::host_model::{HostModel, InventoryActor};
 pub(super) fn new_inventory() -> InventoryActor {
     let options = InventoryOptions::default();
     let laws = InventoryLaws::new(options.clone());
-    let config = InventoryConfig { options, follows: [Source::Instances].into() };
+    let config = InventoryConfig::new(options, []);
     StandIn::begin(config, NoDisk, laws, Rules::default())
 }
 
