@@ -49,7 +49,11 @@ pub(in crate::hostpath) fn publish(
         let mounted = mount(work, &volume, &source, target, is_readonly);
         mounted.map_err(|refused| {
             let is_new = !before.published.contains_key(target);
-            let rollback = || unmade(work, id, &on_node, target).and_then(|()| remembered(work, id, &before));
+            let rollback = || {
+                mounts::remove(target)?;
+                unmade(work, id, &on_node, target)?;
+                remembered(work, id, &before)
+            };
             if is_new { rolled_back(refused, rollback) } else { refused }
         })?;
     }
@@ -143,9 +147,8 @@ pub(in crate::hostpath) fn unpublish(
     answer
 }
 
-/// Removes everything that a publish at this target has made; the record still has it.
+/// Removes the target and the loop device that a publish has made, when nothing is mounted there any more; the record still has it.
 fn unmade(work: &Work<'_>, id: &str, on_node: &OnNode, target: &Path) -> Result<(), Status> {
-    mounts::remove(target)?;
     let is_block = on_node.published.get(target).is_some_and(|published| published.capability.is_block);
     let is_made =
         |found: fs::Metadata| if is_block { found.is_file() && found.len() == 0 } else { found.is_dir() };

@@ -38,15 +38,15 @@ pub(in crate::hostpath) fn stage(
             format!("the staging path {} is no directory; it is made by the caller", path.display());
         return Err(Status::failed_precondition(problem));
     }
-    // After a crash or a boot the record is there, and the mount is not.
-    let is_mounted = volume.is_block || work.lies() || mounts::is_mounted(path)?;
-    if is_mounted && before.staged.is_some() {
+    // After a crash or a boot the record is there, and the mount is not. A block volume is mounted nowhere.
+    let needs_mount = !volume.is_block && !work.lies() && !mounts::is_mounted(path)?;
+    if !needs_mount && before.staged.is_some() {
         return Ok(wire::NodeStageVolumeResponse {});
     }
     let staged = Some(Staged { path: path.to_owned(), capability, is_lie: work.lies() });
     work.store.write(id, &OnNode { staged, ..before.clone() })?;
     work.changed();
-    if !is_mounted {
+    if needs_mount {
         let mounted = mount(work, &volume, path);
         mounted.map_err(|refused| rolled_back(refused, || remembered(work, id, &before)))?;
     }
