@@ -39,15 +39,18 @@ fn mounts(stage: &Stage) -> usize {
 
 /// Why a volume is not released within a time in which it is tried more than once. A try that was not over by then says nothing.
 async fn not_released(host: &Host, volume: &VolumeKey) -> String {
-    loop {
-        let observed = ObservedEnd::Exited;
-        let ask = Release { volume: volume.clone(), allocation: id("a"), observed, within: SHORT };
-        let refused = host.volumes().ask(ask).await.expect("it runs").expect_err("it cannot be undone there");
-        let told = refused.to_string();
-        if !told.contains("is in flight") {
-            return told;
+    let asked = async {
+        loop {
+            let observed = ObservedEnd::Exited;
+            let ask = Release { volume: volume.clone(), allocation: id("a"), observed, within: SHORT };
+            let refused = host.volumes().ask(ask).await.expect("it runs");
+            let told = refused.expect_err("it cannot be undone there").to_string();
+            if !told.contains("is in flight") {
+                return told;
+            }
         }
-    }
+    };
+    tokio::time::timeout(LONG, asked).await.expect("a try comes to its end")
 }
 
 #[test]

@@ -146,8 +146,8 @@ impl Seen {
 pub enum Known {
     /// The call was not made: the generation is gone, no connection, no directory. Nothing has changed.
     NotMade,
-    /// It was refused, and the same call would be refused again, until a person has changed something: the request, its secrets or the
-    /// rights (C017, C018, C020). It has changed nothing.
+    /// It was refused, and the same call would be refused again, until a person has changed something: the request, its secrets, the rights,
+    /// or the room for a snapshot (C017, C018, C020, C105). It has changed nothing.
     Refused,
     /// It was refused for now and has changed nothing. A later try may succeed.
     NotNow,
