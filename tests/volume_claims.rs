@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use program::driven::{find, until_running};
 use program::namespace::Namespace;
-use program::{Stage, allocation, until_true};
+use program::{Stage, allocation, until_true, until_true_or};
 
 /// Tasks have directories of several users, of which a user namespace has only one.
 fn is_root_or_say(what: &str) -> bool {
@@ -196,7 +196,8 @@ fn a_process_that_outlives_its_killed_host_keeps_its_volume_whatever_the_next_co
         let [left] = given(&published)[..] else { panic!("it lives still") };
         let left = rustix::process::Pid::from_raw(left).expect("a number");
         rustix::process::kill_process(left, rustix::process::Signal::KILL).expect("it is ours");
-        until_true("it is released", program::TIMEOUT, || namespace.mounted(&data_dir, &volumes).is_empty());
+        let is_released = || namespace.mounted(&data_dir, &volumes).is_empty();
+        until_true_or(|| host.log(), "it is released", program::TIMEOUT, is_released);
     }
 }
 
@@ -372,6 +373,9 @@ fn the_claim_of_an_allocation_that_has_no_volumes_any_more_is_released_when_no_p
         let host = namespace.run(&stage);
         until_true("a line in the volume", program::TIMEOUT, || written(&volumes) == 1);
         let mounted = namespace.mounted(&data_dir, &volumes);
+        until_true("its process is on record", program::TIMEOUT, || {
+            host.log().contains("the process of an allocation started allocation=user-1")
+        });
         host.kill();
 
         let text = fs::read_to_string(stage.config()).expect("it was written");
@@ -387,6 +391,7 @@ fn the_claim_of_an_allocation_that_has_no_volumes_any_more_is_released_when_no_p
             assert_eq!(namespace.mounted(&data_dir, &volumes), mounted, "its process lives: {}", host.log());
             assert!(host.ask(&["stop", "user-1"]).status.success(), "{}", host.log());
         }
-        until_true("it is released", program::TIMEOUT, || namespace.mounted(&data_dir, &volumes).is_empty());
+        let is_released = || namespace.mounted(&data_dir, &volumes).is_empty();
+        until_true_or(|| host.log(), "it is released", program::TIMEOUT, is_released);
     }
 }

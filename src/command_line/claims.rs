@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use callboard_actors::agent::{Agent, ListTasks, TaskReport};
 use callboard_actors::allocation::{self, Layout};
+use callboard_actors::process::ProcessReport;
 use callboard_actors::processes::ListProcesses;
 use callboard_actors::shell::Address;
 use callboard_actors::vocabulary::{AllocationId, PluginName, PluginType, Role};
 use callboard_actors::volume::{ObservedEnd, VolumeKey};
 use callboard_actors::volumes::Volumes;
 use futures_util::future::join;
-use tokio::time::sleep;
 
 use crate::agent::VolumeClaims;
 use crate::config::{Config, PROCESS_PREFIX};
@@ -22,8 +22,6 @@ use crate::host::Host;
 use crate::tasks;
 use crate::volumes::{self, Claimer, ConfiguredSecrets, KnownUsers};
 
-/// The pause before the processes are queried again.
-const PAUSE: Duration = Duration::from_secs(1);
 /// How long the end of a departed allocation waits until its volumes are released; the release goes on.
 const RELEASE_WITHIN: Duration = Duration::from_secs(20);
 
@@ -35,22 +33,12 @@ pub(super) fn confirm(host: &Host, agent: &Address<Agent>, config: &Config, depa
     let claiming = config.allocations.iter().filter(|allocation| !allocation.volumes.is_empty());
     let claiming: BTreeSet<_> = claiming.map(|allocation| allocation.name.clone()).collect();
     actix_rt::spawn(async move {
-        let users = loop {
-            match users(&host, &agent, &claiming).await {
-                Ok(mut users) => {
-                    users.own.extend(departed);
-                    break users;
-                }
-                Err(error) => {
-                    tracing::warn!(
-                        error,
-                        "cannot tell which claims of the earlier run are in use; keeping all of them, retrying"
-                    );
-                }
-            }
-            sleep(PAUSE).await;
+        let users = async || {
+            let mut users = users(&host, &agent, &claiming).await?;
+            users.own.extend(departed.iter().cloned());
+            Ok(users)
         };
-        volumes::confirm(host.volumes(), &users).await;
+        volumes::confirm(host.volumes(), users).await;
     });
 }
 
@@ -117,26 +105,45 @@ pub(super) fn attend(claimer: &Claimer, volumes: &Address<Volumes>, config: &Con
     });
 }
 
-/// What the host runs or ran itself, as far as it is known: allocations of the configuration, and tasks on disk. Of these the ones that
-/// may have processes: tasks with a run on disk, allocations with volumes that run or are meant to, and what survived an earlier run of the
-/// host. Rather one too many: its claims are then released when it has ended. What an allocation without volumes was started with in this
-/// run does not use those of an earlier one.
+/// What the host runs or ran itself, as far as it is known: allocations of the configuration, and tasks on disk.
 async fn users(
     host: &Host,
     agent: &Address<Agent>,
     claiming: &BTreeSet<AllocationId>,
 ) -> Result<KnownUsers, String> {
-    let mut own = tasks::recorded(host.own_database()).await?;
-    let mut living = tasks::running(host.own_database()).await?;
+    let mut known = KnownUsers {
+        own: tasks::recorded(host.own_database()).await?,
+        living: tasks::running(host.own_database()).await?,
+        unsettled: BTreeSet::new(),
+    };
     let allocations = agent.ask(ListTasks).await.map_err(|error| error.to_string())?;
-    own.extend(allocations.iter().map(|task| task.allocation.clone()));
-    let is_using =
-        |task: &TaskReport| claiming.contains(&task.allocation) && (task.pid.is_some() || task.is_wanted);
-    living.extend(allocations.into_iter().filter(is_using).map(|task| task.allocation));
     let processes = host.processes().ask(ListProcesses).await.map_err(|error| error.to_string())?;
-    let names = processes.iter().filter_map(|process| process.name.as_str().strip_prefix(PROCESS_PREFIX));
-    living.extend(names.filter_map(|name| AllocationId::new(name).ok()));
-    Ok(KnownUsers { own, living })
+    add_allocations(&mut known, &allocations, &processes, claiming);
+    Ok(known)
+}
+
+/// Of the allocations, those that may have processes: with volumes and running or meant to run, or with a process that was adopted. Rather
+/// one too many: its claims are then released when it has ended. A process that this run has launched for an allocation without volumes
+/// uses none of an earlier run.
+fn add_allocations(
+    known: &mut KnownUsers,
+    allocations: &[TaskReport],
+    processes: &[ProcessReport],
+    claiming: &BTreeSet<AllocationId>,
+) {
+    known.own.extend(allocations.iter().map(|task| task.allocation.clone()));
+    let is_using =
+        |task: &&TaskReport| claiming.contains(&task.allocation) && (task.pid.is_some() || task.is_wanted);
+    known.living.extend(allocations.iter().filter(is_using).map(|task| task.allocation.clone()));
+    for process in processes {
+        let name = process.name.as_str().strip_prefix(PROCESS_PREFIX);
+        let Some(Ok(allocation)) = name.map(AllocationId::new) else { continue };
+        if process.is_adopted {
+            known.living.insert(allocation);
+        } else if process.is_unsettled {
+            known.unsettled.insert(allocation);
+        }
+    }
 }
 
 /// Releases, beside everything else, the volumes of allocations that the configuration does not have, and whose processes have ended.
@@ -146,5 +153,73 @@ pub(super) fn release_departed(claimer: &Claimer, ended: Vec<AllocationId>) {
         actix_rt::spawn(async move {
             claimer.release_until_recorded(&allocation, ObservedEnd::Exited, RELEASE_WITHIN).await;
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_actors::agent::TaskPhase;
+    use callboard_actors::allocation::RestartWhen;
+    use callboard_actors::process::{Lifetime, ProcessName, ProcessPhase, ProcessTag, Reach};
+    use callboard_actors::vocabulary::{Attempt, Probing, Timestamp};
+
+    use super::*;
+
+    fn allocation(name: &str) -> TaskReport {
+        TaskReport {
+            allocation: AllocationId::new(name).expect("it is an id"),
+            plugin: PluginName::new("web").expect("it is a name"),
+            role: Role::Node,
+            phase: TaskPhase::Running,
+            since: Timestamp::default(),
+            pid: Some(1),
+            restarts: 0,
+            last_event: String::new(),
+            is_wanted: true,
+            attempt: Attempt::default(),
+            restart_when: RestartWhen::Never,
+            probing: Probing::default(),
+            survives: true,
+            exit: None,
+            due: None,
+            stopping: None,
+            ended: vec![],
+        }
+    }
+
+    fn process(name: &str, is_adopted: bool, is_unsettled: bool) -> ProcessReport {
+        ProcessReport {
+            name: ProcessName::new(&format!("{PROCESS_PREFIX}{name}")).expect("it is a name"),
+            tag: ProcessTag::new([1; 16]),
+            pid: Some(1),
+            phase: ProcessPhase::Ready,
+            since: Timestamp::default(),
+            started_at: Timestamp::default(),
+            lifetime: Lifetime::Surviving,
+            reach: Reach::Group,
+            is_adopted,
+            is_unsettled,
+            lines_dropped: 0,
+            bytes_dropped: 0,
+        }
+    }
+
+    #[test]
+    fn a_process_of_this_run_keeps_no_claim_of_an_earlier_one_without_volumes_v8_v14() {
+        let ids = |names: &[&str]| -> BTreeSet<_> {
+            names.iter().map(|name| AllocationId::new(name).expect("it is an id")).collect()
+        };
+        let all = ["claiming", "launched", "adopted", "ending"];
+        let allocations = all.map(allocation);
+        let processes = [
+            process("claiming", false, false),
+            process("launched", false, false),
+            process("adopted", true, false),
+            process("ending", false, true),
+        ];
+        let mut known = KnownUsers::default();
+        add_allocations(&mut known, &allocations, &processes, &ids(&["claiming"]));
+        let living = ids(&["adopted", "claiming"]);
+        assert_eq!(known, KnownUsers { own: ids(&all), living, unsettled: ids(&["ending"]) });
     }
 }

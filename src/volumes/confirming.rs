@@ -21,19 +21,28 @@ pub struct KnownUsers {
     pub own: BTreeSet<AllocationId>,
     /// Those that may still have processes.
     pub living: BTreeSet<AllocationId>,
+    /// Those that have a process of an earlier run that is being searched for, or ended.
+    pub unsettled: BTreeSet<AllocationId>,
 }
 
-/// Says which users of an earlier run may still have processes, and repeats it until every volume with such claims has answered.
-/// All other claims of an earlier run are released: those of users that the host runs itself and that have no process. It ends when
-/// the host stops.
-pub async fn confirm(volumes: &Address<Volumes>, users: &KnownUsers) {
+/// Says which users of an earlier run may still have processes, and repeats it, with the users that are known then, until every volume with
+/// such claims has answered and nothing is unclear. All other claims of an earlier run are released: those of users that the host runs
+/// itself and that have no process. It ends when the host stops.
+pub async fn confirm(volumes: &Address<Volumes>, users: impl AsyncFn() -> Result<KnownUsers, String>) {
     let mut pause = FIRST_PAUSE;
     loop {
-        match is_confirmed(volumes, users).await {
+        let confirmed = match users().await {
+            Ok(users) => is_confirmed(volumes, &users).await.map_err(|error| error.to_string()),
+            Err(error) => Err(error),
+        };
+        match confirmed {
             Ok(true) => return,
             Ok(false) => {}
             Err(error) => {
-                tracing::warn!(%error, "cannot confirm claims of an earlier run; retrying");
+                tracing::warn!(
+                    error,
+                    "cannot confirm claims of an earlier run; all of them are kept; retrying"
+                );
             }
         }
         sleep(pause).await;
@@ -44,8 +53,9 @@ pub async fn confirm(volumes: &Address<Volumes>, users: &KnownUsers) {
 /// Confirms the claims once, and returns whether that is settled. The owner of the volumes answers when it has read which there are.
 async fn is_confirmed(volumes: &Address<Volumes>, users: &KnownUsers) -> Result<bool, AskError> {
     match kept(users, &volumes.ask(ListVolumes).await?) {
-        Ok(Kept { living, doubtful }) => {
-            let unclear = may_live(doubtful).await;
+        Ok(Kept { living, unsettled, doubtful }) => {
+            let mut unclear = may_live(doubtful).await;
+            unclear.extend(unsettled);
             let is_clear = unclear.is_empty();
             Ok(!has_open(&volumes.ask(ConfirmClaims { living, unclear }).await?) && is_clear)
         }
@@ -61,6 +71,8 @@ async fn is_confirmed(volumes: &Address<Volumes>, users: &KnownUsers) -> Result<
 struct Kept {
     /// Those that may have processes, and those of whose processes the host cannot know (V8).
     living: BTreeSet<AllocationId>,
+    /// Those of which it is not known yet.
+    unsettled: BTreeSet<AllocationId>,
     /// Those that have none as far as the host knows, with the paths of their claims. A process of an earlier run may have been left: one
     /// that does not end, or one that left its group.
     doubtful: BTreeSet<(PathBuf, AllocationId)>,
@@ -78,7 +90,11 @@ fn kept(users: &KnownUsers, reports: &[VolumeReport]) -> Result<Kept, VolumeKey>
             let user = claim.allocation.clone();
             if !users.own.contains(&user) {
                 kept.living.insert(user);
-            } else if claim.is_provisional && !users.living.contains(&user) {
+            } else if !claim.is_provisional || users.living.contains(&user) {
+                // It is confirmed, now or before.
+            } else if users.unsettled.contains(&user) {
+                kept.unsettled.insert(user);
+            } else {
                 kept.doubtful.insert((claim.path.clone(), user));
             }
         }
@@ -151,20 +167,25 @@ mod tests {
 
     #[test]
     fn only_own_users_without_a_process_lose_their_claims_v8_v14() {
-        let known = KnownUsers { own: users(&["own-dead", "own-alive"]), living: users(&["own-alive"]) };
+        let known = KnownUsers {
+            own: users(&["own-dead", "own-alive", "own-ending"]),
+            living: users(&["own-alive"]),
+            unsettled: users(&["own-ending"]),
+        };
         let reports = [
-            report("a", VolumeActor::Running, Some(&["own-alive", "own-dead", "web"])),
+            report("a", VolumeActor::Running, Some(&["own-alive", "own-dead", "own-ending", "web"])),
             report("b", VolumeActor::GivenUp { reason: "it fell".to_owned() }, Some(&["db"])),
             report("c", VolumeActor::Unneeded, None),
         ];
         let kept = kept(&known, &reports).expect("all have reported");
         assert_eq!(kept.living, users(&["db", "own-alive", "web"]));
+        assert_eq!(kept.unsettled, users(&["own-ending"]));
         assert_eq!(kept.doubtful, BTreeSet::from([("/d/own-dead".into(), user("own-dead"))]));
     }
 
     #[test]
     fn before_each_volume_in_use_has_reported_nothing_is_decided_v14() {
-        let known = KnownUsers { own: users(&["own"]), living: users(&[]) };
+        let known = KnownUsers { own: users(&["own"]), ..KnownUsers::default() };
         let reports =
             [report("a", VolumeActor::Running, Some(&["own"])), report("b", VolumeActor::Running, None)];
         let missing = reports[1].volume.spec.key.clone();

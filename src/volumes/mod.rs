@@ -15,8 +15,8 @@
 //! - C081: a call and its inverse need the same secrets. Before a volume is first called with secrets, the data directory has their keys; a
 //!   volume that has keys there and no secrets in the configuration is not called.
 //! - V14: after the start, the owner is notified whose claims of an earlier run are kept: those of users that may have processes, and of
-//!   users that the host does not run itself. The other ones are released. Those of a user of whose process only its environment tells
-//!   stay provisional until it has ended.
+//!   users that the host does not run itself. The other ones are released. Those of a user of whose process only its environment tells, or
+//!   that is still being ended, stay provisional until it has ended.
 //! - What is configured is known from the start: volumes of an `id` are registered, and those to be created are made by the first claim.
 
 mod claimer;

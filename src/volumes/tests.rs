@@ -323,8 +323,8 @@ async fn nothing_is_undone_under_a_process_that_was_given_a_path_of_an_earlier_r
     fake.0.borrow_mut().claimants = Some((address.clone(), vec![user("idle")]));
     let mut process = std::process::Command::new("/bin/sleep");
     let mut process = process.arg("600").env("DATA", "/d/idle").spawn().unwrap();
-    let users = KnownUsers { own: BTreeSet::from([user("idle")]), living: BTreeSet::new() };
-    let mut confirmed = Box::pin(confirm(&address, &users));
+    let users = KnownUsers { own: BTreeSet::from([user("idle")]), ..KnownUsers::default() };
+    let mut confirmed = Box::pin(confirm(&address, async || Ok(users.clone())));
     let is_kept = tokio::time::timeout(Duration::from_millis(500), &mut confirmed).await.is_err();
     process.kill().unwrap();
     process.wait().unwrap();
@@ -349,8 +349,9 @@ async fn whose_claims_are_kept_is_said_until_each_volume_of_an_earlier_run_has_h
     let users = KnownUsers {
         own: BTreeSet::from([user("ended"), user("web")]),
         living: BTreeSet::from([user("web"), user("zfs-1")]),
+        unsettled: BTreeSet::new(),
     };
-    confirm(&address, &users).await;
+    confirm(&address, async || Ok(users.clone())).await;
     assert_eq!(
         fake.asked(),
         ["confirm db, web, zfs-1"; 2],

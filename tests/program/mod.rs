@@ -263,9 +263,19 @@ pub(crate) fn lives(pid: u64) -> bool {
 
 /// Waits until something holds.
 pub(crate) fn until_true(what: &str, within: Duration, holds: impl Fn() -> bool) {
+    until_true_or(String::new, what, within, holds);
+}
+
+/// Waits until something holds, and shows this if it never does.
+pub(crate) fn until_true_or(
+    shown: impl Fn() -> String,
+    what: &str,
+    within: Duration,
+    holds: impl Fn() -> bool,
+) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < within, "{what} within {within:?}");
+        assert!(began.elapsed() < within, "{what} within {within:?}: {}", shown());
         std::thread::sleep(Duration::from_millis(5));
     }
 }
