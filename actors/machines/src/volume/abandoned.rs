@@ -175,7 +175,7 @@ impl Volume {
     /// mounted there, they are not repeated without end.
     pub(super) fn abandoned_undone(&mut self, path: &Path, came: Came, cx: &mut StepContext<Self>) {
         let undo = Operation::UnpublishAbandoned(path.to_owned());
-        if let Some(failure) = came.not_down(&undo, None) {
+        if let Some(failure) = came.not_down(&undo, None, true) {
             self.try_failed(cx.moment(), &undo, &failure);
             let tries_max = self.config.options.tries_max;
             let Some(target) = self.abandoned.get_mut(path) else { return };

@@ -42,11 +42,12 @@ impl Came {
     }
 
     /// Why what was undone is not down for certain, if so. With the path, if there was a look and no other one
-    /// tells what is there.
-    pub(super) fn not_down(self, what: &Operation, path: Option<&Path>) -> Option<Failure> {
+    /// tells what is there. A plugin that has the call, and answers that it has not, may have left what no mount table shows.
+    pub(super) fn not_down(self, what: &Operation, path: Option<&Path>, has_call: bool) -> Option<Failure> {
         let at = path.map(|path| format!(" at {}", path.display())).unwrap_or_default();
         let is_left_to_the_kernel =
             |failure: &Failure| matches!(failure.known, Known::Absent | Known::Unsupported);
+        let contradicts = |failure: &Failure| has_call && failure.known == Known::Unsupported;
         match (self.result, self.seen) {
             (Ok(_), Seen::Nothing) => None,
             (Ok(_), Seen::Present(mark)) => Some(still_there(&mark, &at)),
@@ -56,7 +57,9 @@ impl Came {
             }
             // The kernel knows nothing of attachments, so it may be attached all the same (C082).
             (Err(failure), _) if *what == Operation::Detach => Some(failure),
-            (Err(failure), Seen::Nothing) if is_left_to_the_kernel(&failure) => None,
+            (Err(failure), Seen::Nothing) if is_left_to_the_kernel(&failure) && !contradicts(&failure) => {
+                None
+            }
             // The plugin does not undo it, so that a person has to.
             (Err(failure), Seen::Present(mark)) if path.is_some() && is_left_to_the_kernel(&failure) => {
                 let reason = format!(
@@ -91,7 +94,8 @@ mod tests {
         let undo = Operation::Unpublish(AllocationId::new("web").expect("a good id"));
         let told = |result| {
             let seen = Seen::Present(Mark::Device(DeviceNumber { major: 7, minor: 1 }));
-            let failure = Came { result, seen }.not_down(&undo, Some(Path::new("/t"))).expect("it is there");
+            let failure =
+                Came { result, seen }.not_down(&undo, Some(Path::new("/t")), true).expect("it is there");
             (failure.known, failure.reason)
         };
         let confirmed = "it is confirmed, and the kernel still has block device 7:1 at /t".to_owned();

@@ -210,7 +210,8 @@ impl Volume {
     // === Down ===
 
     fn went_down(&mut self, flight: &Flight, came: Came, cx: &mut StepContext<Self>) {
-        match came.not_down(&flight.what, self.undone_at(&flight.what)) {
+        let has_call = self.has_undo(&flight.what);
+        match came.not_down(&flight.what, self.undone_at(&flight.what), has_call) {
             None => self.note_down(&flight.what, cx),
             Some(failure) => {
                 self.leave_step(&flight.what, false, cx);
@@ -224,6 +225,11 @@ impl Volume {
                 }
             }
         }
+    }
+
+    /// Whether the present generation says that it has the call that undoes this: not every one stages (C120, V16).
+    fn has_undo(&self, what: &Operation) -> bool {
+        *what != Operation::Unstage || self.node().is_none_or(|node| node.stages)
     }
 
     /// Where the kernel is looked at after this is undone.

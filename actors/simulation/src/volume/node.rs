@@ -242,10 +242,11 @@ impl Node {
         }
         let made = self.made_by(&call);
         let is_detach = matches!((&step, is_up), (StepOf::Attach, false));
+        let is_unstage = self.stages && matches!((&step, is_up), (StepOf::Stage(_), false));
         let result = match how {
             Answered::Ok | Answered::Lie => Ok(()),
-            // Neither says that nothing is attached (C082).
-            Answered::Refused if is_detach => Err(Known::Unsupported),
+            // Of what the plugin reports to have, neither says that nothing is left (C019, C082).
+            Answered::Refused if is_detach || is_unstage => Err(Known::Unsupported),
             Answered::NotNow if is_detach => Err(Known::Absent),
             Answered::Refused => Err(Known::Refused),
             Answered::NotNow => Err(Known::NotNow),
