@@ -66,6 +66,7 @@ impl EffectHandler<Volume> for Plugin {
                     expands: Expands::Online,
                     takes_snapshots: false,
                     modifies: false,
+                    knows_alpha_modes: false,
                     takes_groups: false,
                 };
                 VolumeOutcome::Route(Route { node: Some(node), controller: Some(controller) })

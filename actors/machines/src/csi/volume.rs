@@ -84,6 +84,16 @@ impl AccessMode {
     pub const fn is_alpha(self) -> bool {
         matches!(self, Self::SingleNodeSingleWriter | Self::SingleNodeMultiWriter)
     }
+
+    /// The mode that replaces this one at a plugin that has the capability `SINGLE_NODE_MULTI_WRITER` (C154): a volume for one node is used
+    /// by one allocation at a time.
+    #[must_use]
+    pub const fn refined(self) -> Self {
+        match self {
+            Self::SingleNodeWriter => Self::SingleNodeSingleWriter,
+            other => other,
+        }
+    }
 }
 
 /// How a volume is mounted (`VolumeCapability.MountVolume`).
@@ -132,6 +142,28 @@ impl VolumeCapability {
             }
             false => Ok(()),
         }
+    }
+
+    /// This one as it is asked of a plugin that has the capability `SINGLE_NODE_MULTI_WRITER`, or has not (C154).
+    #[must_use]
+    pub fn for_plugin(&self, knows_alpha: bool) -> Self {
+        let mode = self.access_mode;
+        Self { access_mode: if knows_alpha { mode.refined() } else { mode }, ..self.clone() }
+    }
+
+    /// As what it may have been claimed, of which a plugin was asked for this one (C154).
+    #[must_use]
+    pub fn claimed_as(&self) -> Vec<Self> {
+        let claimed = AccessMode::ALL.into_iter().map(|access_mode| Self { access_mode, ..self.clone() });
+        claimed.filter(|claimed| self.serves(claimed)).collect()
+    }
+
+    /// Whether a plugin that was asked for this one gives what `wanted` is: the same, or the same with its mode replaced (C154).
+    #[must_use]
+    pub fn serves(&self, wanted: &Self) -> bool {
+        let is_same_mode = self.access_mode == wanted.access_mode;
+        self.access_type == wanted.access_type
+            && (is_same_mode || self.access_mode == wanted.access_mode.refined())
     }
 
     /// Checks that a node with these capabilities knows this mode (C154) and, if one is set, mounts for a group (C155).

@@ -72,19 +72,14 @@ impl Volume {
         claim.map(|claim| target(claim.record.target_path.clone())).into_iter().collect()
     }
 
-    /// The capability of what is staged or attached: all claims share one (C138).
-    fn shared_capability(&self) -> Option<&VolumeCapability> {
-        let attached = self.record.attach.intent().map(|intent| &intent.args.capability);
-        let staged = self.record.stage.intent().map(|intent| &intent.args.capability);
-        staged.or(attached)
-    }
-
     /// Whether a claim can be held beside what is abandoned, which counts as published for writing (V12).
     pub(super) fn admit_beside_abandoned(&self, asked: &Claim) -> Result<(), ClaimError> {
         let Some(capability) = self.shared_capability() else { return Ok(()) };
         let left = Usage { capability: capability.clone(), read_only: false };
         let is_known = self.claims.contains_key(&asked.allocation);
-        let Some(reason) = left.excludes(&asked.usage).filter(|_| !is_known) else { return Ok(()) };
+        let Some(reason) = left.excludes(&self.asked_as(&asked.usage)).filter(|_| !is_known) else {
+            return Ok(());
+        };
         let mut others = self.abandoned.values().map(|target| &target.record);
         match others.find(|other| other.allocation != asked.allocation) {
             None => Ok(()),
@@ -95,15 +90,16 @@ impl Volume {
         }
     }
 
-    /// Where a claim may be published whose row was damaged: only whether it reads is not known.
+    /// Where a claim may be published whose row was damaged: whether it reads is not known, nor whether its mode was replaced (C154).
     pub(super) fn targets_of_lost(&self, allocation: &AllocationId, is_released: bool) -> Vec<Abandoned> {
         let Some(capability) = self.shared_capability() else { return Vec::new() };
-        let target = |read_only| {
+        let target = |capability: &VolumeCapability, read_only| {
             let usage = Usage { capability: capability.clone(), read_only };
             let path = self.config.layout.target(&self.record.spec.key, allocation, &usage);
             Abandoned { path, allocation: allocation.clone(), is_released }
         };
-        [false, true].map(target).into()
+        let claimed = capability.claimed_as();
+        claimed.iter().flat_map(|claimed| [false, true].map(|read_only| target(claimed, read_only))).collect()
     }
 
     /// Adds a target, and gives it as it is kept. Of an earlier claim that had the same one, a process may be left.

@@ -57,7 +57,7 @@ impl Volume {
                 Err(CreateError::Registered { volume, volume_id })
             }
             (_, Desired::Released) => Err(CreateError::BeingDeleted { volume }),
-            (Origin::Created(args), Desired::Held) if args.volume != asked.volume => {
+            (Origin::Created(args), Desired::Held) if !args.volume.serves(&asked.volume) => {
                 let differences = args.volume.differences(&asked.volume);
                 Err(CreateError::OtherArguments { volume, differences })
             }
@@ -70,9 +70,13 @@ impl Volume {
         generation: Generation,
         cx: &mut StepContext<Self>,
     ) -> Option<Begun> {
+        let knows_alpha = self.route.as_ref().and_then(|route| route.controller.as_ref())?.knows_alpha_modes;
         let existence = self.record.existence.as_mut()?;
-        let args = existence.args()?.clone();
         let was_unknown = !existence.step.is_down();
+        if !was_unknown {
+            existence.refine(knows_alpha);
+        }
+        let args = existence.args()?.clone();
         let intent = existence.step.intent().cloned().unwrap_or(Intent { args: (), generation });
         existence.step = Step::GoingUp(intent);
         self.keep_volume(cx);

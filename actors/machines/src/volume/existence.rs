@@ -175,6 +175,16 @@ impl Existence {
         Self { origin: Origin::Created(args), desired: Desired::Held, step: Step::Down, volume: None }
     }
 
+    /// What is created for the first time is asked for by the modes that its controller knows (C154).
+    pub(super) fn refine(&mut self, knows_alpha: bool) {
+        if let Origin::Created(args) = &mut self.origin {
+            let volume = args.volume.for_plugin(knows_alpha);
+            if args.volume != volume {
+                *args = Arc::new(CreateArgs { name: args.name.clone(), volume });
+            }
+        }
+    }
+
     /// What a restart makes of it.
     pub(super) fn restored(self) -> Self {
         Self { step: self.step.restored(), ..self }

@@ -123,7 +123,7 @@ impl Volume {
 
     /// How the volume is used, for the calls that say so (C112).
     pub(super) fn capability(&self) -> Option<VolumeCapability> {
-        let claimed = || self.in_order().first().map(|claim| claim.record.usage.capability.clone());
+        let claimed = || self.in_order().first().map(|claim| self.asked_as(&claim.record.usage).capability);
         let args = self.record.existence.as_ref().and_then(|existence| existence.args());
         claimed().or_else(|| args?.volume.capabilities.first().cloned())
     }

@@ -54,7 +54,7 @@ impl Volume {
     /// How the volume is staged once it is attached, as far as that is known by now.
     fn staging_to_announce(&self) -> Option<Intent<StageArgs>> {
         let (node, attaching) = (self.node()?, self.record.attach.intent()?);
-        let usage = &self.first_wanted()?.record.usage;
+        let usage = &self.asked_as(&self.first_wanted()?.record.usage);
         let fits =
             node.stages && self.record.stage.is_down() && usage.capability == attaching.args.capability;
         fits.then(|| {
@@ -147,7 +147,7 @@ impl Volume {
     pub(super) fn announce_publish(&mut self, staging: &Intent<StageArgs>, cx: &mut StepContext<Self>) {
         let announced = self.first_wanted().filter(|claim| self.is_free(claim)).and_then(|claim| {
             let StageArgs { staging_path, publish_context, capability } = &staging.args;
-            let usage = claim.record.usage.clone();
+            let usage = self.asked_as(&claim.record.usage);
             let args = PublishArgs {
                 target_path: claim.record.target_path.clone(),
                 staging_path: Some(staging_path.clone()),

@@ -78,6 +78,8 @@
 //!   the volume published. Without a claim that waits for the next one.
 //! - V12: claims share a volume only with the same capability, and as far as its access mode permits.
 //! - V14: claims of an earlier run are neither set up nor undone before they are confirmed.
+//! - C154: `SINGLE_NODE_WRITER` is replaced by the finer mode that a plugin knows when its first step begins; all steps of a volume have the
+//!   same mode (`modes.rs`).
 //! - V16: which steps there are is read from the present generation when a step begins; its arguments are repeated until it is resolved.
 
 // The interface: messages, their errors, and news.
@@ -101,6 +103,7 @@ mod snapshots;
 
 // The calls: what each is on, and what comes back.
 mod before;
+mod modes;
 mod outcome;
 mod turns;
 

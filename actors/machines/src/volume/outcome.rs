@@ -282,6 +282,8 @@ pub struct ControllerRoute {
     pub takes_snapshots: bool,
     /// Whether it modifies volumes (C056).
     pub modifies: bool,
+    /// Whether it knows the modes of several writers on one node (C154).
+    pub knows_alpha_modes: bool,
     /// Whether it takes, describes and deletes groups of snapshots (C034).
     pub takes_groups: bool,
 }
@@ -328,6 +330,7 @@ impl ControllerRoute {
             expands,
             takes_snapshots: can(ControllerCapability::CreateDeleteSnapshot),
             modifies: can(ControllerCapability::ModifyVolume),
+            knows_alpha_modes: can(ControllerCapability::SingleNodeMultiWriter),
             takes_groups: fingerprint.group_controller.as_ref().is_some_and(|can| {
                 can.contains(&GroupControllerCapability::CreateDeleteGetVolumeGroupSnapshot)
             }),

@@ -101,6 +101,10 @@ impl Volume {
             Step::Up(..) if claim.is_proven => Need::Met(()),
             Step::Up(..) => Need::Operation(Operation::LookAt(id.clone())),
             Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(Wait::InFlight),
+            // Nothing is set up below what may be published with a mode that the plugin does not know any more (C138, C154).
+            Step::Unknown(_, intent) if self.asked_as(&claim.record.usage) != intent.args.usage => {
+                Need::Operation(Operation::Unpublish(id.clone()))
+            }
             Step::Down | Step::Unknown(..) => match self.publish_args(claim) {
                 // What is below it has to be undone, and nothing but unknown publications is in the way (V3).
                 Need::Waits(Wait::Others) if self.is_in_the_way(claim) => {
@@ -132,7 +136,7 @@ impl Volume {
         if self.is_expanded_offline() {
             return Need::Waits(Wait::Expansion);
         }
-        let usage = &claim.record.usage;
+        let usage = &self.asked_as(&claim.record.usage);
         let publish_context = match self.attachment(usage) {
             Need::Met(context) => context,
             Need::Operation(first) => return Need::Operation(first),

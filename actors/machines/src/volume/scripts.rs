@@ -384,6 +384,12 @@ fn route(args: &mut ArgumentConsumer<'_>) -> Result<Route, Fault> {
     let snapshots = args.take_key("snapshots") != Some("no");
     let groups = args.take_key("groups") != Some("no");
     let grows = args.take_key("grows") != Some("no");
+    let (node_knows, controller_knows) = match args.take_key("alpha") {
+        None => (false, false),
+        Some("yes") => (true, true),
+        Some("node") => (true, false),
+        Some(other) => return Err(format!("alpha is yes or node, not {other}").into()),
+    };
     let expands = match args.take_key("expands") {
         None | Some("online") => Expands::Online,
         Some("offline") => Expands::Offline,
@@ -397,7 +403,7 @@ fn route(args: &mut ArgumentConsumer<'_>) -> Result<Route, Fault> {
         node_id: has_id.then(|| "n1".to_owned()),
         requires_controller,
         stages,
-        knows_alpha_modes: false,
+        knows_alpha_modes: node_knows,
         knows_mount_group: false,
         expands: grows,
     });
@@ -407,6 +413,7 @@ fn route(args: &mut ArgumentConsumer<'_>) -> Result<Route, Fault> {
         expands,
         takes_snapshots: snapshots,
         modifies: snapshots,
+        knows_alpha_modes: controller_knows,
         takes_groups: groups,
     });
     Ok(Route { node, controller })
@@ -546,10 +553,14 @@ fn tell_call(call: &VolumeCall) -> String {
     let name = call.csi().map_or("", |call| call.as_str());
     match call {
         VolumeCall::ReadRoute => "read route".to_owned(),
-        VolumeCall::Create(_, _, args) => format!("{name} {}", args.name),
+        VolumeCall::Create(_, _, args) => {
+            let modes: String = args.volume.capabilities.iter().map(finer_mode).collect();
+            format!("{name} {}{modes}", args.name)
+        }
         VolumeCall::Delete(spec, _) => format!("{name} {}", spec.volume_id),
         VolumeCall::Attach(_, _, args, next) => {
-            format!("{name} node={}{}", args.node_id, tell_next(next.as_ref()))
+            let mode = finer_mode(&args.capability);
+            format!("{name} node={}{mode}{}", args.node_id, tell_next(next.as_ref()))
         }
         VolumeCall::Detach(_, _, args) => format!("{name} node={}", args.node_id),
         VolumeCall::Stage(_, _, args, before, next) => {
@@ -563,8 +574,9 @@ fn tell_call(call: &VolumeCall) -> String {
             let from = if args.staging_path.is_some() { "staged" } else { "unstaged" };
             let mode = if args.usage.read_only { " read-only" } else { "" };
             let again = tell_before(*before);
+            let finer = finer_mode(&args.usage.capability);
             format!(
-                "{name}{again} {}{mode}, {from}, with {:?}",
+                "{name}{again} {}{mode}{finer}, {from}, with {:?}",
                 args.target_path.display(),
                 args.publish_context
             )
@@ -601,11 +613,18 @@ fn tell_call(call: &VolumeCall) -> String {
     }
 }
 
-fn fs(capability: &VolumeCapability) -> &str {
-    match &capability.access_type {
+/// What a volume is used as, and by which of the finer modes.
+fn fs(capability: &VolumeCapability) -> String {
+    let fs = match &capability.access_type {
         AccessType::Block => "block",
         AccessType::Mount(mount) => &mount.fs_type,
-    }
+    };
+    format!("{fs}{}", finer_mode(capability))
+}
+
+fn finer_mode(capability: &VolumeCapability) -> String {
+    let mode = capability.access_mode;
+    if mode.is_alpha() { format!(" by {}", mode.as_str()) } else { String::new() }
 }
 
 fn tell_answer(answer: &VolumeAnswer) -> String {

@@ -76,7 +76,7 @@ impl Volume {
             // A retry repeats the same arguments (C013).
             Some(intent) => intent.clone(),
             None => {
-                let capability = self.first_wanted()?.record.usage.capability.clone();
+                let capability = self.asked_as(&self.first_wanted()?.record.usage).capability;
                 let node_id = self.route.as_ref()?.node.as_ref()?.node_id.clone()?;
                 Intent { args: AttachArgs { node_id, capability }, generation }
             }
@@ -93,7 +93,7 @@ impl Volume {
         let intent = match self.record.stage.intent() {
             Some(intent) => intent.clone(),
             None => {
-                let usage = &self.first_wanted()?.record.usage;
+                let usage = &self.asked_as(&self.first_wanted()?.record.usage);
                 let Need::Met(publish_context) = self.attachment(usage) else { return None };
                 let args = self.config.layout.stage_args(&self.record.spec.key, usage, publish_context);
                 Intent { args, generation }

@@ -11,6 +11,7 @@ use super::reads::{
 };
 use super::reasons::{TooManyCallers, UnknownVolume};
 use super::state::{Volumes, VolumesCall, VolumesOutcome};
+use crate::csi::VolumeCapability;
 use crate::instances::InstanceReport;
 use crate::kernel::{AskId, CallKey, CallLost, StepContext};
 use crate::vocabulary::{
@@ -116,14 +117,20 @@ impl Volumes {
 
     fn capacity_read(&self, asked: &GetCapacity) -> Result<(Read, Duration), ReadError> {
         let generation = self.controller_of(&asked.plugin)?;
-        Ok((Read::Capacity { generation, asked: asked.clone() }, asked.within))
+        let capabilities = self.for_controller(&asked.plugin, &asked.capabilities);
+        let asked = GetCapacity { capabilities, ..asked.clone() };
+        let within = asked.within;
+        Ok((Read::Capacity { generation, asked }, within))
     }
 
     fn validate_read(&self, asked: &ValidateVolume) -> Result<(Read, Duration), ReadError> {
         let key = &asked.volume;
         let known = self.known.get(key).ok_or_else(|| UnknownVolume { volume: key.clone() })?;
         let generation = self.controller_of(&known.spec.plugin)?;
-        Ok((Read::Validate { spec: Arc::clone(&known.spec), generation, asked: asked.clone() }, asked.within))
+        let capabilities = self.for_controller(&known.spec.plugin, &asked.capabilities);
+        let asked = ValidateVolume { capabilities, ..asked.clone() };
+        let within = asked.within;
+        Ok((Read::Validate { spec: Arc::clone(&known.spec), generation, asked }, within))
     }
 
     fn group_read(&self, asked: &DescribeGroupSnapshot) -> Result<(Read, Duration), ReadError> {
@@ -134,6 +141,16 @@ impl Volumes {
     }
 
     /// The healthy controller of a plugin.
+    /// These capabilities as a claim of them would ask the controller for them (C154).
+    fn for_controller(&self, plugin: &PluginName, asked: &[VolumeCapability]) -> Vec<VolumeCapability> {
+        let found = self.plugins.get(plugin).and_then(|plugin| plugin.controller.as_ref());
+        let knows_alpha = found.and_then(|found| found.fingerprint.as_ref()).is_some_and(|found| {
+            let known = found.controller.as_ref();
+            known.is_some_and(|known| known.contains(&ControllerCapability::SingleNodeMultiWriter))
+        });
+        asked.iter().map(|asked| asked.for_plugin(knows_alpha)).collect()
+    }
+
     fn controller_of(&self, plugin: &PluginName) -> Result<Generation, ReadError> {
         let found = self.plugins.get(plugin).and_then(|plugin| healthy(plugin.controller.as_ref(), |_| true));
         found.ok_or_else(|| ReadError::NoController { plugin: plugin.clone() })

@@ -283,7 +283,12 @@ fn read_ask(verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<VolumesAsk, F
         }),
         "validate" => VolumesAsk::ValidateVolume(ValidateVolume {
             volume: key(args)?,
-            capabilities: vec![usage().capability],
+            capabilities: match args.take_key("mode") {
+                Some("single") => {
+                    vec![VolumeCapability { access_mode: AccessMode::SingleNodeWriter, ..usage().capability }]
+                }
+                _ => vec![usage().capability],
+            },
             parameters: BTreeMap::new(),
             within: within(args)?,
         }),
@@ -567,6 +572,8 @@ fn read_feed(args: &mut ArgumentConsumer<'_>) -> Result<Vec<FeedItem<InstancesNe
     let what = word(args, "kind of item")?;
     let limit = args.take_key("limit").map(str::parse).transpose()?;
     let topology = args.take_key("at").map(place);
+    let finer =
+        (args.take_key("alpha") == Some("yes")).then_some(ControllerCapability::SingleNodeMultiWriter);
     let health = match args.take_key("health") {
         None => Health::Healthy,
         Some(reason) => Health::Unhealthy { reason: reason.to_owned() },
@@ -575,7 +582,7 @@ fn read_feed(args: &mut ArgumentConsumer<'_>) -> Result<Vec<FeedItem<InstancesNe
     for (half, plugin_type) in [("node", PluginType::CsiNode), ("controller", PluginType::CsiController)] {
         if let Some(generation) = args.take_key(half) {
             let info = NodeInfo { node_id: "n1".to_owned(), max_volumes: limit, topology: topology.clone() };
-            let report = report(plugin_type, generation.parse()?, info)?;
+            let report = report(plugin_type, generation.parse()?, info, finer)?;
             reports.push(InstanceReport { health: health.clone(), ..report });
         }
     }
@@ -592,14 +599,19 @@ fn read_feed(args: &mut ArgumentConsumer<'_>) -> Result<Vec<FeedItem<InstancesNe
     })
 }
 
-fn report(plugin_type: PluginType, generation: u64, info: NodeInfo) -> Result<InstanceReport, Fault> {
+fn report(
+    plugin_type: PluginType,
+    generation: u64,
+    info: NodeInfo,
+    finer: Option<ControllerCapability>,
+) -> Result<InstanceReport, Fault> {
     let is_node = plugin_type == PluginType::CsiNode;
+    let usual = [ControllerCapability::PublishUnpublishVolume, ControllerCapability::GetVolume];
     let fingerprint = CsiFingerprint {
         identity: Identity { provider: "zfs".into(), version: "1.0".into(), manifest: BTreeMap::new() },
         plugin: vec![PluginCapability::ControllerService],
         expansion: Vec::new(),
-        controller: (!is_node)
-            .then(|| vec![ControllerCapability::PublishUnpublishVolume, ControllerCapability::GetVolume]),
+        controller: (!is_node).then(|| usual.into_iter().chain(finer).collect()),
         group_controller: None,
         node: is_node.then(|| vec![NodeCapability::StageUnstageVolume, NodeCapability::GetVolumeStats]),
         node_info: is_node.then_some(info),
@@ -703,8 +715,13 @@ fn tell_call(call: &VolumesCall) -> String {
             Read::Capacity { generation, asked } => {
                 format!("capacity of {} at generation {generation}", asked.plugin)
             }
-            Read::Validate { spec, generation, .. } => {
-                format!("validate {} at generation {generation}", spec.volume_id)
+            Read::Validate { spec, generation, asked } => {
+                let finer = asked.capabilities.iter().map(|asked| asked.access_mode);
+                let finer: Vec<_> = finer
+                    .filter(|mode| mode.is_alpha())
+                    .map(|mode| format!(" as {}", mode.as_str()))
+                    .collect();
+                format!("validate {}{} at generation {generation}", spec.volume_id, finer.concat())
             }
             Read::Group { spec, generation, asked } => {
                 let (id, ids) = (&asked.group_snapshot_id, &asked.snapshot_ids);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use callboard_actors::vocabulary::Generation;
-use callboard_machines::csi::{self, Context};
+use callboard_machines::csi::{self, AccessMode, Context};
 use callboard_machines::mounts::{MountIdentity, UniqueMountId};
 use callboard_machines::volume::{
     ControllerRoute, Expands, Failure, Known, Mark, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,
@@ -15,6 +15,7 @@ use super::groups::Groups;
 use super::storage::Storage;
 
 mod happening;
+mod modes;
 
 /// The publish context of an attachment.
 fn attached() -> Context {
@@ -61,6 +62,8 @@ pub(crate) struct Node {
     generation: u64,
     /// Whether it stages volumes.
     pub(crate) stages: bool,
+    /// Whether it does not know the modes of several writers on one node.
+    lacks_modes: bool,
     /// Whether it attaches volumes.
     attaches: bool,
     /// Whether it creates volumes.
@@ -84,6 +87,8 @@ pub(crate) struct Node {
     hung: BTreeSet<PathBuf>,
     /// What an observer knows.
     known: BTreeMap<StepOf, Sure>,
+    /// With which access mode each step was asked for that may be set up.
+    modes: BTreeMap<StepOf, AccessMode>,
     /// Whether the last look at a path that its host heard of found what the host had recorded, or nothing to compare with.
     seen: BTreeMap<PathBuf, bool>,
     pub(crate) in_flight: Option<InFlight>,
@@ -133,7 +138,7 @@ impl Node {
             node_id: Some("n1".to_owned()),
             requires_controller: self.attaches,
             stages: self.stages,
-            knows_alpha_modes: true,
+            knows_alpha_modes: !self.lacks_modes,
             knows_mount_group: true,
             expands: self.storage.expands != Expands::Not,
         };
@@ -144,6 +149,7 @@ impl Node {
             expands,
             takes_snapshots: false,
             modifies: false,
+            knows_alpha_modes: !self.lacks_modes,
             takes_groups: self.storage.groups.are_taken,
         };
         let is_there =
@@ -163,6 +169,9 @@ impl Node {
     }
 
     fn note(&mut self, step: StepOf, sure: Sure) {
+        if sure == Sure::Down {
+            self.modes.remove(&step);
+        }
         match sure {
             Sure::Down => self.known.remove(&step),
             Sure::Up | Sure::Unsure => self.known.insert(step, sure),
@@ -172,6 +181,7 @@ impl Node {
     /// Its host gives up by force on all that it does not know for certain.
     pub(super) fn forget(&mut self) {
         self.known.clear();
+        self.modes.clear();
         self.owed.clear();
         self.left.append(&mut self.abandoned);
         if let Some(in_flight) = &mut self.in_flight {
@@ -209,6 +219,7 @@ impl Node {
         // What is undone once more stays down.
         let step = step.filter(|(_, is_up)| *is_up || before != Sure::Down);
         step.into_iter().for_each(|(step, _)| self.note(step, Sure::Unsure));
+        self.note_mode(&call);
         if let VolumeCall::Unpublish(_, _, path) = &call {
             self.owed.remove(path);
         }

@@ -5,6 +5,7 @@
 
 mod allocation;
 mod allocations;
+mod broken_access_modes;
 mod broken_allocation;
 mod broken_allocations;
 mod broken_database;

@@ -59,6 +59,20 @@ fn every_order_of_takeovers_goes_on_with_the_same_claims_v2_v16_res_05() {
     holds("another instance can do less", changes, VolumeBounds { takeovers: 2, ..changes });
 }
 
+#[test]
+fn every_order_of_takeovers_keeps_the_access_mode_of_the_first_step_c013_c138_c154() {
+    let single = VolumeBounds { takeovers: 2, changes: true, is_single: true, releases: 1, ..CLAIMED };
+    holds("another instance knows other modes", single, VolumeBounds { faults: 1, ..single });
+    let unstaged = VolumeBounds { stages: false, ..single };
+    holds("another instance stages, and knows other modes", unstaged, VolumeBounds { faults: 1, ..unstaged });
+    let attached = VolumeBounds { takeovers: 1, attaches: true, ..single };
+    holds(
+        "another controller knows other modes",
+        attached,
+        VolumeBounds { takeovers: 2, kills: 1, ..attached },
+    );
+}
+
 /// Holds C124, C130 and C141.
 #[test]
 fn every_order_of_killed_hosts_and_boots_resumes_from_the_ledger_v5_v14_res_04_res_09() {

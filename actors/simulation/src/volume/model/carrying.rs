@@ -232,6 +232,9 @@ impl VolumeModel {
         if is_up && self.node.is_left_over(&step) && !self.is_forced {
             self.violation(Law::V7, || format!("{call:?} is made over what was given up and is mounted"));
         }
+        if let Some((law, wrong)) = self.node.wrong_mode(call) {
+            self.violation(law, || format!("{call:?} is made, {wrong}"));
+        }
         self.check_order(&step, is_up);
         if !is_leaving {
             self.check_confirmed(call, owner.as_ref(), is_up);

@@ -41,6 +41,8 @@ impl Node {
     /// Another instance of the plugin serves. The call to the former one is cut, and comes back as unclear.
     pub(crate) fn take_over(&mut self, stages: bool) -> Option<(u64, VolumeOutcome)> {
         self.generation += 1;
+        // One that can do other things knows other access modes as well.
+        self.lacks_modes ^= self.stages != stages;
         self.stages = stages;
         self.answer(Answered::UnclearAfter)
     }
