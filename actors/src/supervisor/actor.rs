@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::child::{Child, Describe, EndRest, Ready, Start};
 use super::{
-    Call, ChildDescription, ChildSeen, ChildSpec, Outcome, Plan, Standing, StopOutcome, Supervisor,
+    Call, ChildDescription, ChildSeen, ChildSpec, FoundChild, Outcome, Plan, StopOutcome, Supervisor,
     SupervisorNews, SupervisorSpec,
 };
 use crate::pauses;
@@ -89,9 +89,9 @@ struct Held {
 impl EffectHandler<Supervisor> for Handler {
     fn call(&mut self, call: Call) -> Started<Outcome> {
         match call {
-            Call::TakeStock => {
-                let stock = self.slots.iter().map(Slot::standing).collect();
-                Started::Done(Outcome::Stock(stock))
+            Call::FindChildren => {
+                let found = self.slots.iter().map(Slot::found).collect();
+                Started::Done(Outcome::Found(found))
             }
             Call::StartChild { child } => {
                 let started = self.slots[child].start();
@@ -152,15 +152,15 @@ impl Slot {
         Self { start, ready, describe, end_rest, held, stop_longest }
     }
 
-    fn standing(&self) -> Standing {
+    fn found(&self) -> FoundChild {
         let held = self.held.borrow();
         let (has_run, in_order) = (held.has_run, !held.is_disorderly);
-        let gone = |in_order| if has_run { Standing::Stopped { in_order } } else { Standing::Absent };
+        let gone = |in_order| if has_run { FoundChild::Stopped { in_order } } else { FoundChild::Absent };
         let Some(running) = &held.running else { return gone(in_order) };
         match (running.ended().now_or_never(), held.is_up) {
-            (None, true) => Standing::Alive,
-            (None, false) => Standing::CutOff { has_run },
-            (Some(ending), true) => Standing::Ended(ending),
+            (None, true) => FoundChild::Alive,
+            (None, false) => FoundChild::CutOff { has_run },
+            (Some(ending), true) => FoundChild::Ended(ending),
             (Some(ending), false) => gone(in_order && ending == Ending::Normal),
         }
     }
@@ -362,19 +362,19 @@ mod tests {
     }
 
     #[test]
-    fn when_stock_is_taken_after_a_crash_of_the_supervisor_its_children_are_found_as_they_are() {
+    fn when_children_are_found_after_a_crash_of_the_supervisor_its_children_are_found_as_they_are() {
         actix::System::new().block_on(async {
             let slot = Slot::new(task());
-            assert_eq!(slot.standing(), Standing::Absent);
+            assert_eq!(slot.found(), FoundChild::Absent);
             assert_eq!(slot.start().await, Ok(()));
-            assert_eq!(slot.standing(), Standing::Alive);
+            assert_eq!(slot.found(), FoundChild::Alive);
             slot.held.borrow().running.as_ref().expect("it was started").kill();
             assert_eq!(slot.ended().await, Ending::Killed);
-            assert_eq!(slot.standing(), Standing::Ended(Ending::Killed));
+            assert_eq!(slot.found(), FoundChild::Ended(Ending::Killed));
             let (outcome, _) = slot.stop(StopMode::Stop, Duration::ZERO, true).await;
             let expected = StopOutcome::EndedBefore { reason: "it was killed".into(), in_order: false };
             assert_eq!(outcome, expected);
-            assert_eq!(slot.standing(), Standing::Stopped { in_order: false });
+            assert_eq!(slot.found(), FoundChild::Stopped { in_order: false });
         });
     }
 
@@ -384,15 +384,15 @@ mod tests {
             let slot = Slot::new(task().ready_when(std::future::pending));
             let start = slot.start();
             assert!(start.now_or_never().is_none(), "it does not get ready");
-            assert_eq!(slot.standing(), Standing::CutOff { has_run: false });
+            assert_eq!(slot.found(), FoundChild::CutOff { has_run: false });
             let slot = Slot::new(task());
             assert_eq!(slot.start().await, Ok(()));
             drop(slot.stop(StopMode::Stop, Duration::from_secs(1), true));
-            assert_eq!(slot.standing(), Standing::CutOff { has_run: true });
+            assert_eq!(slot.found(), FoundChild::CutOff { has_run: true });
             let running = slot.held.borrow().running.clone().expect("it was started");
             running.kill();
             assert_eq!(running.ended().await, Ending::Killed);
-            assert_eq!(slot.standing(), Standing::Stopped { in_order: false });
+            assert_eq!(slot.found(), FoundChild::Stopped { in_order: false });
         });
     }
 
@@ -426,7 +426,7 @@ mod tests {
             let start = slot.start();
             assert_eq!(slot.stop(StopMode::Stop, Duration::ZERO, true).await.0, StopOutcome::NotStarted);
             assert_eq!(start.await, Err("the start was cancelled".to_owned()));
-            assert_eq!(slot.standing(), Standing::Absent);
+            assert_eq!(slot.found(), FoundChild::Absent);
         });
     }
 }

@@ -9,7 +9,7 @@ use super::messages::{
 use super::messages::{DescribeAllocation, TaskEventKind};
 use super::state::{
     Allocation, AllocationCall, AllocationConfig, AllocationOutcome, AllocationTimer, Desired, Event, Phase,
-    Preparing, SignIn, Task,
+    Preparing, RegistrationState, Task,
 };
 use crate::kernel::{AskId, CallKey, CallLost, Input, Machine, Never, StepContext, StopMode};
 use crate::vocabulary::{Attempt, Generation, Health, Moment};
@@ -37,7 +37,7 @@ impl Machine for Allocation {
             health: Health::Starting,
             last_event: "known, and not started yet".to_owned(),
             preparing: None,
-            sign_in: SignIn::default(),
+            registration_state: RegistrationState::default(),
             told: None,
             news: Vec::new(),
         }
@@ -162,7 +162,7 @@ impl Allocation {
             AllocationTimer::Look => self.look(cx),
             AllocationTimer::HealthTimeout => self.out_of_time(cx),
             AllocationTimer::Registry => {
-                self.sign_in.is_pausing = false;
+                self.registration_state.is_pausing = false;
                 self.reconcile(cx);
             }
             AllocationTimer::Round => self.begin_round(cx),

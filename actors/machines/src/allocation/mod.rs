@@ -29,7 +29,7 @@ mod state;
 mod behaviour;
 mod waiting;
 
-mod sign_in;
+mod registration_state;
 mod watching;
 
 mod stopping;

@@ -172,7 +172,7 @@ pub struct Allocation {
     pub(super) health: Health,
     pub(super) last_event: String,
     pub(super) preparing: Option<Preparing>,
-    pub(super) sign_in: SignIn,
+    pub(super) registration_state: RegistrationState,
     /// The status that was published last.
     pub(super) told: Option<AllocationStatus>,
     /// The news of this step beside the status.
@@ -275,9 +275,9 @@ pub(super) enum Stage {
 
 /// The desired and the actual state in the registry. One message is pending at a time, to keep the order.
 #[derive(Debug, Clone, Hash)]
-pub(super) struct SignIn {
+pub(super) struct RegistrationState {
     pub(super) desired: Desired,
-    pub(super) standing: Standing,
+    pub(super) actual: ActualState,
     pub(super) under_way: Option<(Attempt, Desired)>,
     pub(super) is_pausing: bool,
     pub(super) pauses: BackoffState,
@@ -294,7 +294,7 @@ pub(super) enum Desired {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Standing {
+pub(super) enum ActualState {
     Unknown,
     In(Identity),
     Out,

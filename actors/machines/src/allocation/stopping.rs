@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::messages::{AllocationAnswer, AllocationStopped, TaskEventKind};
 use super::neighbours::RetiredOutcome;
 use super::state::{
-    Allocation, AllocationCall, AllocationTimer, Desired, Event, Phase, Stage, Standing, Stopping,
+    ActualState, Allocation, AllocationCall, AllocationTimer, Desired, Event, Phase, Stage, Stopping,
 };
 use crate::AskError;
 use crate::instances::AwaitRetiredError;
@@ -126,7 +126,8 @@ impl Allocation {
         let deadline = self.config.options.stop_deadline;
         match self.stage() {
             Some(Stage::Deregistering) => {
-                let trouble = self.sign_in.trouble.clone().unwrap_or_else(|| "no answer yet".to_owned());
+                let trouble =
+                    self.registration_state.trouble.clone().unwrap_or_else(|| "no answer yet".to_owned());
                 self.remark(format!("could not be deregistered within {deadline:?}: {trouble}"));
                 self.remove_directory(cx);
             }
@@ -156,7 +157,7 @@ impl Allocation {
             cx.reply(id, AllocationAnswer::SignOff(report.clone()));
         }
         self.health = Health::Gone;
-        if is_last || self.sign_in.standing == Standing::Out {
+        if is_last || self.registration_state.actual == ActualState::Out {
             self.enter(Phase::Ended, "stopped", cx);
         } else {
             self.last_event = "stopped, but still registered; trying to deregister it".to_owned();

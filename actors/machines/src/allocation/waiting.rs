@@ -34,7 +34,7 @@ impl Allocation {
         // A supervisor that resumes the work of another one does not publish the same health twice.
         let is_taken_up = self.told.is_none() && self.config.health == Health::Healthy;
         self.health = if is_taken_up { Health::Healthy } else { Health::Starting };
-        if matches!(self.sign_in.desired, Desired::In(_)) {
+        if matches!(self.registration_state.desired, Desired::In(_)) {
             self.want(Desired::Out, cx);
         }
         let timeout = self.config.spec.health_timeout;

@@ -5,7 +5,7 @@
 //! registration has just come or its instance has ended, is probed directly. When the instance has news, a round begins at once.
 
 use super::messages::{AllocationNews, RestartWhen};
-use super::state::{Allocation, AllocationCall, AllocationTimer, Phase, Standing, Watch};
+use super::state::{ActualState, Allocation, AllocationCall, AllocationTimer, Phase, Watch};
 use crate::AskError;
 use crate::csi::{Answer, CallError, Readiness, Rpc};
 use crate::kernel::StepContext;
@@ -131,8 +131,8 @@ impl Allocation {
         }
         match health {
             Health::Healthy => {
-                let event = match (self.known_health(), &self.sign_in.standing) {
-                    (Health::Starting, Standing::In(identity)) => {
+                let event = match (self.known_health(), &self.registration_state.actual) {
+                    (Health::Starting, ActualState::In(identity)) => {
                         format!("healthy as {} {}", identity.provider, identity.version).trim().to_owned()
                     }
                     (Health::Starting | Health::Healthy | Health::Unhealthy { .. } | Health::Gone, _) => {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::messages::{FirstSummary, InventoryAnswer, InventoryAsk, InventoryNews, InventoryView, Offer};
 use super::state::{
-    InstancesItem, Inventory, InventoryCall, InventoryConfig, InventoryOutcome, InventoryTimer, Phase,
-    Source, Standing,
+    InstancesItem, Inventory, InventoryCall, InventoryConfig, InventoryOutcome, InventoryTimer, OfferState,
+    Phase, Source,
 };
 use crate::FeedItem;
 use crate::drivers::DriverSummary;
@@ -83,8 +83,8 @@ impl Machine for Inventory {
     fn view(&self) -> InventoryView {
         match &self.phase {
             Phase::Gathering { .. } => InventoryView::default(),
-            Phase::Published { summary, standings } => InventoryView {
-                offers: standings.values().map(|standing| standing.offer().clone()).collect(),
+            Phase::Published { summary, states } => InventoryView {
+                offers: states.values().map(|state| state.offer().clone()).collect(),
                 first: Some(summary.clone()),
                 volumes_in_use: self.volumes.as_ref().map(|volumes| volumes.counts.clone()),
             },
@@ -183,17 +183,17 @@ impl Inventory {
     }
 
     fn publish_first(&mut self, summary: FirstSummary, cx: &mut StepContext<Self>) {
-        let mut standings = BTreeMap::new();
+        let mut states = BTreeMap::new();
         if let Phase::Gathering { reports, .. } = &self.phase {
-            let offers = reports.iter().map(|(key, offer)| (key.clone(), Standing::Current(offer.clone())));
-            standings.extend(offers);
+            let offers = reports.iter().map(|(key, offer)| (key.clone(), OfferState::Current(offer.clone())));
+            states.extend(offers);
         }
-        self.stopped.retain(|plugin| standings.contains_key(plugin));
-        let offers = standings.values().map(|standing| standing.offer().clone()).collect();
+        self.stopped.retain(|plugin| states.contains_key(plugin));
+        let offers = states.values().map(|state| state.offer().clone()).collect();
         cx.cancel_timer(InventoryTimer::FirstWait);
         cx.cancel_timer(InventoryTimer::AskDrivers);
         cx.publish(InventoryNews::First(offers, summary.clone()));
-        self.phase = Phase::Published { summary, standings };
+        self.phase = Phase::Published { summary, states };
         self.tell_all_use(cx);
         self.answer_first(cx);
     }
@@ -221,7 +221,7 @@ impl Inventory {
         let is_of_it = |plugin: &&PluginKey| plugin.plugin_type.family() == family;
         match &self.phase {
             Phase::Gathering { reports, .. } => reports.keys().filter(is_of_it).cloned().collect(),
-            Phase::Published { standings, .. } => standings.keys().filter(is_of_it).cloned().collect(),
+            Phase::Published { states, .. } => states.keys().filter(is_of_it).cloned().collect(),
         }
     }
 
@@ -233,11 +233,11 @@ impl Inventory {
             Phase::Gathering { reports, .. } => {
                 reports.insert(offer.plugin.clone(), offer);
             }
-            Phase::Published { standings, .. } => match standings.get_mut(&offer.plugin) {
-                Some(standing) => standing.renew(offer, cx),
+            Phase::Published { states, .. } => match states.get_mut(&offer.plugin) {
+                Some(state) => state.renew(offer, cx),
                 None => {
                     cx.publish(InventoryNews::Changed(offer.clone()));
-                    standings.insert(offer.plugin.clone(), Standing::Current(offer));
+                    states.insert(offer.plugin.clone(), OfferState::Current(offer));
                 }
             },
         }
@@ -249,46 +249,46 @@ impl Inventory {
             Phase::Gathering { reports, .. } => {
                 reports.remove(plugin);
             }
-            Phase::Published { standings, .. } => match standings.get_mut(plugin) {
-                Some(Standing::Current(_)) if self.stopped.contains(plugin) => self.remove_now(plugin, cx),
-                Some(standing @ Standing::Current(_)) => {
-                    let told = Offer { restarting: true, since: cx.now(), ..standing.offer().clone() };
+            Phase::Published { states, .. } => match states.get_mut(plugin) {
+                Some(OfferState::Current(_)) if self.stopped.contains(plugin) => self.remove_now(plugin, cx),
+                Some(state @ OfferState::Current(_)) => {
+                    let told = Offer { restarting: true, since: cx.now(), ..state.offer().clone() };
                     let end = cx.now() + self.options.restart_grace_of(&told);
-                    *standing = Standing::Restarting { told, successor: None };
+                    *state = OfferState::Restarting { told, successor: None };
                     cx.start_timer(InventoryTimer::Grace(plugin.clone()), end);
                 }
-                Some(Standing::Restarting { .. }) if self.stopped.contains(plugin) => {
+                Some(OfferState::Restarting { .. }) if self.stopped.contains(plugin) => {
                     self.remove_now(plugin, cx);
                 }
                 // The grace goes on as it began.
-                Some(Standing::Restarting { successor, .. }) => *successor = None,
+                Some(OfferState::Restarting { successor, .. }) => *successor = None,
                 None => {}
             },
         }
     }
 
     fn grace_ended(&mut self, plugin: &PluginKey, cx: &mut StepContext<Self>) {
-        let Phase::Published { standings, .. } = &mut self.phase else { return };
-        match standings.remove(plugin) {
-            Some(Standing::Restarting { told, successor: Some(offer) }) => {
+        let Phase::Published { states, .. } = &mut self.phase else { return };
+        match states.remove(plugin) {
+            Some(OfferState::Restarting { told, successor: Some(offer) }) => {
                 if !offer.equals(&told) {
                     cx.publish(InventoryNews::Changed(offer.clone()));
                 }
-                standings.insert(plugin.clone(), Standing::Current(offer));
+                states.insert(plugin.clone(), OfferState::Current(offer));
             }
-            Some(standing @ Standing::Restarting { successor: None, .. }) => {
-                cx.publish(InventoryNews::Removed(standing.last_offer()));
+            Some(state @ OfferState::Restarting { successor: None, .. }) => {
+                cx.publish(InventoryNews::Removed(state.last_offer()));
             }
             // A successor came in time.
-            Some(current @ Standing::Current(_)) => {
-                standings.insert(plugin.clone(), current);
+            Some(current @ OfferState::Current(_)) => {
+                states.insert(plugin.clone(), current);
             }
             None => {}
         }
     }
 }
 
-impl Standing {
+impl OfferState {
     /// Takes in what a plugin offers that has not left, and tells what counts.
     fn renew(&mut self, offer: Offer, cx: &mut StepContext<Inventory>) {
         match (&mut *self, &offer.health) {

@@ -82,8 +82,8 @@ impl Inventory {
         match (report.health, &self.phase) {
             (DriverHealth::Undetected | DriverHealth::Gone, _) => self.withdrawn(&offer.plugin, cx),
             // It had answered, and is being restarted.
-            (DriverHealth::NoAnswerYet, Phase::Published { standings, .. })
-                if standings.get(&offer.plugin).is_some_and(|s| s.offer().health != Health::Starting) =>
+            (DriverHealth::NoAnswerYet, Phase::Published { states, .. })
+                if states.get(&offer.plugin).is_some_and(|s| s.offer().health != Health::Starting) =>
             {
                 self.left(&offer.plugin, cx);
                 self.reported(offer, cx);

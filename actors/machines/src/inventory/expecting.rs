@@ -2,7 +2,7 @@
 //! allocation that was stopped for good is not waited for any longer.
 
 use super::messages::{Expected, InventoryNews};
-use super::state::{AllocationsItem, Inventory, InventoryTimer, Phase, Standing};
+use super::state::{AllocationsItem, Inventory, InventoryTimer, OfferState, Phase};
 use crate::FeedItem;
 use crate::allocations::{AllocationStatus, AllocationsNews, AllocationsView};
 use crate::instances::InstanceReport;
@@ -68,14 +68,14 @@ impl Inventory {
             if self.allocations.values().flatten().any(|other| *other == plugin) {
                 continue;
             }
-            let Phase::Published { standings, .. } = &self.phase else {
+            let Phase::Published { states, .. } = &self.phase else {
                 self.stopped.insert(plugin);
                 continue;
             };
-            match standings.get(&plugin) {
-                Some(Standing::Restarting { successor: None, .. }) => self.remove_now(&plugin, cx),
+            match states.get(&plugin) {
+                Some(OfferState::Restarting { successor: None, .. }) => self.remove_now(&plugin, cx),
                 // It leaves in a moment.
-                Some(Standing::Current(_) | Standing::Restarting { .. }) => {
+                Some(OfferState::Current(_) | OfferState::Restarting { .. }) => {
                     self.stopped.insert(plugin);
                 }
                 None => {}
@@ -86,13 +86,13 @@ impl Inventory {
 
     /// No successor is expected: the offer is removed without a grace.
     pub(super) fn remove_now(&mut self, plugin: &PluginKey, cx: &mut StepContext<Self>) {
-        let Phase::Published { standings, .. } = &mut self.phase else { return };
+        let Phase::Published { states, .. } = &mut self.phase else { return };
         self.stopped.remove(plugin);
-        if let Some(standing) = standings.remove(plugin) {
-            if matches!(standing, Standing::Restarting { .. }) {
+        if let Some(state) = states.remove(plugin) {
+            if matches!(state, OfferState::Restarting { .. }) {
                 cx.cancel_timer(InventoryTimer::Grace(plugin.clone()));
             }
-            cx.publish(InventoryNews::Removed(standing.last_offer()));
+            cx.publish(InventoryNews::Removed(state.last_offer()));
         }
     }
 

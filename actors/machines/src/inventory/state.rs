@@ -181,13 +181,13 @@ pub(super) enum Phase {
         /// What was known then.
         summary: FirstSummary,
         /// What is offered now, by plugin.
-        standings: BTreeMap<PluginKey, Standing>,
+        states: BTreeMap<PluginKey, OfferState>,
     },
 }
 
 /// How one plugin's offer stands.
 #[derive(Debug, Clone, Hash)]
-pub(super) enum Standing {
+pub(super) enum OfferState {
     /// It is offered, and this was told.
     Current(Offer),
     /// Its instance has left and the grace runs.
@@ -199,7 +199,7 @@ pub(super) enum Standing {
     },
 }
 
-impl Standing {
+impl OfferState {
     /// The offer as it is listed.
     pub(super) const fn offer(&self) -> &Offer {
         match self {

@@ -101,8 +101,8 @@ impl Inventory {
 
     /// The plugins of which a node half is offered.
     fn offered_nodes(&self) -> BTreeSet<PluginName> {
-        let Phase::Published { standings, .. } = &self.phase else { return BTreeSet::new() };
-        let nodes = standings.keys().filter(|plugin| plugin.plugin_type == PluginType::CsiNode);
+        let Phase::Published { states, .. } = &self.phase else { return BTreeSet::new() };
+        let nodes = states.keys().filter(|plugin| plugin.plugin_type == PluginType::CsiNode);
         nodes.map(|plugin| plugin.name.clone()).collect()
     }
 

@@ -8,8 +8,8 @@ use super::messages::{
 };
 use super::spec::{Plan, Restart};
 use super::state::{
-    Call, Child, ChildPhase, ClosingCause, CourseNumber, CourseReason, Fall, OWN_ACCORD, Outcome, Phase,
-    STOPPED_FOR_A_RESTART, Standing, Supervisor, Timer, WAITERS_MAX,
+    Call, Child, ChildPhase, ClosingCause, Fall, FoundChild, OWN_STOP_MODE, Outcome, Phase, RestartNumber,
+    RestartReason, STOPPED_FOR_A_RESTART, Supervisor, Timer, WAITERS_MAX,
 };
 use crate::kernel::{AskId, CallKey, CallLost, Ending, Input, Machine, Never, StepContext, StopStep};
 use crate::vocabulary::{Attempt, BackoffState, Generation, Moment, RestartHistory};
@@ -17,7 +17,7 @@ use crate::vocabulary::{Attempt, BackoffState, Generation, Moment, RestartHistor
 /// The deadline of one call that watches a child; then it is repeated.
 const WATCH: Duration = Duration::from_secs(3_600);
 /// The deadline for the check of the children's slots; it does not block.
-const STOCK_DEADLINE: Duration = Duration::from_secs(5);
+const FIND_DEADLINE: Duration = Duration::from_secs(5);
 
 impl Machine for Supervisor {
     const KIND: &'static str = "supervisor";
@@ -43,10 +43,10 @@ impl Machine for Supervisor {
         };
         Self {
             plan: plan.clone(),
-            phase: Phase::TakingStock { key: CallKey::default() },
+            phase: Phase::FindingChildren { key: CallKey::default() },
             children: plan.children.iter().map(|_| child()).collect(),
-            courses: Vec::new(),
-            last_course: CourseNumber::default(),
+            group_restarts: Vec::new(),
+            last_restart: RestartNumber::default(),
             last_attempt: Attempt::default(),
             history: RestartHistory::default(),
             awaiting_start: Vec::new(),
@@ -57,7 +57,7 @@ impl Machine for Supervisor {
 
     fn step(&mut self, input: &Input<Self>, cx: &mut StepContext<Self>) {
         match input {
-            Input::Resumed => self.take_stock(cx),
+            Input::Resumed => self.find_children(cx),
             Input::Asked { id, asked_at: _, ask } => self.asked(*id, ask, cx),
             Input::Returned { key, call: _, outcome: Ok(outcome) } => {
                 self.returned(*key, outcome, cx);
@@ -65,7 +65,7 @@ impl Machine for Supervisor {
             Input::Returned { key, call, outcome: Err(lost) } => {
                 self.lost(*key, *call, lost, cx);
             }
-            Input::Elapsed(Timer::Pause(course)) => self.pause_over(*course, cx),
+            Input::Elapsed(Timer::Pause(group)) => self.pause_over(*group, cx),
             Input::StopRequested(mode) => self.close(ClosingCause::Asked, *mode, cx),
         }
     }
@@ -82,10 +82,10 @@ impl Machine for Supervisor {
 
 impl Supervisor {
     /// Nothing is started before the living children are known: they survive a crash of the supervisor.
-    fn take_stock(&mut self, cx: &mut StepContext<Self>) {
+    fn find_children(&mut self, cx: &mut StepContext<Self>) {
         let key = self.next_key(Generation::default());
-        self.phase = Phase::TakingStock { key };
-        cx.call(key, STOCK_DEADLINE, Call::TakeStock);
+        self.phase = Phase::FindingChildren { key };
+        cx.call(key, FIND_DEADLINE, Call::FindChildren);
     }
 
     // === Messages ===
@@ -103,12 +103,12 @@ impl Supervisor {
 
     fn await_started(&mut self, id: AskId, cx: &mut StepContext<Self>) {
         let answer = match &self.phase {
-            Phase::Open if self.courses.is_empty() => Ok(()),
+            Phase::Open if self.group_restarts.is_empty() => Ok(()),
             Phase::Closing(closing) if matches!(closing.cause, ClosingCause::Asked) => {
                 Err(StartError::Stopping)
             }
             // The others learn the cause after the rollback.
-            Phase::TakingStock { .. } | Phase::Opening | Phase::Open | Phase::Closing(_) => {
+            Phase::FindingChildren { .. } | Phase::Opening | Phase::Open | Phase::Closing(_) => {
                 if self.awaiting_start.len() < WAITERS_MAX {
                     self.awaiting_start.push(id);
                     return;
@@ -124,7 +124,7 @@ impl Supervisor {
         let refusal = match (found, &self.phase) {
             (None, _) => RestartError::Unknown { name: name.to_owned() },
             (Some(_), Phase::Closing(_)) => RestartError::Stopping,
-            (Some(child), Phase::TakingStock { .. } | Phase::Opening | Phase::Open) => {
+            (Some(child), Phase::FindingChildren { .. } | Phase::Opening | Phase::Open) => {
                 if self.awaiting_restart.len() < WAITERS_MAX {
                     self.awaiting_restart.push((child, id));
                     self.restart_now(child, cx);
@@ -140,7 +140,7 @@ impl Supervisor {
 
     fn returned(&mut self, key: CallKey, outcome: &Outcome, cx: &mut StepContext<Self>) {
         match outcome {
-            Outcome::Stock(standings) => self.stock_taken(key, standings, cx),
+            Outcome::Found(children) => self.found_children(key, children, cx),
             Outcome::Started { child, result } if self.is_starting(*child, key) => match result {
                 Ok(()) => self.started(*child, key, cx),
                 Err(reason) => self.start_failed(*child, reason, cx),
@@ -159,7 +159,8 @@ impl Supervisor {
 
     fn lost(&mut self, key: CallKey, call: Call, lost: &CallLost, cx: &mut StepContext<Self>) {
         match call {
-            Call::TakeStock if matches!(self.phase, Phase::TakingStock { key: current } if current == key) => {
+            Call::FindChildren if matches!(self.phase, Phase::FindingChildren { key: current } if current == key) =>
+            {
                 let reason = format!("it could not look after its children: {lost}");
                 self.escalate(reason, cx);
             }
@@ -181,7 +182,7 @@ impl Supervisor {
             }
             Call::DescribeChildren { .. } => self.described(key, None, &[], cx),
             // They belong to an earlier life of the child, or to an earlier phase.
-            Call::TakeStock | Call::StartChild { .. } | Call::AwaitEnd { .. } => {}
+            Call::FindChildren | Call::StartChild { .. } | Call::AwaitEnd { .. } => {}
         }
     }
 
@@ -197,40 +198,39 @@ impl Supervisor {
         matches!(self.children[child].phase, ChildPhase::Running { key: current } if current == key)
     }
 
-    fn stock_taken(&mut self, key: CallKey, standings: &[Standing], cx: &mut StepContext<Self>) {
-        if !matches!(self.phase, Phase::TakingStock { key: current } if current == key) {
+    fn found_children(&mut self, key: CallKey, children: &[FoundChild], cx: &mut StepContext<Self>) {
+        if !matches!(self.phase, Phase::FindingChildren { key: current } if current == key) {
             return;
         }
         self.phase = Phase::Opening;
-        let missing = (0..self.children.len())
-            .filter(|child| self.note_standing(*child, &standings[*child], cx))
-            .collect();
+        let missing =
+            (0..self.children.len()).filter(|child| self.note_found(*child, &children[*child], cx)).collect();
         self.open(missing, cx);
     }
 
     /// Records the state of a child that was found, and returns whether it must be started.
-    fn note_standing(&mut self, child: usize, standing: &Standing, cx: &mut StepContext<Self>) -> bool {
+    fn note_found(&mut self, child: usize, found: &FoundChild, cx: &mut StepContext<Self>) -> bool {
         let is_temporary = self.spec_of(child).restart == Restart::Temporary;
-        let (phase, is_missing, has_run) = match standing {
-            Standing::Absent => (ChildPhase::Waiting, true, false),
-            Standing::Alive => (ChildPhase::Running { key: self.watch(child, cx) }, false, true),
+        let (phase, is_missing, has_run) = match found {
+            FoundChild::Absent => (ChildPhase::Waiting, true, false),
+            FoundChild::Alive => (ChildPhase::Running { key: self.watch(child, cx) }, false, true),
             // Its interrupted operation starts again.
-            Standing::CutOff { has_run } => (ChildPhase::Unseen, !(is_temporary && *has_run), *has_run),
-            Standing::Stopped { .. } if is_temporary => (ChildPhase::Ended, false, true),
-            Standing::Stopped { .. } => (ChildPhase::Waiting, true, true),
-            Standing::Ended(ending) if self.spec_of(child).restart.is_due_after(ending) => {
+            FoundChild::CutOff { has_run } => (ChildPhase::Unseen, !(is_temporary && *has_run), *has_run),
+            FoundChild::Stopped { .. } if is_temporary => (ChildPhase::Ended, false, true),
+            FoundChild::Stopped { .. } => (ChildPhase::Waiting, true, true),
+            FoundChild::Ended(ending) if self.spec_of(child).restart.is_due_after(ending) => {
                 (ChildPhase::Waiting, true, true)
             }
-            Standing::Ended(_) => (ChildPhase::Ended, false, true),
+            FoundChild::Ended(_) => (ChildPhase::Ended, false, true),
         };
         let state = &mut self.children[child];
         (state.phase, state.has_run) = (phase, has_run);
-        state.fall = match standing {
-            Standing::Ended(ending) => Some(Fall::ended(ending)),
-            Standing::Stopped { in_order } => {
+        state.fall = match found {
+            FoundChild::Ended(ending) => Some(Fall::ended(ending)),
+            FoundChild::Stopped { in_order } => {
                 Some(Fall { reason: STOPPED_FOR_A_RESTART.to_owned(), in_order: *in_order })
             }
-            Standing::Absent | Standing::Alive | Standing::CutOff { .. } => None,
+            FoundChild::Absent | FoundChild::Alive | FoundChild::CutOff { .. } => None,
         };
         is_missing
     }
@@ -279,7 +279,7 @@ impl Supervisor {
         } else {
             self.children[child].fall = Some(Fall::of(how));
             let cause = ClosingCause::StartFailed { child: name, reason: reason.to_owned() };
-            self.close(cause, OWN_ACCORD, cx);
+            self.close(cause, OWN_STOP_MODE, cx);
         }
     }
 
@@ -290,9 +290,9 @@ impl Supervisor {
         match &self.phase {
             // The shutdown handles it in its turn.
             Phase::Closing(_) => {}
-            Phase::TakingStock { .. } | Phase::Opening | Phase::Open => {
+            Phase::FindingChildren { .. } | Phase::Opening | Phase::Open => {
                 if self.is_going_down(child) {
-                    // Its course was about to stop it anyway.
+                    // Its group restart was about to stop it anyway.
                     self.children[child].phase = ChildPhase::Waiting;
                 } else if self.spec_of(child).restart.is_due_after(ending) {
                     self.fell(child, &ending.to_string(), cx);
@@ -320,12 +320,12 @@ impl Supervisor {
         let policy = self.spec_of(child).backoff;
         let pause = self.children[child].backoff.failed(&policy, cx.moment());
         cx.publish(SupervisorNews::ChildRestarting { name, pause });
-        let members = self.sharing_the_fate_of(child);
-        self.begin_course(CourseReason::Fallen, members, pause, cx);
+        let members = self.restarted_with(child);
+        self.begin_group_restart(RestartReason::Fallen, members, pause, cx);
     }
 
     pub(super) fn escalate(&mut self, reason: String, cx: &mut StepContext<Self>) {
         cx.publish(SupervisorNews::Escalated { reason: reason.clone() });
-        self.close(ClosingCause::Escalated { reason }, OWN_ACCORD, cx);
+        self.close(ClosingCause::Escalated { reason }, OWN_STOP_MODE, cx);
     }
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::messages::{AwaitStarted, RestartChild, Shutdown, StopOutcome, SupervisorAnswer, SupervisorAsk};
 use super::spec::{ChildSpec, Plan, Restart, Strategy, SupervisorSpec};
-use super::state::{Call, Outcome, Standing, Supervisor, Timer};
+use super::state::{Call, FoundChild, Outcome, Supervisor, Timer};
 use crate::kernel::{AskId, CallKey, Effect, Ending, Input, Machine, StepContext, StopMode};
 use crate::vocabulary::{Backoff, Generation, Moment, RestartBudget, Timestamp};
 
@@ -110,7 +110,7 @@ impl World {
             Call::StopChild { child, .. } => {
                 self.starting.remove(&child);
             }
-            Call::TakeStock | Call::AwaitEnd { .. } | Call::DescribeChildren { .. } => {}
+            Call::FindChildren | Call::AwaitEnd { .. } | Call::DescribeChildren { .. } => {}
         }
         self.calls.push((key, call));
     }
@@ -137,7 +137,7 @@ impl World {
     fn come_back(&mut self, which: usize, chance: u32) {
         let (key, call) = self.calls.remove(which);
         let outcome = match call {
-            Call::TakeStock => Outcome::Stock(vec![Standing::Absent; self.specs.len()]),
+            Call::FindChildren => Outcome::Found(vec![FoundChild::Absent; self.specs.len()]),
             Call::StartChild { child } if self.starting.get(&child) != Some(&key) => {
                 Outcome::Started { child, result: Err("the start was cancelled".into()) }
             }

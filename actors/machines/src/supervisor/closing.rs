@@ -29,8 +29,8 @@ impl Supervisor {
             }
             return;
         }
-        for course in self.courses.drain(..) {
-            cx.cancel_timer(Timer::Pause(course.number));
+        for group in self.group_restarts.drain(..) {
+            cx.cancel_timer(Timer::Pause(group.number));
         }
         self.disappoint(&cause, cx);
         self.phase =
@@ -94,7 +94,7 @@ impl Supervisor {
                 {
                     return;
                 }
-                // Its course asked it to detach, or to stop for another life, or its state is unknown yet.
+                // Its group restart asked it to detach, or to stop for another life, or its state is unknown yet.
                 ChildPhase::Stopping { .. }
                 | ChildPhase::Running { .. }
                 | ChildPhase::Starting { .. }

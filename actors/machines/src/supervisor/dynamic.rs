@@ -186,9 +186,9 @@ impl<W: Copy> DynamicChild<W> {
 mod tests {
     use super::*;
     use crate::kernel::Effect;
-    use crate::supervisor::{CourseNumber, Supervisor, Timer};
+    use crate::supervisor::{RestartNumber, Supervisor, Timer};
 
-    const TIMER: Timer = Timer::Pause(CourseNumber(0));
+    const TIMER: Timer = Timer::Pause(RestartNumber(0));
     const SECOND: Duration = Duration::from_secs(1);
     const BUDGET: RestartBudget = RestartBudget { limit: 2, window: Duration::from_secs(10) };
     const BACKOFF: Backoff =

@@ -4,19 +4,19 @@
 //! before each restart that grows while a child keeps falling, and a report of how each child ended.
 //!
 //! ```text
-//!                                                 ┌── children fall and are started again ──┐
-//!                                                 ▼                                         │
-//!   taking stock ──► opening ── all run ──► open ───────────────────────────────────────────┘
-//!        │              │                    │
-//!        │              │ one cannot be      │ budget exhausted, or one cannot be ended
-//!        │              │ started            │
-//!        ▼              ▼                    ▼
-//!      closing: last child first ──────────────► on request: the report, then the end
-//!                                                otherwise: ends as failed, and the parent decides
+//!                                                     ┌── children fall and are started again ──┐
+//!                                                     ▼                                         │
+//!   finding children ──► opening ── all run ──► open ───────────────────────────────────────────┘
+//!            │              │                    │
+//!            │              │ one cannot be      │ budget exhausted, or one cannot be ended
+//!            │              │ started            │
+//!            ▼              ▼                    ▼
+//!          closing: last child first ──────────────► on request: the report, then the end
+//!                                                    otherwise: ends as failed, and the parent decides
 //!
 //!   a child:  waiting ──► starting ──► running ──► stopping ──► waiting
-//!                │            │           └── ended by itself ─► ended, or it fell: a course restarts it
-//!                │            └── failed ─► it fell              and the siblings that share its fate
+//!                │            │           └── ended by itself ─► ended, or it fell: it is restarted,
+//!                │            └── failed ─► it fell              and its siblings, by the strategy
 //! ```
 //!
 //! Guarantees:
@@ -36,7 +36,7 @@
 //!   panic outside of a step, a kill and a child that gives up do so at once.
 //! - A child that the supervisor stops for a restart or after giving up is asked to [detach](crate::kernel::StopMode): what
 //!   it left running serves its next life. A shutdown during such a pause does not end what was detached.
-//! - It survives a crash of its own: its children live on, and it takes stock of them. When it ends, in whatever way, no
+//! - It survives a crash of its own: its children live on, and it finds them. When it ends, in whatever way, no
 //!   child outlives it (SCL-06).
 
 mod spec;
@@ -47,8 +47,8 @@ mod state;
 
 mod behaviour;
 mod closing;
-mod courses;
 mod dynamic;
+mod group_restarts;
 mod tree;
 
 #[cfg(test)]
@@ -59,4 +59,4 @@ mod scripts;
 pub use dynamic::{ChildState, DynamicChild, Ended};
 pub use messages::*;
 pub use spec::{ChildSpec, Plan, Restart, Strategy, SupervisorSpec};
-pub use state::{Call, ChildSeen, CourseNumber, Outcome, Standing, Supervisor, Timer};
+pub use state::{Call, ChildSeen, FoundChild, Outcome, RestartNumber, Supervisor, Timer};

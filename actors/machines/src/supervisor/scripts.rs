@@ -13,7 +13,7 @@ use super::messages::{
     SupervisorAsk, SupervisorNews, TreeNode,
 };
 use super::spec::{ChildSpec, Plan, Restart, Strategy, SupervisorSpec};
-use super::state::{Call, Outcome, Standing, Supervisor, Timer};
+use super::state::{Call, FoundChild, Outcome, Supervisor, Timer};
 use crate::kernel::{
     AskId, CallKey, CallLost, Effect, Ending, Input, Machine, StepContext, StopMode, StopStep,
 };
@@ -21,7 +21,7 @@ use crate::vocabulary::{Backoff, Moment, RestartBudget, Timestamp};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    Stock,
+    Found,
     Start,
     Watch,
     Stop,
@@ -31,8 +31,8 @@ enum Kind {
 /// Commands; each prints the effects of the supervisor:
 ///
 /// - `supervisor [strategy=..] [limit=N] [window=SECONDS]` and `child NAME [restart=..] [stop=SECONDS]` configure it;
-/// - `begin [alive=A,B] [absent=..] [ended=A]` builds the machine and reports the stock; without an argument no child exists
-///   yet. `resume` builds it and leaves the stock unreported;
+/// - `begin [alive=A,B] [absent=..] [ended=A]` builds the machine and reports what is found; without an argument no child exists
+///   yet. `resume` builds it and leaves that unreported;
 /// - `up NAME...`, `fails NAME REASON`, `hangs NAME` are outcomes of a start, `ends NAME [how]` of a watch and `down NAME
 ///   [how]` of a stop; with the tag `[late]` they have the key of the call before the last of its kind;
 /// - `pass SECONDS` advances the time;
@@ -89,12 +89,12 @@ impl Stage {
             Effect::Call { key, deadline, call } => self.called(key, deadline, call, said)?,
             Effect::StartTimer(timer, at) => {
                 let pause = at.since(self.moment().now);
-                writeln!(said, "{} for {pause:?}", course(timer))?;
+                writeln!(said, "{} for {pause:?}", group(timer))?;
                 self.timers.insert(timer, at);
             }
             Effect::CancelTimer(timer) => {
                 if self.timers.remove(&timer).is_some() {
-                    writeln!(said, "{} is cut short", course(timer))?;
+                    writeln!(said, "{} is cut short", group(timer))?;
                 }
             }
             Effect::Stop(ending) => {
@@ -118,9 +118,9 @@ impl Stage {
     ) -> Result<(), Box<dyn Error>> {
         let name = |child: usize| self.children[child].name.as_str();
         let slot = match call {
-            Call::TakeStock => {
-                writeln!(said, "take stock")?;
-                (Kind::Stock, 0)
+            Call::FindChildren => {
+                writeln!(said, "find children")?;
+                (Kind::Found, 0)
             }
             Call::StartChild { child } => {
                 writeln!(said, "start {} within {deadline:?}", name(child))?;
@@ -208,30 +208,30 @@ impl Stage {
         self.step(&Input::Resumed)
     }
 
-    fn take_stock(
+    fn find_children(
         &mut self,
         args: &mut ArgumentConsumer<'_>,
         is_late: bool,
     ) -> Result<String, Box<dyn Error>> {
         if args.next_pos() == Some("lost") {
             let lost = CallLost::DeadlineExceeded(Duration::from_secs(10));
-            return self.bring_back(Kind::Stock, 0, is_late, Err(lost));
+            return self.bring_back(Kind::Found, 0, is_late, Err(lost));
         }
-        let mut standings = vec![Standing::Absent; self.children.len()];
-        for (word, standing) in [
-            ("alive", Standing::Alive),
-            ("half-started", Standing::CutOff { has_run: false }),
-            ("half-stopped", Standing::CutOff { has_run: true }),
-            ("stopped", Standing::Stopped { in_order: true }),
-            ("cut", Standing::Stopped { in_order: false }),
-            ("ended", Standing::Ended(Ending::Normal)),
-            ("failed", Standing::Ended(Ending::Failed("no luck".into()))),
+        let mut children = vec![FoundChild::Absent; self.children.len()];
+        for (word, found) in [
+            ("alive", FoundChild::Alive),
+            ("half-started", FoundChild::CutOff { has_run: false }),
+            ("half-stopped", FoundChild::CutOff { has_run: true }),
+            ("stopped", FoundChild::Stopped { in_order: true }),
+            ("cut", FoundChild::Stopped { in_order: false }),
+            ("ended", FoundChild::Ended(Ending::Normal)),
+            ("failed", FoundChild::Ended(Ending::Failed("no luck".into()))),
         ] {
             for name in args.take_key(word).into_iter().flat_map(|names| names.split(',')) {
-                standings[self.place(name)?] = standing.clone();
+                children[self.place(name)?] = found.clone();
             }
         }
-        self.bring_back(Kind::Stock, 0, is_late, Ok(Outcome::Stock(standings)))
+        self.bring_back(Kind::Found, 0, is_late, Ok(Outcome::Found(children)))
     }
 
     fn pass(&mut self, seconds: f64) -> Result<String, Box<dyn Error>> {
@@ -242,7 +242,7 @@ impl Stage {
             let Some((at, timer)) = due.filter(|(at, _)| at.since_epoch() <= until) else { break };
             self.now = at.since_epoch();
             self.timers.remove(&timer);
-            writeln!(said, "at {:?}: {} is over", self.now, course(timer))?;
+            writeln!(said, "at {:?}: {} is over", self.now, group(timer))?;
             said.push_str(&self.step(&Input::Elapsed(timer))?);
         }
         self.now = until;
@@ -333,10 +333,10 @@ impl goldenscript::Runner for Stage {
             "supervisor" => self.set_manners(&mut args)?,
             "child" => self.add_child(&mut args)?,
             "resume" => self.resume()?,
-            "stock" => self.take_stock(&mut args, is_late)?,
+            "found" => self.find_children(&mut args, is_late)?,
             "begin" => {
                 let resumed = self.resume()?;
-                resumed + &self.take_stock(&mut args, is_late)?
+                resumed + &self.find_children(&mut args, is_late)?
             }
             "pass" => self.pass(args.next_pos().ok_or("how long?")?.parse()?)?,
             "up" => self.up(&mut args, is_late)?,
@@ -390,8 +390,8 @@ fn asker(id: AskId) -> String {
     format!("{id:?}").replace("AskId(", "question ").replace(')', ":")
 }
 
-fn course(Timer::Pause(number): Timer) -> String {
-    format!("pause of course {}", number.0)
+fn group(Timer::Pause(number): Timer) -> String {
+    format!("pause of restart {}", number.0)
 }
 
 fn mode(word: Option<&str>) -> Result<StopMode, Box<dyn Error>> {

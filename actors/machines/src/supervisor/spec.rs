@@ -29,7 +29,7 @@ impl Restart {
     }
 }
 
-/// Which siblings share the fate of a child that must be restarted, as in OTP.
+/// Which siblings are restarted together with a child, as in OTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Strategy {
     /// None.
@@ -84,7 +84,7 @@ impl ChildSpec {
 /// The configuration of a supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SupervisorSpec {
-    /// Which siblings share the fate of a fallen child.
+    /// Which siblings are restarted together with a fallen child.
     pub strategy: Strategy,
     /// How many restarts it permits; at one more it gives up, so that its own parent decides (OTP's intensity and period).
     pub budget: RestartBudget,

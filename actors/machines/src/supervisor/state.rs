@@ -12,11 +12,11 @@ use crate::vocabulary::{Attempt, BackoffState, Generation, RestartHistory, Times
 pub(super) const WAITERS_MAX: usize = 1_024;
 
 /// How the supervisor stops children for its own reasons: what they leave running serves their next life.
-pub(super) const OWN_ACCORD: StopMode = StopMode::Detach;
+pub(super) const OWN_STOP_MODE: StopMode = StopMode::Detach;
 
 /// Why a child is down during its requested restart.
 pub(super) const STOPPED_FOR_A_RESTART: &str = "it was stopped for a restart";
-/// Why a child is down that shares the fate of another one.
+/// Why a child is down that is restarted with another one.
 pub(super) const A_SIBLING_FELL: &str = "a sibling fell";
 
 /// The supervisor as a pure machine.
@@ -26,8 +26,8 @@ pub struct Supervisor {
     pub(super) phase: Phase,
     pub(super) children: Vec<Child>,
     /// The groups of children that are being stopped and restarted. No child belongs to two of them.
-    pub(super) courses: Vec<Course>,
-    pub(super) last_course: CourseNumber,
+    pub(super) group_restarts: Vec<GroupRestart>,
+    pub(super) last_restart: RestartNumber,
     pub(super) last_attempt: Attempt,
     pub(super) history: RestartHistory,
     pub(super) awaiting_start: Vec<AskId>,
@@ -38,7 +38,7 @@ pub struct Supervisor {
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Phase {
     /// It has just been built and asks which children live: they survive its crash.
-    TakingStock { key: CallKey },
+    FindingChildren { key: CallKey },
     /// Not every child has run yet.
     Opening,
     /// All children have been started.
@@ -128,23 +128,23 @@ pub(super) enum ChildPhase {
     Closed,
 }
 
-/// The number of a course.
+/// The number of a group restart.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct CourseNumber(pub(super) u64);
+pub struct RestartNumber(pub(super) u64);
 
 /// A group of children that is being stopped and restarted.
 #[derive(Debug, Clone, Hash)]
-pub(super) struct Course {
-    pub(super) number: CourseNumber,
-    pub(super) reason: CourseReason,
+pub(super) struct GroupRestart {
+    pub(super) number: RestartNumber,
+    pub(super) reason: RestartReason,
     /// The members that are not restarted yet.
     pub(super) members: BTreeSet<usize>,
-    pub(super) step: CourseStep,
+    pub(super) step: RestartStep,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum CourseReason {
+pub(super) enum RestartReason {
     /// The first start of the children in this life of the supervisor.
     Opening,
     /// A child fell.
@@ -154,12 +154,12 @@ pub(super) enum CourseReason {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum CourseStep {
+pub(super) enum RestartStep {
     /// Members are stopped one by one, the last one first. Then follows the pause.
     Stopping { pause: Duration },
     /// The timer of the pause runs.
     Pausing,
-    /// Members are started one by one, the first one first, and leave the course when they run.
+    /// Members are started one by one, the first one first, and leave the group restart when they run.
     Starting,
 }
 
@@ -175,7 +175,7 @@ pub(super) struct Describing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Call {
     /// Check which children live.
-    TakeStock,
+    FindChildren,
     /// Start a child, and wait until it is ready.
     StartChild {
         /// Its index.
@@ -208,8 +208,8 @@ pub enum Call {
 #[doc(hidden)]
 #[derive(Debug)]
 pub enum Outcome {
-    /// Of [`Call::TakeStock`], in order of index.
-    Stock(Vec<Standing>),
+    /// Of [`Call::FindChildren`], in order of index.
+    Found(Vec<FoundChild>),
     /// Of [`Call::StartChild`].
     Started {
         /// Its index.
@@ -252,10 +252,10 @@ pub struct ChildSeen {
     pub stops_within: Option<Duration>,
 }
 
-/// The state of a child when stock is taken.
+/// The state of a child when the children are found.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Standing {
+pub enum FoundChild {
     /// It was never ready, and does not live.
     Absent,
     /// It is ready.
@@ -278,8 +278,8 @@ pub enum Standing {
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Timer {
-    /// The pause of a course.
-    Pause(CourseNumber),
+    /// The pause of a group restart.
+    Pause(RestartNumber),
 }
 
 impl Supervisor {

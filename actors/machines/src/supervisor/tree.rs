@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::messages::{SupervisorAnswer, TreeNode};
 use super::state::{
-    Call, ChildPhase, ChildSeen, ClosingCause, CourseStep, Describing, Phase, Supervisor, WAITERS_MAX,
+    Call, ChildPhase, ChildSeen, ClosingCause, Describing, Phase, RestartStep, Supervisor, WAITERS_MAX,
 };
 use crate::kernel::{AskId, CallKey, Machine, StepContext, Vitals};
 use crate::vocabulary::Generation;
@@ -74,7 +74,7 @@ impl Supervisor {
 
     fn own_state(&self) -> (&'static str, String) {
         match &self.phase {
-            Phase::TakingStock { .. } | Phase::Opening => ("starting", String::new()),
+            Phase::FindingChildren { .. } | Phase::Opening => ("starting", String::new()),
             Phase::Open => ("running", String::new()),
             Phase::Closing(closing) => match &closing.cause {
                 ClosingCause::Asked => ("stopping", String::new()),
@@ -135,8 +135,8 @@ impl Supervisor {
     }
 
     fn is_pausing(&self, child: usize) -> bool {
-        self.courses
+        self.group_restarts
             .iter()
-            .any(|course| course.step == CourseStep::Pausing && course.members.contains(&child))
+            .any(|group| group.step == RestartStep::Pausing && group.members.contains(&child))
     }
 }

@@ -47,7 +47,7 @@ impl Machine for Tasks {
         let drivers = setups(options, &tasks, image.drivers);
         for task in &mut tasks {
             let driver = task.durable.run.as_ref().and_then(|run| drivers.get(&run.driver));
-            if driver.is_some_and(|setup| setup.standing != Standing::Configured) {
+            if driver.is_some_and(|setup| setup.config_state != ConfigState::Configured) {
                 task.leave_its_driver();
             }
         }

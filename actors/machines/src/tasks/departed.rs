@@ -34,18 +34,18 @@ pub(super) fn setups(
     tasks: &[Task],
     on_disk: BTreeMap<DriverName, KeptDriver>,
 ) -> BTreeMap<DriverName, DriverSetup> {
-    let setup = |standing, kept: Option<KeptDriver>, is_on_disk| DriverSetup {
+    let setup = |config_state, kept: Option<KeptDriver>, is_on_disk| DriverSetup {
         progress: DriverProgress::Asking,
         backoff: BackoffState::default(),
-        standing,
+        config_state,
         kept,
         is_on_disk,
     };
-    let departed = Standing::Departed { is_ended: false };
+    let departed = ConfigState::Departed { is_ended: false };
     let mut setups = BTreeMap::new();
     for (name, kept) in &options.drivers {
         let is_on_disk = on_disk.get(name) == Some(kept);
-        setups.insert(name.clone(), setup(Standing::Configured, Some(kept.clone()), is_on_disk));
+        setups.insert(name.clone(), setup(ConfigState::Configured, Some(kept.clone()), is_on_disk));
     }
     for (name, kept) in on_disk {
         setups.entry(name).or_insert_with(|| setup(departed, Some(kept), true));
@@ -61,22 +61,22 @@ impl Tasks {
     pub(super) fn set_up(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         let has_tasks = self.tasks.iter().any(|task| task.has_run_of(driver));
         let Some(setup) = self.drivers.get_mut(driver) else { return };
-        match (&setup.standing, &setup.kept) {
-            (Standing::Configured, _) => {
+        match (&setup.config_state, &setup.kept) {
+            (ConfigState::Configured, _) => {
                 let call = TasksCall::SetUp(driver.clone());
                 cx.call(CallKey::default(), setup.timeout(), call);
             }
-            (Standing::Departed { .. }, Some(kept)) if has_tasks => {
+            (ConfigState::Departed { .. }, Some(kept)) if has_tasks => {
                 setup.progress = DriverProgress::Asking;
-                setup.standing = Standing::Departed { is_ended: false };
+                setup.config_state = ConfigState::Departed { is_ended: false };
                 let call = TasksCall::SetUpUnconfigured(driver.clone(), Box::new(kept.clone()));
                 cx.call(CallKey::default(), setup.timeout(), call);
             }
-            (Standing::Departed { .. }, Some(_)) => {
+            (ConfigState::Departed { .. }, Some(_)) => {
                 setup.progress =
                     DriverProgress::Refused("it is not in the configuration any more".to_owned());
             }
-            (Standing::Departed { .. }, None) => {
+            (ConfigState::Departed { .. }, None) => {
                 let reason = "it is not in the configuration any more, and its former settings are unknown";
                 setup.progress = DriverProgress::Refused(reason.to_owned());
             }
@@ -87,8 +87,8 @@ impl Tasks {
     pub(super) fn bring_back_for(&mut self, name: &AllocationId, cx: &mut StepContext<Self>) {
         let task = self.tasks.iter().find(|task| task.config.name == *name);
         let Some(driver) = task.map(|task| task.driver().clone()) else { return };
-        let standing = self.drivers.get(&driver).map(|setup| setup.standing);
-        if standing == Some(Standing::Departed { is_ended: true }) {
+        let config_state = self.drivers.get(&driver).map(|setup| setup.config_state);
+        if config_state == Some(ConfigState::Departed { is_ended: true }) {
             self.set_up(&driver, cx);
         }
     }
@@ -98,13 +98,13 @@ impl Tasks {
         if self.shutdown != ShutdownState::Serving {
             return;
         }
-        let is_over = |setup: &DriverSetup| match (setup.standing, &setup.progress) {
-            (Standing::Configured | Standing::Departed { is_ended: true }, _) => false,
-            (Standing::Departed { is_ended: false }, DriverProgress::Asking | DriverProgress::Leaving) => {
+        let is_over = |setup: &DriverSetup| match (setup.config_state, &setup.progress) {
+            (ConfigState::Configured | ConfigState::Departed { is_ended: true }, _) => false,
+            (ConfigState::Departed { is_ended: false }, DriverProgress::Asking | DriverProgress::Leaving) => {
                 false
             }
             (
-                Standing::Departed { is_ended: false },
+                ConfigState::Departed { is_ended: false },
                 DriverProgress::Added | DriverProgress::Pausing(_) | DriverProgress::Refused(_),
             ) => true,
         };
@@ -145,7 +145,7 @@ impl Tasks {
                 cx.publish(TasksNews::DriverForgotten(driver.clone()));
             }
             Ok(TasksOutcome::Dismissed(Ok(()))) => {
-                setup.standing = Standing::Departed { is_ended: true };
+                setup.config_state = ConfigState::Departed { is_ended: true };
                 setup.progress = DriverProgress::Refused(format!(
                     "it is not in the configuration any more and was ended; {}; {ADVICE}",
                     left.join("; ")

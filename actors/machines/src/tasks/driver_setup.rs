@@ -29,7 +29,7 @@ impl Scene<'_> {
 
     /// Whether a driver is no longer configured.
     pub(super) fn is_unconfigured(&self, driver: &DriverName) -> bool {
-        self.drivers.get(driver).is_none_or(|setup| setup.standing != Standing::Configured)
+        self.drivers.get(driver).is_none_or(|setup| setup.config_state != ConfigState::Configured)
     }
 
     /// The progress of the setup of a driver; `None` for an unknown name.
@@ -55,15 +55,15 @@ impl Tasks {
             return;
         }
         let Some(setup) = self.drivers.get_mut(driver) else { return };
-        match (setup.standing, &setup.progress) {
-            (Standing::Configured, DriverProgress::Refused(_) | DriverProgress::Pausing(_)) => {
+        match (setup.config_state, &setup.progress) {
+            (ConfigState::Configured, DriverProgress::Refused(_) | DriverProgress::Pausing(_)) => {
                 setup.progress = DriverProgress::Asking;
             }
             (
-                Standing::Configured,
+                ConfigState::Configured,
                 DriverProgress::Asking | DriverProgress::Added | DriverProgress::Leaving,
             )
-            | (Standing::Departed { .. }, _) => return,
+            | (ConfigState::Departed { .. }, _) => return,
         }
         cx.cancel_timer(TasksTimer::SetUp(driver.clone()));
         cx.call(CallKey::default(), setup.timeout(), TasksCall::SetUp(driver.clone()));

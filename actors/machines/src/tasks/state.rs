@@ -45,7 +45,7 @@ pub struct Tasks {
 pub(super) struct DriverSetup {
     pub(super) progress: DriverProgress,
     pub(super) backoff: BackoffState,
-    pub(super) standing: Standing,
+    pub(super) config_state: ConfigState,
     /// Its settings; `None` for a departed driver without a record.
     pub(super) kept: Option<KeptDriver>,
     /// Whether they are on disk.
@@ -54,7 +54,7 @@ pub(super) struct DriverSetup {
 
 /// Whether a driver is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum ConfigState {
     Configured,
     /// It is no longer configured.
     Departed {

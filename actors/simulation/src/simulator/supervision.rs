@@ -47,7 +47,7 @@ pub(super) fn write_family(f: &mut fmt::Formatter<'_>, number: u8, doing: Family
         FamilyDoing::Return(task, reply) => {
             let reply = reply.as_str();
             match task {
-                Task::Stock => write!(f, "answer s{number} stock {reply}"),
+                Task::Found => write!(f, "answer s{number} found {reply}"),
                 Task::Start(child) => write!(f, "answer s{number} start c{child} {reply}"),
                 Task::Watch(child) => write!(f, "answer s{number} watch c{child} {reply}"),
                 Task::Stop(child) => write!(f, "answer s{number} stop c{child} {reply}"),

@@ -10,7 +10,7 @@ use super::super::allocation::Reply;
 /// How much may happen, of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SupervisionBounds {
-    /// Who shares the fate of a child that fell.
+    /// Who is restarted together with a child that fell.
     pub strategy: Strategy,
     /// The children, in order.
     pub children: &'static [Restart],

@@ -304,7 +304,7 @@ impl Family {
                     self.tell_to_stop(moment, below, mode);
                 }
             }
-            Task::Stock | Task::Watch(_) | Task::Describe => {}
+            Task::Found | Task::Watch(_) | Task::Describe => {}
         }
         self.stirred.push(Stir::Call(number, task));
     }

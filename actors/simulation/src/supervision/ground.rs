@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use callboard_actors::shell::{CallLost, Ending, StopMode};
-use callboard_actors::supervisor::{Call, Outcome, Standing, StopOutcome};
+use callboard_actors::supervisor::{Call, FoundChild, Outcome, StopOutcome};
 use callboard_actors::vocabulary::Timestamp;
 
 use super::super::allocation::Reply;
@@ -44,7 +44,7 @@ struct Life {
 /// A call that is under way.
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Work {
-    Stock(Vec<Standing>),
+    Found(Vec<FoundChild>),
     Start { child: usize, is_called_back: bool, until: Timestamp },
     Watch { child: usize, life: Option<u64> },
     Stop { child: usize, life: Option<u64>, had_ended: bool, deadline: Duration, kill_at: Timestamp },
@@ -55,7 +55,7 @@ pub(super) enum Work {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Task {
     /// To look which children live.
-    Stock,
+    Found,
     /// To start a child.
     Start(usize),
     /// To watch a child until it ends.
@@ -69,7 +69,7 @@ pub enum Task {
 impl Work {
     pub(super) const fn task(&self) -> Task {
         match self {
-            Self::Stock(_) => Task::Stock,
+            Self::Found(_) => Task::Found,
             Self::Start { child, .. } => Task::Start(*child),
             Self::Watch { child, .. } => Task::Watch(*child),
             Self::Stop { child, .. } => Task::Stop(*child),
@@ -126,16 +126,16 @@ impl Ground {
         self.life_of(child).is_some_and(|life| !life.is_up)
     }
 
-    /// How the children are found by a supervisor that takes stock.
-    fn standing(&self, child: usize) -> Standing {
+    /// How the children are found by a supervisor that finds its children.
+    fn found(&self, child: usize) -> FoundChild {
         let has_run = self.slots[child].has_run;
-        let gone = |in_order| if has_run { Standing::Stopped { in_order } } else { Standing::Absent };
+        let gone = |in_order| if has_run { FoundChild::Stopped { in_order } } else { FoundChild::Absent };
         match self.life_of(child) {
             None => gone(true),
-            Some(Life { is_up: true, told: None, ending: None, .. }) => Standing::Alive,
-            Some(Life { ending: None, .. }) => Standing::CutOff { has_run },
+            Some(Life { is_up: true, told: None, ending: None, .. }) => FoundChild::Alive,
+            Some(Life { ending: None, .. }) => FoundChild::CutOff { has_run },
             Some(Life { is_up: true, told: None, ending: Some(ending), .. }) => {
-                Standing::Ended(ending.clone())
+                FoundChild::Ended(ending.clone())
             }
             Some(Life { ending: Some(ending), .. }) => gone(*ending == Ending::Normal),
         }
@@ -145,7 +145,7 @@ impl Ground {
 
     pub(super) fn begin(&mut self, now: Timestamp, number: u64, within: Duration, call: Call) {
         let work = match call {
-            Call::TakeStock => Work::Stock((0..self.slots.len()).map(|child| self.standing(child)).collect()),
+            Call::FindChildren => Work::Found((0..self.slots.len()).map(|child| self.found(child)).collect()),
             Call::StartChild { child } => {
                 if self.is_alive(child) {
                     self.verdict.violation(Law::S2, || format!("c{child} is started while it lives"));
@@ -220,7 +220,7 @@ impl Ground {
         match work {
             Work::Start { is_called_back: false, until, .. } => Some(*until),
             Work::Stop { life: Some(_), had_ended: false, kill_at, .. } => Some(*kill_at),
-            Work::Stock(_) | Work::Start { .. } | Work::Watch { .. } | Work::Stop { .. } | Work::Describe => {
+            Work::Found(_) | Work::Start { .. } | Work::Watch { .. } | Work::Stop { .. } | Work::Describe => {
                 None
             }
         }
@@ -233,7 +233,7 @@ impl Ground {
     /// Whether a call can come back in this way.
     pub(super) fn can_return(&self, work: &Work, reply: Reply) -> bool {
         match (work, reply) {
-            (Work::Stock(_) | Work::Describe, Reply::Good | Reply::Bad)
+            (Work::Found(_) | Work::Describe, Reply::Good | Reply::Bad)
             | (Work::Start { .. }, Reply::Good) => true,
             // One that has died already fails, whatever else could have become of it.
             (Work::Start { child, is_called_back: false, .. }, Reply::Bad | Reply::Odd | Reply::Late) => {
@@ -245,7 +245,7 @@ impl Ground {
             (Work::Stop { life, had_ended: false, .. }, Reply::Odd | Reply::Late | Reply::Bad) => {
                 life.is_some() && self.ending_of(*life).is_none()
             }
-            (Work::Stock(_) | Work::Describe | Work::Watch { .. }, Reply::Odd | Reply::Late)
+            (Work::Found(_) | Work::Describe | Work::Watch { .. }, Reply::Odd | Reply::Late)
             | (Work::Start { .. } | Work::Stop { .. }, Reply::Bad | Reply::Odd | Reply::Late) => false,
         }
     }
@@ -259,8 +259,8 @@ impl Ground {
         let Some(work) = self.work.remove(&number) else { return (None, None) };
         let lost = |within| Some(Err(CallLost::DeadlineExceeded(within)));
         let (until, said) = match work {
-            Work::Stock(standings) if reply == Reply::Good => (None, Some(Ok(Outcome::Stock(standings)))),
-            Work::Stock(_) => (None, lost(KILL_TIMEOUT)),
+            Work::Found(children) if reply == Reply::Good => (None, Some(Ok(Outcome::Found(children)))),
+            Work::Found(_) => (None, lost(KILL_TIMEOUT)),
             Work::Start { child, is_called_back: true, .. } => {
                 (None, Some(Ok(failed(child, "the start was cancelled"))))
             }
@@ -379,7 +379,7 @@ impl Ground {
             is_held
                 || work.values().any(|work| match work {
                     Work::Watch { life, .. } | Work::Stop { life, .. } => *life == Some(*number),
-                    Work::Stock(_) | Work::Start { .. } | Work::Describe => false,
+                    Work::Found(_) | Work::Start { .. } | Work::Describe => false,
                 })
         });
     }

@@ -40,7 +40,7 @@ impl Group {
 
 impl SupervisionLaws {
     /// Who has to go down and come up with a child.
-    pub(super) fn sharing_the_fate_of(&self, child: usize) -> BTreeSet<usize> {
+    pub(super) fn restarted_with(&self, child: usize) -> BTreeSet<usize> {
         let all = 0..self.children.len();
         match self.plan.spec.strategy {
             Strategy::OneForOne => BTreeSet::from([child]),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callboard_actors::shell::{AskId, CallKey, CallLost, Effect, Ending, Input, StopMode};
 use callboard_actors::supervisor::{
-    Call, Outcome, Plan, Restart, Standing, StopOutcome, Supervisor, SupervisorAsk, SupervisorNews, Timer,
+    Call, FoundChild, Outcome, Plan, Restart, StopOutcome, Supervisor, SupervisorAsk, SupervisorNews, Timer,
 };
 use callboard_actors::vocabulary::{Moment, Timestamp};
 
@@ -27,7 +27,7 @@ pub struct SupervisionLaws {
     charged: Vec<Timestamp>,
     /// The pauses that run.
     pub(super) pauses: BTreeMap<Timer, Timestamp>,
-    pub(super) has_stock: bool,
+    pub(super) has_found: bool,
     /// Who waits for a child to be up again.
     pub(super) wanted: Vec<(usize, AskId)>,
     /// The end of everything, if it has begun.
@@ -60,7 +60,7 @@ impl SupervisionLaws {
             groups: Vec::new(),
             charged: Vec::new(),
             pauses: BTreeMap::new(),
-            has_stock: false,
+            has_found: false,
             wanted: Vec::new(),
             end: None,
             duty: Duty::Nothing,
@@ -93,7 +93,7 @@ impl SupervisionLaws {
                 let place = self.plan.children.iter().position(|spec| spec.name == asked.name);
                 if let Some(child) = place.filter(|_| self.end.is_none()) {
                     self.wanted.push((child, id));
-                    if self.has_stock {
+                    if self.has_found {
                         self.hasten(child);
                     }
                 }
@@ -105,7 +105,7 @@ impl SupervisionLaws {
 
     fn heard_outcome(&mut self, now: Timestamp, key: CallKey, outcome: &Outcome) {
         match outcome {
-            Outcome::Stock(standings) if !self.has_stock && self.end.is_none() => self.heard_stock(standings),
+            Outcome::Found(children) if !self.has_found && self.end.is_none() => self.heard_found(children),
             Outcome::Started { child, result } if self.children[*child].state == State::Starting(key) => {
                 match result {
                     Ok(()) => self.is_up(*child, key),
@@ -117,7 +117,7 @@ impl SupervisionLaws {
             }
             Outcome::Stopped { child, outcome, .. } => self.stopped(now, *child, key, outcome),
             // They come late, or are only shown.
-            Outcome::Stock(_)
+            Outcome::Found(_)
             | Outcome::Started { .. }
             | Outcome::Ended { .. }
             | Outcome::Described { .. } => {}
@@ -130,7 +130,7 @@ impl SupervisionLaws {
 
     fn heard_loss(&mut self, now: Timestamp, key: CallKey, call: Call, lost: &CallLost) {
         match call {
-            Call::TakeStock if self.end.is_none() => self.give_up(now),
+            Call::FindChildren if self.end.is_none() => self.give_up(now),
             Call::StartChild { child } if self.children[child].state == State::Starting(key) => {
                 self.start_failed(now, child);
             }
@@ -146,7 +146,7 @@ impl SupervisionLaws {
             Call::StopChild { child, .. } => {
                 self.stopped(now, child, key, &StopOutcome::Stuck { reason: lost.to_string() });
             }
-            Call::TakeStock
+            Call::FindChildren
             | Call::StartChild { .. }
             | Call::AwaitEnd { .. }
             | Call::DescribeChildren { .. } => {}
@@ -154,23 +154,23 @@ impl SupervisionLaws {
     }
 
     /// What lives goes on, and what is missing is started, with those who share its fate.
-    fn heard_stock(&mut self, standings: &[Standing]) {
-        self.has_stock = true;
+    fn heard_found(&mut self, children: &[FoundChild]) {
+        self.has_found = true;
         let mut members = BTreeSet::new();
-        for (child, standing) in standings.iter().enumerate() {
+        for (child, found) in children.iter().enumerate() {
             let known = &mut self.children[child];
-            known.has_run |= !matches!(standing, Standing::Absent | Standing::CutOff { has_run: false });
+            known.has_run |= !matches!(found, FoundChild::Absent | FoundChild::CutOff { has_run: false });
             let restart = self.plan.children[child].restart;
-            let (state, is_due) = match standing {
-                Standing::Absent => (State::Down, true),
-                Standing::Alive => (State::Up { watch: CallKey::default(), is_watched: false }, false),
-                Standing::CutOff { has_run } => (State::Unseen, restart != Restart::Temporary || !has_run),
-                Standing::Stopped { .. } => (State::Down, restart != Restart::Temporary),
-                Standing::Ended(ending) => (State::Down, is_due_after(restart, ending)),
+            let (state, is_due) = match found {
+                FoundChild::Absent => (State::Down, true),
+                FoundChild::Alive => (State::Up { watch: CallKey::default(), is_watched: false }, false),
+                FoundChild::CutOff { has_run } => (State::Unseen, restart != Restart::Temporary || !has_run),
+                FoundChild::Stopped { .. } => (State::Down, restart != Restart::Temporary),
+                FoundChild::Ended(ending) => (State::Down, is_due_after(restart, ending)),
             };
             known.state = state;
             if is_due {
-                members.append(&mut self.sharing_the_fate_of(child));
+                members.append(&mut self.restarted_with(child));
             } else if state == State::Unseen {
                 members.insert(child);
             }
@@ -221,7 +221,7 @@ impl SupervisionLaws {
         let pause = self.children[child].pauses.fell(&self.plan.children[child].backoff, now);
         self.duty = Duty::Restarting { child, pause };
         // How long exactly, it says itself.
-        self.form(self.sharing_the_fate_of(child), pause.0, Reason::Fallen);
+        self.form(self.restarted_with(child), pause.0, Reason::Fallen);
     }
 
     fn give_up(&mut self, now: Timestamp) {
@@ -270,7 +270,7 @@ impl SupervisionLaws {
             Duty::GivingUp => self.verdict.violation(Law::S1, || "it gives up, and does not tell".to_owned()),
         }
         self.duty = Duty::Nothing;
-        if !self.has_stock && self.end.is_none() {
+        if !self.has_found && self.end.is_none() {
             return;
         }
         if let Some(what) = self.idle_group() {

@@ -103,7 +103,7 @@ impl SupervisionModel {
         let waits = match (work, reply) {
             (Work::Start { .. }, Reply::Late) | (Work::Stop { .. }, Reply::Late | Reply::Bad) => true,
             (
-                Work::Stock(_) | Work::Watch { .. } | Work::Describe | Work::Start { .. } | Work::Stop { .. },
+                Work::Found(_) | Work::Watch { .. } | Work::Describe | Work::Start { .. } | Work::Stop { .. },
                 Reply::Good | Reply::Bad | Reply::Odd | Reply::Late,
             ) => false,
         };

@@ -26,7 +26,7 @@ impl SupervisionLaws {
                 self.children[child].is_last_stop = is_final;
             }
             Call::AwaitEnd { child } => self.watches(child, key),
-            Call::TakeStock | Call::DescribeChildren { .. } => {}
+            Call::FindChildren | Call::DescribeChildren { .. } => {}
         }
     }
 

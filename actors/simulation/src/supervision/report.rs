@@ -26,7 +26,7 @@ impl SupervisionLaws {
     fn answers_the_start(&mut self, answer: &Result<(), StartError>) {
         let cause = self.end.as_ref().map(|end| end.cause);
         let is_so = match answer {
-            Ok(()) => self.end.is_none() && self.has_stock && self.groups.is_empty(),
+            Ok(()) => self.end.is_none() && self.has_found && self.groups.is_empty(),
             Err(StartError::Child { .. }) => cause == Some(Cause::Undone) && self.is_over(),
             Err(StartError::GaveUp { .. }) => cause == Some(Cause::GaveUp) && self.is_over(),
             Err(StartError::Stopping) => cause == Some(Cause::Asked),

@@ -146,7 +146,7 @@ fn a_supervisor_that_gives_up_before_its_budget_is_spent_breaks_s1() {
 #[test]
 fn a_supervisor_that_starts_all_at_once_breaks_s2() {
     spoiled(Law::S2, FALLING, |input, mut effects| {
-        if let Input::Returned { outcome: Ok(Outcome::Stock(_)), .. } = input {
+        if let Input::Returned { outcome: Ok(Outcome::Found(_)), .. } = input {
             effects.push(starts(1));
         }
         effects

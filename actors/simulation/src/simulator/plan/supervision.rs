@@ -73,7 +73,7 @@ impl Plan {
             Task::Stop(_) if has_deadline && self.does(Fault::Hang, 30) => return None,
             Task::Stop(_) if self.does(Fault::Die, 30) => Reply::Odd,
             Task::Watch(_) if self.does(Fault::Lie, 200) => Reply::Bad,
-            Task::Start(_) | Task::Stop(_) | Task::Watch(_) | Task::Stock | Task::Describe => Reply::Good,
+            Task::Start(_) | Task::Stop(_) | Task::Watch(_) | Task::Found | Task::Describe => Reply::Good,
         };
         // One that has ended already, or is not there yet, has no choice.
         let is_possible = host_model.family.can_return(host_model.moment(), number.into(), task, reply);

@@ -59,7 +59,7 @@ impl Family {
                 Some(if is_started { Reply::Good } else { Reply::Bad })
             }
             Task::Stop(_) if ground.is_alive(child) => None,
-            Task::Start(_) | Task::Stop(_) | Task::Stock | Task::Watch(_) | Task::Describe => {
+            Task::Start(_) | Task::Stop(_) | Task::Found | Task::Watch(_) | Task::Describe => {
                 Some(Reply::Good)
             }
         }

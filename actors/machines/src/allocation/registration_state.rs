@@ -6,18 +6,19 @@ use std::sync::Arc;
 
 use super::neighbours::RegisterOutcome;
 use super::state::{
-    Allocation, AllocationCall, AllocationTimer, Desired, Phase, SignIn, Stage, Standing, Stopping, Watch,
+    ActualState, Allocation, AllocationCall, AllocationTimer, Desired, Phase, RegistrationState, Stage,
+    Stopping, Watch,
 };
 use crate::AskError;
 use crate::kernel::StepContext;
 use crate::registry::{Deregister, Deregistered, LeaveCause, Register};
 use crate::vocabulary::{Attempt, BackoffState, Identity};
 
-impl Default for SignIn {
+impl Default for RegistrationState {
     fn default() -> Self {
         Self {
             desired: Desired::LeaveAlone,
-            standing: Standing::Unknown,
+            actual: ActualState::Unknown,
             under_way: None,
             is_pausing: false,
             pauses: BackoffState::default(),
@@ -26,13 +27,13 @@ impl Default for SignIn {
     }
 }
 
-impl SignIn {
+impl RegistrationState {
     fn is_settled(&self) -> bool {
-        match (&self.desired, &self.standing) {
-            (Desired::LeaveAlone, _) | (Desired::Out, Standing::Out) => true,
-            (Desired::In(desired), Standing::In(known)) => desired == known,
-            (Desired::In(_), Standing::Unknown | Standing::Out)
-            | (Desired::Out, Standing::Unknown | Standing::In(_)) => false,
+        match (&self.desired, &self.actual) {
+            (Desired::LeaveAlone, _) | (Desired::Out, ActualState::Out) => true,
+            (Desired::In(desired), ActualState::In(known)) => desired == known,
+            (Desired::In(_), ActualState::Unknown | ActualState::Out)
+            | (Desired::Out, ActualState::Unknown | ActualState::In(_)) => false,
         }
     }
 }
@@ -40,10 +41,10 @@ impl SignIn {
 impl Allocation {
     /// Changes the desired state, and reconciles.
     pub(super) fn want(&mut self, desired: Desired, cx: &mut StepContext<Self>) {
-        self.sign_in.desired = desired;
-        self.sign_in.trouble = None;
-        self.sign_in.pauses.reset();
-        self.sign_in.is_pausing = false;
+        self.registration_state.desired = desired;
+        self.registration_state.trouble = None;
+        self.registration_state.pauses.reset();
+        self.registration_state.is_pausing = false;
         cx.cancel_timer(AllocationTimer::Registry);
         self.reconcile(cx);
         self.desired_reached(cx);
@@ -51,10 +52,13 @@ impl Allocation {
 
     /// Sends the next message to the registry, if one is needed and none is pending.
     pub(super) fn reconcile(&mut self, cx: &mut StepContext<Self>) {
-        if self.sign_in.is_settled() || self.sign_in.is_pausing || self.sign_in.under_way.is_some() {
+        if self.registration_state.is_settled()
+            || self.registration_state.is_pausing
+            || self.registration_state.under_way.is_some()
+        {
             return;
         }
-        let call = match &self.sign_in.desired {
+        let call = match &self.registration_state.desired {
             Desired::LeaveAlone => return,
             Desired::In(identity) => AllocationCall::Register(self.register(identity)),
             Desired::Out => AllocationCall::Deregister(Deregister {
@@ -72,8 +76,8 @@ impl Allocation {
         };
         let deadline = self.config.options.registry_deadline;
         let attempt = self.call(call, deadline, cx);
-        self.sign_in.under_way = Some((attempt, self.sign_in.desired.clone()));
-        self.sign_in.standing = Standing::Unknown;
+        self.registration_state.under_way = Some((attempt, self.registration_state.desired.clone()));
+        self.registration_state.actual = ActualState::Unknown;
     }
 
     fn register(&self, identity: &Identity) -> Register {
@@ -115,14 +119,14 @@ impl Allocation {
     }
 
     fn registry_answered(&mut self, attempt: Attempt, is_removed: bool, cx: &mut StepContext<Self>) {
-        let under_way = &mut self.sign_in.under_way;
+        let under_way = &mut self.registration_state.under_way;
         let Some((_, done)) = under_way.take_if(|(current, _)| *current == attempt) else { return };
-        self.sign_in.standing = match done {
-            Desired::In(identity) => Standing::In(identity),
-            Desired::Out => Standing::Out,
-            Desired::LeaveAlone => Standing::Unknown,
+        self.registration_state.actual = match done {
+            Desired::In(identity) => ActualState::In(identity),
+            Desired::Out => ActualState::Out,
+            Desired::LeaveAlone => ActualState::Unknown,
         };
-        self.sign_in.pauses.reset();
+        self.registration_state.pauses.reset();
         if let (true, Phase::Stopping(stopping)) = (is_removed, &mut self.phase) {
             stopping.report.deregistered = true;
         }
@@ -132,44 +136,44 @@ impl Allocation {
 
     /// It is unknown whether the message took effect: it is retried after a pause.
     pub(super) fn registry_failed(&mut self, attempt: Attempt, error: String, cx: &mut StepContext<Self>) {
-        let under_way = &mut self.sign_in.under_way;
+        let under_way = &mut self.registration_state.under_way;
         let Some((_, tried)) = under_way.take_if(|(current, _)| *current == attempt) else { return };
-        if tried != self.sign_in.desired {
+        if tried != self.registration_state.desired {
             self.reconcile(cx);
             return;
         }
-        let pause = self.sign_in.pauses.failed(&self.config.options.registry_pauses, cx.moment());
+        let pause = self.registration_state.pauses.failed(&self.config.options.registry_pauses, cx.moment());
         cx.start_timer(AllocationTimer::Registry, cx.now() + pause);
-        self.sign_in.is_pausing = true;
+        self.registration_state.is_pausing = true;
         if matches!(self.phase, Phase::Registering) {
             self.last_event = format!("not registered yet, trying again: {error}");
         }
-        self.sign_in.trouble = Some(error);
+        self.registration_state.trouble = Some(error);
     }
 
     /// What it waited for may be over: a pending pause ends. What is under way comes back, and is asked for again soon if it failed.
     pub(super) fn try_registry_now(&mut self, cx: &mut StepContext<Self>) {
-        self.sign_in.pauses.reset();
-        if std::mem::take(&mut self.sign_in.is_pausing) {
+        self.registration_state.pauses.reset();
+        if std::mem::take(&mut self.registration_state.is_pausing) {
             cx.cancel_timer(AllocationTimer::Registry);
             self.reconcile(cx);
         }
     }
 
     fn desired_reached(&mut self, cx: &mut StepContext<Self>) {
-        if !self.sign_in.is_settled() {
+        if !self.registration_state.is_settled() {
             return;
         }
-        match (&self.phase, &self.sign_in.standing) {
-            (Phase::Registering, Standing::In(identity)) => {
+        match (&self.phase, &self.registration_state.actual) {
+            (Phase::Registering, ActualState::In(identity)) => {
                 let event = format!("registered as {} {}", identity.provider, identity.version);
                 self.enter(Phase::Registered(Watch::default()), event.trim(), cx);
                 self.begin_round(cx);
             }
-            (Phase::Stopping(Stopping { stage: Stage::Deregistering, .. }), Standing::Out) => {
+            (Phase::Stopping(Stopping { stage: Stage::Deregistering, .. }), ActualState::Out) => {
                 self.retire(cx);
             }
-            (Phase::Stopping(Stopping { stage: Stage::Owing, .. }), Standing::Out) => {
+            (Phase::Stopping(Stopping { stage: Stage::Owing, .. }), ActualState::Out) => {
                 self.enter(Phase::Ended, "stopped", cx);
             }
             // Nothing waits for the registry.

@@ -6,10 +6,10 @@
 //!        ▼   members down, last first         timer           members up, first first
 //!    stopping ──────────────────────► pausing ──────► starting ──────────────────────► over
 //!                                                                     │ one does not start
-//!                                                                     └──► it fell: the next course
+//!                                                                     └──► it fell: the next group restart
 //! ```
 //!
-//! A child belongs to the latest course that includes it.
+//! A child belongs to the latest group restart that includes it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use std::time::Duration;
 use super::messages::{ChildEnding, StopOutcome, SupervisorAnswer, SupervisorNews};
 use super::spec::{Restart, Strategy};
 use super::state::{
-    A_SIBLING_FELL, Call, ChildPhase, Course, CourseNumber, CourseReason, CourseStep, Fall, OWN_ACCORD,
-    Phase, STOPPED_FOR_A_RESTART, Supervisor, Timer,
+    A_SIBLING_FELL, Call, ChildPhase, Fall, GroupRestart, OWN_STOP_MODE, Phase, RestartNumber, RestartReason,
+    RestartStep, STOPPED_FOR_A_RESTART, Supervisor, Timer,
 };
 use crate::kernel::{CallKey, StepContext, StopMode, StopStep};
 use crate::vocabulary::Generation;
@@ -28,7 +28,7 @@ const STOP_MARGIN: Duration = Duration::from_secs(5);
 
 impl Supervisor {
     /// The children that must be stopped and restarted together with this one.
-    pub(super) fn sharing_the_fate_of(&self, child: usize) -> BTreeSet<usize> {
+    pub(super) fn restarted_with(&self, child: usize) -> BTreeSet<usize> {
         let count = self.children.len();
         match self.plan.spec.strategy {
             Strategy::OneForOne => BTreeSet::from([child]),
@@ -37,94 +37,99 @@ impl Supervisor {
         }
     }
 
-    /// Starts all missing children. Living ones that share the fate of a missing one are stopped first.
+    /// Starts all missing children. Living ones that are restarted with a missing one are stopped first.
     pub(super) fn open(&mut self, missing: BTreeSet<usize>, cx: &mut StepContext<Self>) {
         let asked: Vec<usize> = self.awaiting_restart.iter().map(|(child, _)| *child).collect();
         let mut members: BTreeSet<usize> =
-            missing.iter().flat_map(|child| self.sharing_the_fate_of(*child)).collect();
+            missing.iter().flat_map(|child| self.restarted_with(*child)).collect();
         // A child with a cut-off operation is stopped, whether or not it is started again.
         let is_cut_off = |child: &usize| matches!(self.children[*child].phase, ChildPhase::Unseen);
         members.extend((0..self.children.len()).filter(is_cut_off));
-        self.begin_course(CourseReason::Opening, members, Duration::ZERO, cx);
+        self.begin_group_restart(RestartReason::Opening, members, Duration::ZERO, cx);
         for child in asked {
             self.restart_now(child, cx);
         }
     }
 
-    /// Restarts a child on request, or skips the pause of a course in progress.
+    /// Restarts a child on request, or skips the pause of a group restart in progress.
     pub(super) fn restart_now(&mut self, child: usize, cx: &mut StepContext<Self>) {
-        if matches!(self.phase, Phase::TakingStock { .. }) {
+        if matches!(self.phase, Phase::FindingChildren { .. }) {
             return;
         }
-        match self.courses.iter_mut().find(|course| course.members.contains(&child)) {
-            Some(Course { step: CourseStep::Pausing, number, .. }) => {
+        match self.group_restarts.iter_mut().find(|group| group.members.contains(&child)) {
+            Some(GroupRestart { step: RestartStep::Pausing, number, .. }) => {
                 let number = *number;
                 cx.cancel_timer(Timer::Pause(number));
                 self.pause_over(number, cx);
             }
-            Some(Course { step: CourseStep::Stopping { pause }, .. }) => *pause = Duration::ZERO,
-            Some(Course { step: CourseStep::Starting, .. }) => {}
+            Some(GroupRestart { step: RestartStep::Stopping { pause }, .. }) => *pause = Duration::ZERO,
+            Some(GroupRestart { step: RestartStep::Starting, .. }) => {}
             None => {
                 let only = BTreeSet::from([child]);
-                self.begin_course(CourseReason::Asked, only, Duration::ZERO, cx);
+                self.begin_group_restart(RestartReason::Asked, only, Duration::ZERO, cx);
             }
         }
     }
 
-    pub(super) fn begin_course(
+    pub(super) fn begin_group_restart(
         &mut self,
-        reason: CourseReason,
+        reason: RestartReason,
         members: BTreeSet<usize>,
         pause: Duration,
         cx: &mut StepContext<Self>,
     ) {
-        for course in &mut self.courses {
-            course.members.retain(|member| !members.contains(member));
+        for group in &mut self.group_restarts {
+            group.members.retain(|member| !members.contains(member));
         }
-        for left in self.courses.extract_if(.., |course| course.members.is_empty()) {
+        for left in self.group_restarts.extract_if(.., |group| group.members.is_empty()) {
             cx.cancel_timer(Timer::Pause(left.number));
         }
-        self.last_course = CourseNumber(self.last_course.0 + 1);
-        let number = self.last_course;
-        self.courses.push(Course { number, reason, members, step: CourseStep::Stopping { pause } });
+        self.last_restart = RestartNumber(self.last_restart.0 + 1);
+        let number = self.last_restart;
+        self.group_restarts.push(GroupRestart {
+            number,
+            reason,
+            members,
+            step: RestartStep::Stopping { pause },
+        });
         self.advance(cx);
     }
 
     pub(super) fn is_going_down(&self, child: usize) -> bool {
-        self.courses.iter().any(|course| {
-            matches!(course.step, CourseStep::Stopping { .. }) && course.members.contains(&child)
-        })
+        self.group_restarts
+            .iter()
+            .any(|group| matches!(group.step, RestartStep::Stopping { .. }) && group.members.contains(&child))
     }
 
-    /// Executes all steps of the courses that are possible now.
+    /// Executes all steps of the group restarts that are possible now.
     pub(super) fn advance(&mut self, cx: &mut StepContext<Self>) {
-        let mut courses = std::mem::take(&mut self.courses);
-        for course in &mut courses {
-            self.advance_course(course, cx);
+        let mut groups = std::mem::take(&mut self.group_restarts);
+        for group in &mut groups {
+            self.advance_group_restart(group, cx);
         }
-        courses.retain(|course| !course.members.is_empty());
-        self.courses = courses;
+        groups.retain(|group| !group.members.is_empty());
+        self.group_restarts = groups;
         self.tell_if_open(cx);
     }
 
-    fn advance_course(&mut self, course: &mut Course, cx: &mut StepContext<Self>) {
-        if let CourseStep::Stopping { pause } = course.step {
-            if !self.bring_down(&course.members, cx) {
+    fn advance_group_restart(&mut self, group: &mut GroupRestart, cx: &mut StepContext<Self>) {
+        if let RestartStep::Stopping { pause } = group.step {
+            if !self.bring_down(&group.members, cx) {
                 return;
             }
-            self.leave_temporary_ones(course);
-            if course.members.is_empty() {
+            self.leave_temporary_ones(group);
+            if group.members.is_empty() {
                 return;
             }
             if pause.is_zero() {
-                course.step = CourseStep::Starting;
+                group.step = RestartStep::Starting;
             } else {
-                course.step = CourseStep::Pausing;
-                cx.start_timer(Timer::Pause(course.number), cx.now() + pause);
+                group.step = RestartStep::Pausing;
+                cx.start_timer(Timer::Pause(group.number), cx.now() + pause);
             }
         }
-        if course.step == CourseStep::Starting {
-            self.bring_up(&mut course.members, cx);
+        if group.step == RestartStep::Starting {
+            self.bring_up(&mut group.members, cx);
         }
     }
 
@@ -133,7 +138,7 @@ impl Supervisor {
         for member in members.iter().rev() {
             match self.children[*member].phase {
                 ChildPhase::Starting { .. } | ChildPhase::Running { .. } | ChildPhase::Unseen => {
-                    self.stop(*member, OWN_ACCORD, cx);
+                    self.stop(*member, OWN_STOP_MODE, cx);
                     return false;
                 }
                 ChildPhase::Stopping { .. } => return false,
@@ -144,32 +149,32 @@ impl Supervisor {
     }
 
     pub(super) fn why_it_goes_down(&self, child: usize) -> &'static str {
-        let course = self.courses.iter().find(|course| course.members.contains(&child));
-        match course.map(|course| course.reason) {
-            Some(CourseReason::Fallen) => A_SIBLING_FELL,
-            Some(CourseReason::Opening | CourseReason::Asked) | None => STOPPED_FOR_A_RESTART,
+        let group = self.group_restarts.iter().find(|group| group.members.contains(&child));
+        match group.map(|group| group.reason) {
+            Some(RestartReason::Fallen) => A_SIBLING_FELL,
+            Some(RestartReason::Opening | RestartReason::Asked) | None => STOPPED_FOR_A_RESTART,
         }
     }
 
     /// A temporary child that was stopped with its siblings stays down, unless its restart was requested. One never up must
     /// still be started.
-    fn leave_temporary_ones(&mut self, course: &mut Course) {
-        if course.reason == CourseReason::Asked {
+    fn leave_temporary_ones(&mut self, group: &mut GroupRestart) {
+        if group.reason == RestartReason::Asked {
             return;
         }
-        let members = std::mem::take(&mut course.members);
+        let members = std::mem::take(&mut group.members);
         let (temporary, others) = members.into_iter().partition::<BTreeSet<_>, _>(|member| {
             let is_wanted = self.awaiting_restart.iter().any(|(awaited, _)| awaited == member);
             let has_run = self.children[*member].has_run;
             self.spec_of(*member).restart == Restart::Temporary && has_run && !is_wanted
         });
-        course.members = others;
+        group.members = others;
         for member in temporary {
             self.children[member].phase = ChildPhase::Ended;
         }
     }
 
-    /// Starts the first member that does not run; those that run leave the course.
+    /// Starts the first member that does not run; those that run leave the group restart.
     fn bring_up(&mut self, members: &mut BTreeSet<usize>, cx: &mut StepContext<Self>) {
         while let Some(member) = members.first().copied() {
             match self.children[member].phase {
@@ -182,23 +187,23 @@ impl Supervisor {
                 }
                 // The outcome of its call leads to this function again.
                 ChildPhase::Starting { .. } | ChildPhase::Stopping { .. } => return,
-                // A cut-off child is stopped by now, and once a child is stuck or closed there are no courses.
+                // A cut-off child is stopped by now, and once a child is stuck or closed there are no group restarts.
                 ChildPhase::Unseen | ChildPhase::Stuck { .. } | ChildPhase::Closed => return,
             }
         }
     }
 
-    /// The pause of a course is over. A missing course was replaced by a later one.
-    pub(super) fn pause_over(&mut self, number: CourseNumber, cx: &mut StepContext<Self>) {
-        let Some(at) = self.courses.iter().position(|course| course.number == number) else { return };
-        self.courses[at].step = CourseStep::Starting;
-        let mut members = std::mem::take(&mut self.courses[at].members);
+    /// The pause of a group restart is over. A missing group restart was replaced by a later one.
+    pub(super) fn pause_over(&mut self, number: RestartNumber, cx: &mut StepContext<Self>) {
+        let Some(at) = self.group_restarts.iter().position(|group| group.number == number) else { return };
+        self.group_restarts[at].step = RestartStep::Starting;
+        let mut members = std::mem::take(&mut self.group_restarts[at].members);
         self.bring_up(&mut members, cx);
-        self.courses[at].members = members;
+        self.group_restarts[at].members = members;
     }
 
     fn tell_if_open(&mut self, cx: &mut StepContext<Self>) {
-        if !self.courses.is_empty() {
+        if !self.group_restarts.is_empty() {
             return;
         }
         self.phase = Phase::Open;
@@ -217,7 +222,7 @@ impl Supervisor {
         cx.call(key, within, Call::StopChild { child, mode, deadline, is_final });
     }
 
-    /// A stop has ended: continues the shutdown, or the course of the child.
+    /// A stop has ended: continues the shutdown, or the group restart of the child.
     pub(super) fn stopped(
         &mut self,
         child: usize,
@@ -274,7 +279,7 @@ impl Supervisor {
         }
     }
 
-    /// Records why a child is down that was stopped for a course, unless that is known already.
+    /// Records why a child is down that was stopped for a group restart, unless that is known already.
     fn fell_by_stop(&mut self, child: usize, ending: ChildEnding, cx: &mut StepContext<Self>) {
         let why = self.why_it_goes_down(child);
         let fall = match &ending.ending {
