@@ -189,7 +189,7 @@ mod tests {
 
     fn process(name: &str, is_adopted: bool, is_unsettled: bool) -> ProcessReport {
         ProcessReport {
-            name: ProcessName::new(&format!("{PROCESS_PREFIX}{name}")).expect("it is a name"),
+            name: ProcessName::new(format!("{PROCESS_PREFIX}{name}")).expect("it is a name"),
             tag: ProcessTag::new([1; 16]),
             pid: Some(1),
             phase: ProcessPhase::Ready,
