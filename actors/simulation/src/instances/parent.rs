@@ -1,6 +1,7 @@
 //! The laws of the supervisor of the instances.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use callboard_actors::instance::InstanceConfig;
 use callboard_actors::instances::{
@@ -49,9 +50,13 @@ pub struct InstancesLaws {
     newest: Option<Attempt>,
     pub(super) shown: BTreeMap<PluginKey, InstanceReport>,
     pub(super) standby: BTreeMap<Place, InstanceReport>,
+    /// By which name of its own each plugin served last (C031).
+    pub(super) served_as: BTreeMap<PluginKey, Arc<str>>,
     pub(super) looks: Looks,
     pub(super) gates: Gates,
     pub(super) is_stopping: bool,
+    /// The plugins of which something has changed in the step that is being checked. Of the others everything holds that held before it.
+    pub(super) touched: BTreeSet<PluginKey>,
     /// What is found of it.
     pub(in super::super) verdict: Verdict,
 }
@@ -73,9 +78,11 @@ impl InstancesLaws {
             newest: None,
             shown: BTreeMap::new(),
             standby: BTreeMap::new(),
+            served_as: BTreeMap::new(),
             looks: Looks::new(),
             gates: Gates::new(),
             is_stopping: false,
+            touched: BTreeSet::new(),
             verdict: Verdict::NONE,
         }
     }
@@ -99,10 +106,12 @@ impl InstancesLaws {
                         }
                         self.lives.retain(|_, life| life.life != ended.life);
                         self.gates.ended(&place);
+                        self.touched.insert(place.0);
                     }
                 }
             }
             Input::Returned { call: InstancesCall::Start { life, .. }, outcome: Err(_), .. } => {
+                self.touched.extend(self.lives.keys().map(|(plugin, _)| plugin.clone()));
                 self.lives.retain(|_, other| other.life != *life);
             }
             Input::StopRequested(_) => self.is_stopping = true,
@@ -113,6 +122,8 @@ impl InstancesLaws {
     fn routed(&mut self, item: &RegistryItem) {
         match item {
             FeedItem::Snapshot { view, .. } => {
+                self.touched
+                    .extend(self.lives.keys().chain(self.standby.keys()).map(|(plugin, _)| plugin.clone()));
                 self.wanted.clear();
                 view.entries.iter().for_each(|entry| self.registered(entry));
                 let active: BTreeMap<_, _> = (view.active.iter())
@@ -134,6 +145,7 @@ impl InstancesLaws {
                 RegistryNews::Deregistered(entry, _) => {
                     let registration = &entry.registration;
                     let place = (registration.plugin.clone(), registration.allocation.clone());
+                    self.touched.insert(registration.plugin.clone());
                     self.looks.left(&place);
                     self.read.remove(&place);
                     self.wanted.remove(&place);
@@ -145,6 +157,7 @@ impl InstancesLaws {
     }
 
     fn routes(&mut self, plugin: &PluginKey, to: Option<&Active>) {
+        self.touched.insert(plugin.clone());
         let before = match to {
             Some(active) => self.active.insert(plugin.clone(), active.clone()),
             None => self.active.remove(plugin),
@@ -190,6 +203,7 @@ impl InstancesLaws {
                 .violation(Law::Reg8, || format!("{life:?} of {plugin} is a number that was used before"));
         }
         self.check_remembered(&place, config);
+        self.touched.insert(plugin.clone());
         self.newest = Some(life);
         self.used.insert(place.clone(), *generation);
         self.lives.insert(place, Life { life, generation: *generation, is_retiring: false });
@@ -197,6 +211,7 @@ impl InstancesLaws {
 
     fn shows(&mut self, report: &InstanceReport, is_standby: bool) {
         let plugin = &report.plugin;
+        self.touched.insert(plugin.clone());
         let place = (plugin.clone(), report.allocation.clone());
         let told = if is_standby { self.standby.get(&place) } else { self.shown.get(plugin) };
         if told == Some(report) {
@@ -234,6 +249,9 @@ impl InstancesLaws {
             self.standby.insert(place, report.clone());
         } else {
             self.standby.remove(&place);
+            if let (Health::Healthy, Some(found)) = (&report.health, &report.fingerprint) {
+                self.served_as.insert(plugin.clone(), Arc::clone(&found.identity.provider));
+            }
             self.shown.insert(plugin.clone(), report.clone());
         }
     }
@@ -298,6 +316,7 @@ impl Witness<Instances> for InstancesLaws {
         if let Input::Asked { ask: InstancesAsk::InstanceReported(reported), .. } = input
             && !late
         {
+            self.touched.insert(reported.report.plugin.clone());
             self.looks.reported(&reported.report);
             self.note_read(&reported.report);
             self.gates.reported(&reported.report);
@@ -333,6 +352,7 @@ impl Witness<Instances> for InstancesLaws {
                 }
                 Effect::Publish(InstancesNews::Left(report)) => {
                     self.shown.remove(&report.plugin);
+                    self.touched.insert(report.plugin.clone());
                 }
                 Effect::Reply(_, InstancesAnswer::Dispense(Ok(dispensed))) => self.dispenses(dispensed),
                 Effect::Reply(id, InstancesAnswer::AwaitHealthy(Ok(()))) => {
@@ -353,8 +373,9 @@ impl Witness<Instances> for InstancesLaws {
                 Effect::Persist(_, never) => match *never {},
             }
         }
-        self.check_retired();
-        self.check_warm();
+        let touched = std::mem::take(&mut self.touched);
+        self.check_retired(&touched);
+        self.check_warm(&touched);
     }
 
     fn panicked(&mut self, input: &Input<Instances>) {

@@ -1,11 +1,12 @@
 //! Whether standbys stay warm through a change of the seat, in both directions (R1d).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use callboard_actors::instance::InstanceConfig;
 use callboard_actors::instances::InstanceReport;
 use callboard_actors::registry::{Entry, Standing};
-use callboard_actors::vocabulary::{Generation, Health, Registration, RegistrationNumber};
+use callboard_actors::vocabulary::{Generation, Health, PluginKey, Registration, RegistrationNumber};
 
 use super::super::law::Law;
 use super::model::Place;
@@ -51,6 +52,7 @@ impl InstancesLaws {
         let Registration { plugin, allocation, .. } = &*entry.registration;
         if entry.standing == Standing::Confirmed && plugin.plugin_type.is_csi() {
             let place = (plugin.clone(), allocation.clone());
+            self.touched.insert(plugin.clone());
             self.note_contents(&place, entry);
             self.wanted.insert(place, entry.generation);
         }
@@ -77,9 +79,17 @@ impl InstancesLaws {
         }
     }
 
+    /// Whether what is shown calls itself by another name than what served before: it is at fault, as well as it may be by itself (C031).
+    fn is_renamed(&self, plugin: &PluginKey) -> bool {
+        let name = |shown: &InstanceReport| Some(Arc::clone(&shown.fingerprint.as_ref()?.identity.provider));
+        let shown = self.shown.get(plugin).and_then(name);
+        shown.is_some_and(|name| self.served_as.get(plugin).is_some_and(|before| *before != name))
+    }
+
     /// One that stood by and was well is shown as healthy, and given out, in the step in which work is routed to it (R1d).
-    pub(super) fn check_warm(&mut self) {
-        for (plugin, active) in &self.active {
+    pub(super) fn check_warm(&mut self, touched: &BTreeSet<PluginKey>) {
+        let active = |plugin| Some((plugin, self.active.get(plugin)?));
+        for (plugin, active) in touched.iter().filter_map(active) {
             let place = (plugin.clone(), active.registration.allocation.clone());
             let serves = |life: &Life| life.generation == active.generation && !life.is_retiring;
             let is_warm = self.lives.get(&place).is_some_and(serves)
@@ -88,7 +98,7 @@ impl InstancesLaws {
             let is_shown = self.shown.get(plugin).is_some_and(|shown| {
                 (shown.generation, &shown.health) == (active.generation, &Health::Healthy)
             });
-            if is_warm && !is_shown {
+            if is_warm && !is_shown && !self.is_renamed(plugin) {
                 let what = format!("{plugin} of {} was well, and has to be looked at first", place.1);
                 return self.verdict.violation(Law::R1d, || what);
             }
