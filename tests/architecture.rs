@@ -265,7 +265,7 @@ const SOURCES: &[&str] = &["src", "actors/src", "actors/machines/src", "actors/s
 /// What only actors say to each other and to their shells, by folder of `actors/machines/src`. Calls, outcomes, timers, changes and
 /// images belong to it as well; they are found by the implementations of `Machine`.
 const INTERNAL: &[(&str, &[&str])] = &[
-    ("supervisor", &["CourseNumber", "Standing"]),
+    ("supervisor", &["RestartNumber", "FoundChild"]),
     ("process", &["EndProcess", "ProcessConfig"]),
     ("processes", &["ChildEnded", "ProcessReported"]),
     (
