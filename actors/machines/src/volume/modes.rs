@@ -52,11 +52,15 @@ impl NewVolume {
         Self { capabilities, ..self.clone() }
     }
 
+    /// Whether it has the capabilities that are asked for, with their modes replaced or not.
+    pub(super) fn is_usable_as(&self, asked: &Self) -> bool {
+        let (own, others) = (&self.capabilities, &asked.capabilities);
+        own.len() == others.len() && own.iter().zip(others).all(|(own, asked)| own.serves(asked))
+    }
+
     /// Whether its controller was asked for it, or would be, because this was asked for.
     pub(super) fn serves(&self, asked: &Self) -> bool {
-        let (own, others) = (&self.capabilities, &asked.capabilities);
-        let is_same =
-            own.len() == others.len() && own.iter().zip(others).all(|(own, asked)| own.serves(asked));
-        is_same && Self { capabilities: asked.capabilities.clone(), ..self.clone() } == *asked
+        self.is_usable_as(asked)
+            && Self { capabilities: asked.capabilities.clone(), ..self.clone() } == *asked
     }
 }
