@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn when_children_are_found_after_a_crash_of_the_supervisor_its_children_are_found_as_they_are() {
+    fn after_a_crash_of_the_supervisor_its_children_are_found_as_they_are() {
         actix::System::new().block_on(async {
             let slot = Slot::new(task());
             assert_eq!(slot.found(), FoundChild::Absent);

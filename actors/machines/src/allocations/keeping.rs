@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::behaviour::make;
 use super::messages::{AllocationPhase, AllocationStatus, AllocationStopped, AllocationsAnswer};
 use super::messages::{AllocationsNews, PrepareError, UnknownAllocation};
-use super::orders::{NO_CALLER, noted, refuse};
+use super::orders::{NO_ASKER, noted, refuse};
 use super::state::{
     Allocations, AllocationsCall, AllocationsChange, AllocationsOptions, AllocationsTimer, Entry, Leaving,
     Order, Record, SupervisorEnded,
@@ -110,7 +110,7 @@ impl Allocations {
         let life = entry.record.life;
         let config = Box::new(entry.birth(&self.options));
         make(life, AllocationsCall::Start { life, config }, cx);
-        let start_again = entry.is_started_before_prepared().then_some((NO_CALLER, Order::Start));
+        let start_again = entry.is_started_before_prepared().then_some((NO_ASKER, Order::Start));
         let waiting: Vec<(AskId, Order)> = entry.orders.iter().cloned().chain(start_again).collect();
         waiting.into_iter().for_each(|(id, order)| self.tell(allocation, id, order, cx));
     }

@@ -12,7 +12,7 @@ use crate::kernel::{AskId, CallKey, StepContext, StopMode};
 use crate::vocabulary::{AllocationId, Attempt, Generation, Timestamp};
 
 /// The asker of an order that is repeated after its answer, or that nothing waits for. The shell counts from one.
-pub(super) const NO_CALLER: AskId = AskId::new(0);
+pub(super) const NO_ASKER: AskId = AskId::new(0);
 
 impl Allocations {
     // === Preparing ===
@@ -68,7 +68,7 @@ impl Allocations {
             plan,
             life: Attempt::default(),
             task: Task::NotStarted,
-            said: (Timestamp::default(), NO_CALLER),
+            said: (Timestamp::default(), NO_ASKER),
             is_prepared: false,
             is_registered: false,
         };
@@ -132,7 +132,7 @@ impl Allocations {
             let is_started = is_again && task == Task::Running && order.prepares();
             self.tell(allocation, id, order, cx);
             if is_started {
-                self.tell(allocation, NO_CALLER, Order::Start, cx);
+                self.tell(allocation, NO_ASKER, Order::Start, cx);
             }
         } else if entry.given_up.is_some() {
             self.revive(allocation, cx);
@@ -221,7 +221,7 @@ impl Allocations {
             cx.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
             // Otherwise its successor gets that in its configuration.
             if is_running {
-                self.tell(allocation, NO_CALLER, Order::Stop, cx);
+                self.tell(allocation, NO_ASKER, Order::Stop, cx);
             }
             return;
         }

@@ -101,7 +101,7 @@ pub struct ProcessReport {
     pub reach: Reach,
     /// Whether an earlier run of the host started it.
     pub is_adopted: bool,
-    /// Whether an earlier run of the host left it, and it is neither adopted nor ended yet.
+    /// Whether an earlier run of the host left it, and it is still being searched for, or ended.
     pub is_unsettled: bool,
     /// Lines of its output over the rate limit of the log (LOG-03).
     pub lines_dropped: u64,

@@ -89,12 +89,12 @@ impl Stage {
             Effect::Call { key, deadline, call } => self.called(key, deadline, call, said)?,
             Effect::StartTimer(timer, at) => {
                 let pause = at.since(self.moment().now);
-                writeln!(said, "{} for {pause:?}", group(timer))?;
+                writeln!(said, "{} for {pause:?}", pause_of(timer))?;
                 self.timers.insert(timer, at);
             }
             Effect::CancelTimer(timer) => {
                 if self.timers.remove(&timer).is_some() {
-                    writeln!(said, "{} is cut short", group(timer))?;
+                    writeln!(said, "{} is cut short", pause_of(timer))?;
                 }
             }
             Effect::Stop(ending) => {
@@ -242,7 +242,7 @@ impl Stage {
             let Some((at, timer)) = due.filter(|(at, _)| at.since_epoch() <= until) else { break };
             self.now = at.since_epoch();
             self.timers.remove(&timer);
-            writeln!(said, "at {:?}: {} is over", self.now, group(timer))?;
+            writeln!(said, "at {:?}: {} is over", self.now, pause_of(timer))?;
             said.push_str(&self.step(&Input::Elapsed(timer))?);
         }
         self.now = until;
@@ -390,7 +390,7 @@ fn asker(id: AskId) -> String {
     format!("{id:?}").replace("AskId(", "question ").replace(')', ":")
 }
 
-fn group(Timer::Pause(number): Timer) -> String {
+fn pause_of(Timer::Pause(number): Timer) -> String {
     format!("pause of restart {}", number.0)
 }
 

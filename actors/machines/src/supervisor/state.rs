@@ -252,7 +252,7 @@ pub struct ChildSeen {
     pub stops_within: Option<Duration>,
 }
 
-/// The state of a child when the children are found.
+/// What a supervisor that begins finds of a child.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum FoundChild {

@@ -9,7 +9,7 @@ use callboard_actors::shell::AskId;
 use callboard_actors::vocabulary::{Attempt, Health};
 
 /// What was answered already is sent anew under this number.
-pub(super) const NO_CALLER: AskId = AskId::new(0);
+pub(super) const NO_ASKER: AskId = AskId::new(0);
 
 /// What is known of one allocation.
 #[derive(Debug, Clone, Hash)]
@@ -60,7 +60,7 @@ impl Known {
 
     /// Another supervisor of it was told nothing yet.
     pub(super) fn begins_anew(&mut self) {
-        (self.told, self.told_ever) = (NO_CALLER, 0);
+        (self.told, self.told_ever) = (NO_ASKER, 0);
         self.late.values_mut().for_each(|is_told| *is_told = false);
     }
 
@@ -73,8 +73,8 @@ impl Known {
             is_down: true,
             is_given_up: false,
             orders: BTreeMap::new(),
-            noted: NO_CALLER,
-            told: NO_CALLER,
+            noted: NO_ASKER,
+            told: NO_ASKER,
             told_ever: 0,
             is_registered: false,
             late: BTreeMap::new(),

@@ -12,7 +12,7 @@ use callboard_actors::vocabulary::{AllocationId, Attempt, Health, Moment};
 
 use super::super::law::Law;
 use super::super::witness::{Verdict, Witness};
-use super::known::{Known, NO_CALLER};
+use super::known::{Known, NO_ASKER};
 
 /// Sees everything that the owner of the allocations does.
 #[derive(Debug, Clone, Hash, Default)]
@@ -33,7 +33,7 @@ impl AllocationsLaws {
     pub(in super::super) fn succeed(&mut self) {
         for known in self.known.values_mut() {
             known.orders.clear();
-            (known.noted, known.is_down) = (NO_CALLER, true);
+            (known.noted, known.is_down) = (NO_ASKER, true);
         }
     }
 
@@ -170,7 +170,7 @@ impl AllocationsLaws {
         };
         let found = if known.life != life || known.is_down {
             Some(format!("life {life} of {allocation} is told {order:?}, and is over"))
-        } else if ask == NO_CALLER {
+        } else if ask == NO_ASKER {
             // What was answered is sent anew behind what was said before it.
             let is_so =
                 matches!((order, known.task), (Order::Start, Task::Running) | (Order::Stop, Task::Leaving));

@@ -36,7 +36,7 @@ use super::owner::DriversLaws;
 use super::subscribers::Subscribers;
 
 /// The asker whose answers are not needed.
-const NO_CALLER: u64 = 0;
+const NO_ASKER: u64 = 0;
 
 /// The owner, the children, their plugins and handlers, and what is between them.
 #[derive(Debug, Clone, Hash)]
@@ -286,7 +286,7 @@ impl DriversModel {
         let said = living.or_else(|| self.late.get_mut(&life)?.mail.pop_front());
         self.late.retain(|_, late| !late.mail.is_empty());
         let Some(said) = said else { return false };
-        self.owner.ask(moment, NO_CALLER, said);
+        self.owner.ask(moment, NO_ASKER, said);
         self.carry(moment);
         true
     }

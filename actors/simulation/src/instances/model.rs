@@ -80,7 +80,7 @@ pub(super) struct Tampers {
 }
 
 /// The asker whose answers are not needed.
-const NO_CALLER: u64 = 0;
+const NO_ASKER: u64 = 0;
 /// A look of the parent asks a child under the number of its call from here on.
 const LOOKS: u64 = 1 << 32;
 /// The asker of a retirement.
@@ -271,7 +271,7 @@ impl InstancesModel {
         let report = living.or_else(|| self.late.get_mut(&life)?.pop_front());
         self.late.retain(|_, reports| !reports.is_empty());
         let Some(report) = report else { return false };
-        self.parent.ask(moment, NO_CALLER, InstancesAsk::InstanceReported(InstanceReported { life, report }));
+        self.parent.ask(moment, NO_ASKER, InstancesAsk::InstanceReported(InstanceReported { life, report }));
         true
     }
 

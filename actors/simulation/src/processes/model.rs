@@ -27,7 +27,7 @@ use super::laws::ProcessesLaws;
 type Owner = StandIn<Processes, ProcessesDisk, ProcessesLaws>;
 
 /// Whose answers are not awaited: actors that tell how their processes do.
-const NO_CALLER: u64 = 0;
+const NO_ASKER: u64 = 0;
 
 /// The owner, what it stands on, and what is between them.
 #[derive(Debug, Clone, Hash)]
@@ -72,7 +72,7 @@ impl ProcessesModel {
             sweep: None,
             await_endings: None,
             stopped: None,
-            askers: NO_CALLER,
+            askers: NO_ASKER,
             unanswered: BTreeMap::new(),
             launching: BTreeSet::new(),
             told: None,
@@ -212,7 +212,7 @@ impl ProcessesModel {
     pub(in super::super) fn deliver(&mut self, now: Timestamp, life: Attempt) {
         if let Some((name, news)) = self.ground.take_word(life) {
             let word = ProcessReported { life, name, news };
-            self.owner.ask(self.moment(now), NO_CALLER, ProcessesAsk::ProcessReported(word));
+            self.owner.ask(self.moment(now), NO_ASKER, ProcessesAsk::ProcessReported(word));
             self.carry(now);
         }
     }

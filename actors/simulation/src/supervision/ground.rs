@@ -126,7 +126,7 @@ impl Ground {
         self.life_of(child).is_some_and(|life| !life.is_up)
     }
 
-    /// How the children are found by a supervisor that finds its children.
+    /// What a supervisor that begins finds of a child.
     fn found(&self, child: usize) -> FoundChild {
         let has_run = self.slots[child].has_run;
         let gone = |in_order| if has_run { FoundChild::Stopped { in_order } } else { FoundChild::Absent };

@@ -21,7 +21,7 @@ impl DriversModel {
             if let Some(told) = &mut self.told {
                 told.extend(Came::noted("drivers", &mut self.owner));
                 told.extend(
-                    left.iter().map(|left| Came::left_to("drivers", left, |asker| asker != NO_CALLER)),
+                    left.iter().map(|left| Came::left_to("drivers", left, |asker| asker != NO_ASKER)),
                 );
             }
             if left.is_empty() {
@@ -158,7 +158,7 @@ impl DriversModel {
 
     fn tell_eventor<Q: Message<Eventor>>(&mut self, moment: Moment, life: Attempt, message: Q) {
         if let Some(Actor::Eventor(child)) = self.children.get_mut(&life).map(|child| &mut child.actor) {
-            child.actor.ask(moment, NO_CALLER, message.into_ask());
+            child.actor.ask(moment, NO_ASKER, message.into_ask());
             self.carry_child(moment, life);
         }
     }
@@ -306,7 +306,7 @@ impl DriversModel {
     }
 }
 
-/// A driver is asked only by calls of its owner: under which number, as an asker that is not [`NO_CALLER`].
+/// A driver is asked only by calls of its owner: under which number, as an asker that is not [`NO_ASKER`].
 const fn asker_of(call: u64) -> u64 {
     call + 1
 }

@@ -165,7 +165,7 @@ impl InstancesModel {
         if let Some(report) = report {
             self.parent.ask(
                 moment,
-                NO_CALLER,
+                NO_ASKER,
                 InstancesAsk::InstanceReported(InstanceReported { life, report }),
             );
         }
@@ -208,7 +208,7 @@ impl InstancesModel {
         if let Some(child) = self.children.get_mut(&life) {
             child.actor.ask(
                 moment,
-                NO_CALLER,
+                NO_ASKER,
                 InstanceAsk::ConnectionEnded(ConnectionEnded { connection: CONNECTION, cut_off: None }),
             );
         }

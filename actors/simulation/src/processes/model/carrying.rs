@@ -7,7 +7,7 @@ use super::super::super::came::Came;
 use super::super::super::law::Law;
 use super::super::super::stand_in::{Left, StandIn};
 use super::super::super::witness::NO_CALLER_WAITS;
-use super::{NO_CALLER, ProcessesModel};
+use super::{NO_ASKER, ProcessesModel};
 
 impl ProcessesModel {
     pub(super) fn returned(&mut self, now: Timestamp, call: u64, outcome: ProcessesOutcome) {
@@ -26,7 +26,7 @@ impl ProcessesModel {
             if let Some(told) = &mut self.told {
                 told.extend(Came::noted("processes", &mut self.owner));
                 told.extend(
-                    left.iter().map(|left| Came::left_to("processes", left, |asker| asker != NO_CALLER)),
+                    left.iter().map(|left| Came::left_to("processes", left, |asker| asker != NO_ASKER)),
                 );
             }
             if left.is_empty() {
@@ -64,7 +64,7 @@ impl ProcessesModel {
 
     fn answered(&mut self, asker: u64) {
         self.launching.remove(&asker);
-        if asker != NO_CALLER && self.unanswered.remove(&asker).is_none() {
+        if asker != NO_ASKER && self.unanswered.remove(&asker).is_none() {
             self.violation(Law::Shell7, format!("question {asker} was answered twice"));
         }
     }

@@ -9,7 +9,7 @@ use callboard_actors::shell::StopMode;
 use super::super::super::allocations::Known;
 use super::super::super::law::Law;
 use super::super::host_model::Curtain;
-use super::owner::NO_CALLER;
+use super::owner::NO_ASKER;
 use super::*;
 
 impl HostModel {
@@ -64,7 +64,7 @@ impl HostModel {
 
     /// A caller that gets the answer that an allocation is stopped may rely on it.
     pub(super) fn host_hears(&mut self, asker: u64, answer: &AllocationsAnswer) {
-        if asker == NO_CALLER {
+        if asker == NO_ASKER {
             return;
         }
         let Some((place, _)) = self.workloads.office.unanswered.remove(&asker) else {

@@ -19,7 +19,7 @@ use super::*;
 type Owner = StandIn<Allocations, Memory, AllocationsLaws>;
 
 /// Who tells news, and waits for no answer.
-pub(super) const NO_CALLER: u64 = 0;
+pub(super) const NO_ASKER: u64 = 0;
 
 /// The owner, and what is on its way to it from all supervisors.
 #[derive(Debug, Clone)]
@@ -49,7 +49,7 @@ impl Office {
             deadlines: Vec::new(),
             await_endings: None,
             endings: Vec::new(),
-            askers: NO_CALLER,
+            askers: NO_ASKER,
             unanswered: BTreeMap::new(),
             counted: 0,
             is_stirred: true,
@@ -188,7 +188,7 @@ impl HostModel {
     }
 
     fn take_from_owner(&mut self, left: Left<Allocations>) {
-        self.note(|| Came::left_to("allocations", &left, |asker| asker != NO_CALLER));
+        self.note(|| Came::left_to("allocations", &left, |asker| asker != NO_ASKER));
         match left {
             Left::Answer(Some(asker), answer) => self.host_hears(asker, &answer),
             Left::Refused(asker, _) => self.host_is_refused(asker),

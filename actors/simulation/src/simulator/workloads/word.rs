@@ -7,7 +7,7 @@ use callboard_actors::allocations::{AllocationReported, AllocationsAsk, OrderAns
 use callboard_actors::shell::{AskError, Ending, Machine};
 
 use super::super::super::law::Law;
-use super::owner::NO_CALLER;
+use super::owner::NO_ASKER;
 use super::*;
 
 /// What a supervisor was told.
@@ -96,7 +96,7 @@ impl HostModel {
         if let Some((life, news)) = workload.news.pop_front() {
             let allocation = workload.spec.allocation.clone();
             let reported = AllocationReported { allocation, life, news };
-            self.workloads.office.owner.ask(moment, NO_CALLER, AllocationsAsk::AllocationReported(reported));
+            self.workloads.office.owner.ask(moment, NO_ASKER, AllocationsAsk::AllocationReported(reported));
         }
         self.carry_owner();
     }
