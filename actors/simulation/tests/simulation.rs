@@ -44,6 +44,23 @@ fn the_same_seed_gives_the_same_trace_to_the_byte() {
     assert_ne!(first, other);
 }
 
+/// An allocation without a declared provider has lied about its name and served; a standby with the right one, which was well by itself,
+/// is at fault beside it.
+#[test]
+fn a_standby_with_another_name_than_what_served_need_not_be_warm_r1d_c031() {
+    let simulation = Simulation {
+        seed: 74,
+        plugins: 20,
+        allocations: 200,
+        drivers: 4,
+        processes: 4,
+        volumes: 4,
+        messages: 10_000,
+        ..SMALL
+    };
+    simulate(&simulation, &mut Unwatched).unwrap_or_else(|found| panic!("{found}"));
+}
+
 #[test]
 fn many_seeds_break_no_law_and_do_every_fault() {
     let mut done = [0; Fault::ALL.len()];

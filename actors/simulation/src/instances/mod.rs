@@ -10,6 +10,7 @@ mod parent;
 mod plugins;
 mod registry;
 mod retiring;
+mod touched;
 mod warm;
 mod world;
 

@@ -17,6 +17,7 @@ use super::super::witness::{Verdict, Witness};
 use super::gates::Gates;
 use super::looks::Looks;
 use super::model::Place;
+use super::touched::Touched;
 use super::warm::Contents;
 
 /// What is known of the instance of one registration.
@@ -55,8 +56,6 @@ pub struct InstancesLaws {
     pub(super) looks: Looks,
     pub(super) gates: Gates,
     pub(super) is_stopping: bool,
-    /// The plugins of which something has changed in the step that is being checked. Of the others everything holds that held before it.
-    pub(super) touched: BTreeSet<PluginKey>,
     /// What is found of it.
     pub(in super::super) verdict: Verdict,
 }
@@ -82,7 +81,6 @@ impl InstancesLaws {
             looks: Looks::new(),
             gates: Gates::new(),
             is_stopping: false,
-            touched: BTreeSet::new(),
             verdict: Verdict::NONE,
         }
     }
@@ -106,12 +104,10 @@ impl InstancesLaws {
                         }
                         self.lives.retain(|_, life| life.life != ended.life);
                         self.gates.ended(&place);
-                        self.touched.insert(place.0);
                     }
                 }
             }
             Input::Returned { call: InstancesCall::Start { life, .. }, outcome: Err(_), .. } => {
-                self.touched.extend(self.lives.keys().map(|(plugin, _)| plugin.clone()));
                 self.lives.retain(|_, other| other.life != *life);
             }
             Input::StopRequested(_) => self.is_stopping = true,
@@ -122,8 +118,6 @@ impl InstancesLaws {
     fn routed(&mut self, item: &RegistryItem) {
         match item {
             FeedItem::Snapshot { view, .. } => {
-                self.touched
-                    .extend(self.lives.keys().chain(self.standby.keys()).map(|(plugin, _)| plugin.clone()));
                 self.wanted.clear();
                 view.entries.iter().for_each(|entry| self.registered(entry));
                 let active: BTreeMap<_, _> = (view.active.iter())
@@ -145,7 +139,6 @@ impl InstancesLaws {
                 RegistryNews::Deregistered(entry, _) => {
                     let registration = &entry.registration;
                     let place = (registration.plugin.clone(), registration.allocation.clone());
-                    self.touched.insert(registration.plugin.clone());
                     self.looks.left(&place);
                     self.read.remove(&place);
                     self.wanted.remove(&place);
@@ -157,11 +150,14 @@ impl InstancesLaws {
     }
 
     fn routes(&mut self, plugin: &PluginKey, to: Option<&Active>) {
-        self.touched.insert(plugin.clone());
         let before = match to {
             Some(active) => self.active.insert(plugin.clone(), active.clone()),
             None => self.active.remove(plugin),
         };
+        // What becomes active then has no predecessor.
+        if to.is_none() {
+            self.served_as.remove(plugin);
+        }
         let Some(before) = before else { return };
         let place = (plugin.clone(), before.registration.allocation.clone());
         let told = self.told_fit.get(&place) == Some(&before.generation);
@@ -203,7 +199,6 @@ impl InstancesLaws {
                 .violation(Law::Reg8, || format!("{life:?} of {plugin} is a number that was used before"));
         }
         self.check_remembered(&place, config);
-        self.touched.insert(plugin.clone());
         self.newest = Some(life);
         self.used.insert(place.clone(), *generation);
         self.lives.insert(place, Life { life, generation: *generation, is_retiring: false });
@@ -211,7 +206,6 @@ impl InstancesLaws {
 
     fn shows(&mut self, report: &InstanceReport, is_standby: bool) {
         let plugin = &report.plugin;
-        self.touched.insert(plugin.clone());
         let place = (plugin.clone(), report.allocation.clone());
         let told = if is_standby { self.standby.get(&place) } else { self.shown.get(plugin) };
         if told == Some(report) {
@@ -316,7 +310,6 @@ impl Witness<Instances> for InstancesLaws {
         if let Input::Asked { ask: InstancesAsk::InstanceReported(reported), .. } = input
             && !late
         {
-            self.touched.insert(reported.report.plugin.clone());
             self.looks.reported(&reported.report);
             self.note_read(&reported.report);
             self.gates.reported(&reported.report);
@@ -352,7 +345,6 @@ impl Witness<Instances> for InstancesLaws {
                 }
                 Effect::Publish(InstancesNews::Left(report)) => {
                     self.shown.remove(&report.plugin);
-                    self.touched.insert(report.plugin.clone());
                 }
                 Effect::Reply(_, InstancesAnswer::Dispense(Ok(dispensed))) => self.dispenses(dispensed),
                 Effect::Reply(id, InstancesAnswer::AwaitHealthy(Ok(()))) => {
@@ -373,7 +365,7 @@ impl Witness<Instances> for InstancesLaws {
                 Effect::Persist(_, never) => match *never {},
             }
         }
-        let touched = std::mem::take(&mut self.touched);
+        let touched = Touched::by(input, effects);
         self.check_retired(&touched);
         self.check_warm(&touched);
     }

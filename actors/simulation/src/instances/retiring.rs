@@ -1,14 +1,13 @@
 //! When an instance retires, and for which cause.
 
-use std::collections::BTreeSet;
-
 use callboard_actors::instance::InstanceReport;
 use callboard_actors::lease::RetireCause;
-use callboard_actors::vocabulary::{Attempt, Health, PluginKey};
+use callboard_actors::vocabulary::{Attempt, Health};
 
 use super::super::law::Law;
 use super::model::Place;
 use super::parent::InstancesLaws;
+use super::touched::Touched;
 
 impl InstancesLaws {
     pub(super) fn retires(&mut self, life: Attempt, cause: RetireCause, bounds: &[Place]) {
@@ -35,16 +34,16 @@ impl InstancesLaws {
 
     /// From the moment in which its generation is not registered any more, or work is routed elsewhere, an instance retires. One whose
     /// registration has left is not called healthy any more.
-    pub(super) fn check_retired(&mut self, touched: &BTreeSet<PluginKey>) {
+    pub(super) fn check_retired(&mut self, touched: &Touched) {
         let has_left = |(place, report): &(&Place, &InstanceReport)| {
             report.health == Health::Healthy && !self.wanted.contains_key(place)
         };
-        let mut standby = self.standby.iter().filter(|((plugin, _), _)| touched.contains(plugin));
+        let mut standby = self.standby.iter().filter(|((plugin, _), _)| touched.has(plugin));
         if let Some((_, report)) = standby.find(has_left) {
             let what = format!("{} of {} is called healthy and has left", report.plugin, report.allocation);
             return self.verdict.violation(Law::Reg8, || what);
         }
-        for (place, life) in self.lives.iter().filter(|((plugin, _), _)| touched.contains(plugin)) {
+        for (place, life) in self.lives.iter().filter(|((plugin, _), _)| touched.has(plugin)) {
             let (plugin, _) = place;
             let is_spent = self.spent.contains(&(plugin.clone(), life.generation));
             let is_active =

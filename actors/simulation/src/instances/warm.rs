@@ -1,6 +1,5 @@
 //! Whether standbys stay warm through a change of the seat, in both directions (R1d).
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use callboard_actors::instance::InstanceConfig;
@@ -11,6 +10,7 @@ use callboard_actors::vocabulary::{Generation, Health, PluginKey, Registration, 
 use super::super::law::Law;
 use super::model::Place;
 use super::parent::{InstancesLaws, Life};
+use super::touched::Touched;
 
 /// What a registration serves.
 #[derive(Debug, Clone, Hash)]
@@ -52,7 +52,6 @@ impl InstancesLaws {
         let Registration { plugin, allocation, .. } = &*entry.registration;
         if entry.standing == Standing::Confirmed && plugin.plugin_type.is_csi() {
             let place = (plugin.clone(), allocation.clone());
-            self.touched.insert(plugin.clone());
             self.note_contents(&place, entry);
             self.wanted.insert(place, entry.generation);
         }
@@ -87,9 +86,8 @@ impl InstancesLaws {
     }
 
     /// One that stood by and was well is shown as healthy, and given out, in the step in which work is routed to it (R1d).
-    pub(super) fn check_warm(&mut self, touched: &BTreeSet<PluginKey>) {
-        let active = |plugin| Some((plugin, self.active.get(plugin)?));
-        for (plugin, active) in touched.iter().filter_map(active) {
+    pub(super) fn check_warm(&mut self, touched: &Touched) {
+        for (plugin, active) in self.active.iter().filter(|(plugin, _)| touched.has(plugin)) {
             let place = (plugin.clone(), active.registration.allocation.clone());
             let serves = |life: &Life| life.generation == active.generation && !life.is_retiring;
             let is_warm = self.lives.get(&place).is_some_and(serves)
