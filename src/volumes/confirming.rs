@@ -88,13 +88,12 @@ fn kept(users: &KnownUsers, reports: &[VolumeReport]) -> Result<Kept, VolumeKey>
         let status = report.status.as_ref().ok_or_else(|| report.volume.spec.key.clone())?;
         for claim in &status.claims {
             let user = claim.allocation.clone();
+            let is_open = claim.is_provisional && !users.living.contains(&user);
             if !users.own.contains(&user) {
                 kept.living.insert(user);
-            } else if !claim.is_provisional || users.living.contains(&user) {
-                // It is confirmed, now or before.
-            } else if users.unsettled.contains(&user) {
+            } else if is_open && users.unsettled.contains(&user) {
                 kept.unsettled.insert(user);
-            } else {
+            } else if is_open {
                 kept.doubtful.insert((claim.path.clone(), user));
             }
         }

@@ -14,7 +14,8 @@ use super::volume::{
 use crate::rpc::Fault;
 use crate::vocabulary::{ControllerCapability, CsiFingerprint};
 
-pub(super) fn can(plugin: &CsiFingerprint, capability: ControllerCapability) -> bool {
+/// Whether the controller of a plugin has a capability.
+pub(crate) fn can(plugin: &CsiFingerprint, capability: ControllerCapability) -> bool {
     plugin.controller.as_ref().is_some_and(|offered| offered.contains(&capability))
 }
 

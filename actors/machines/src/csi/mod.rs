@@ -56,6 +56,7 @@ pub use crate::rpc::{Cause, Class, Code, Denial, Fault, Problem, SocketFile};
 pub use crate::vocabulary::text::{TEXT_BYTES_MAX, quoted};
 pub use call::{Call, Service};
 pub use continuity::{check_same_plugin, check_same_provider};
+pub(crate) use controller::can as controller_can;
 pub use controller::{
     Confirmed, ControllerExpandVolumeRequest, ControllerExpandVolumeResponse, ControllerGetVolumeRequest,
     ControllerGetVolumeResponse, ControllerModifyVolumeRequest, ControllerPublishVolumeRequest,

@@ -16,7 +16,7 @@ use crate::vocabulary::Moment;
 
 impl Entry {
     /// Whether a launch must wait for it: a leftover that is being searched for, or one that is being ended (PRC-03).
-    fn is_unsettled(&self) -> bool {
+    pub(super) fn is_unsettled(&self) -> bool {
         match self.phase {
             ProcessPhase::Recalled => true,
             ProcessPhase::Stopping | ProcessPhase::Clearing => self.spec.is_none() && !self.is_adopted,

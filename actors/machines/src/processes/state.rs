@@ -217,7 +217,7 @@ impl Entry {
             lifetime: self.record.lifetime,
             reach: self.record.reach,
             is_adopted: self.is_adopted,
-            is_unsettled: self.spec.is_none() && !self.is_adopted && self.phase != ProcessPhase::Ended,
+            is_unsettled: self.is_unsettled(),
             lines_dropped: self.dropped.lines,
             bytes_dropped: self.dropped.bytes,
         }

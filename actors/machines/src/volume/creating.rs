@@ -57,11 +57,14 @@ impl Volume {
                 Err(CreateError::Registered { volume, volume_id })
             }
             (_, Desired::Released) => Err(CreateError::BeingDeleted { volume }),
-            (Origin::Created(args), Desired::Held) if !args.volume.serves(&asked.volume) => {
-                let differences = args.volume.differences(&asked.volume);
+            (Origin::Created(args), Desired::Held) => {
+                let asked = asked.volume.as_in(&args.volume);
+                if args.volume == asked {
+                    return Ok(());
+                }
+                let differences = args.volume.differences(&asked);
                 Err(CreateError::OtherArguments { volume, differences })
             }
-            (Origin::Created(_), Desired::Held) => Ok(()),
         }
     }
 

@@ -63,7 +63,7 @@ impl NewVolume {
                 }
             });
         }
-        if !self.is_usable_as(other) {
+        if self.capabilities != other.capabilities {
             all.extend(self.capabilities.iter().map(usage));
         }
         all.extend(other_parameters("parameter", &self.parameters, &other.parameters));

@@ -4,27 +4,20 @@ use super::existence::NewVolume;
 use super::outcome::Route;
 use super::record::Usage;
 use super::state::Volume;
-use crate::csi::{AccessMode, VolumeCapability};
+use crate::csi::VolumeCapability;
 
 impl Volume {
-    /// A usage as the plugin is asked for it: with the mode that the steps have which are set up, or may be (C013, C138), as long as the
-    /// plugin knows that one; else with the mode that the present generation prefers (V16).
+    /// A usage as the plugin is asked for it: with the mode that the steps have which are set up, or may be (C013, C138), unless the plugin
+    /// does not know that one any more; else with the mode that the present generation prefers (V16).
     pub(super) fn asked_as(&self, usage: &Usage) -> Usage {
-        let set_up = self.shared_capability().filter(|shared| {
-            shared.serves(&usage.capability)
-                && self.may_know(shared.access_mode, usage.capability.access_mode)
-        });
-        let capability = match set_up {
-            Some(shared) => shared.clone(),
-            None => usage.capability.for_plugin(self.route.as_ref().is_some_and(Route::knows_alpha_modes)),
-        };
+        let claimed = &usage.capability;
+        // Unknown while the plugin is away, which may know it then.
+        let knows_alpha = self.route.as_ref().and_then(Route::knows_alpha_modes);
+        let set_up = self
+            .shared_capability()
+            .filter(|shared| *shared == claimed || shared.serves(claimed) && knows_alpha.unwrap_or(true));
+        let capability = set_up.cloned().unwrap_or_else(|| claimed.for_plugin(knows_alpha.unwrap_or(false)));
         Usage { capability, read_only: usage.read_only }
-    }
-
-    /// Whether the plugin may know a mode that has replaced the claimed one; one that is away may (V16).
-    fn may_know(&self, mode: AccessMode, claimed: AccessMode) -> bool {
-        let is_away = self.route.as_ref().is_none_or(|route| route.node.is_none());
-        mode == claimed || is_away || self.route.as_ref().is_some_and(Route::knows_alpha_modes)
     }
 
     /// The capability of what is staged, attached or published, or may be: all claims share one (C138).
@@ -37,11 +30,11 @@ impl Volume {
 }
 
 impl Route {
-    /// Whether each half that the steps of a volume go to knows the modes of several writers on one node.
-    fn knows_alpha_modes(&self) -> bool {
+    /// Whether each half that the steps of a volume go to knows the modes of several writers on one node; `None` without a node half.
+    fn knows_alpha_modes(&self) -> Option<bool> {
+        let node = self.node.as_ref()?;
         let controller = self.controller.as_ref().filter(|controller| controller.attaches);
-        self.node.as_ref().is_some_and(|node| node.knows_alpha_modes)
-            && controller.is_none_or(|controller| controller.knows_alpha_modes)
+        Some(node.knows_alpha_modes && controller.is_none_or(|controller| controller.knows_alpha_modes))
     }
 }
 
@@ -52,15 +45,9 @@ impl NewVolume {
         Self { capabilities, ..self.clone() }
     }
 
-    /// Whether it has the capabilities that are asked for, with their modes replaced or not.
-    pub(super) fn is_usable_as(&self, asked: &Self) -> bool {
-        let (own, others) = (&self.capabilities, &asked.capabilities);
-        own.len() == others.len() && own.iter().zip(others).all(|(own, asked)| own.serves(asked))
-    }
-
-    /// Whether its controller was asked for it, or would be, because this was asked for.
-    pub(super) fn serves(&self, asked: &Self) -> bool {
-        self.is_usable_as(asked)
-            && Self { capabilities: asked.capabilities.clone(), ..self.clone() } == *asked
+    /// This one with the modes that the kept one has, if those replace its own.
+    pub(super) fn as_in(&self, kept: &Self) -> Self {
+        let replaced = self.for_plugin(true);
+        if replaced.capabilities == kept.capabilities { replaced } else { self.clone() }
     }
 }

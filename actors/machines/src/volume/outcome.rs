@@ -7,7 +7,7 @@ use super::before::Before;
 use super::existence::CreateArgs;
 use super::order::{Brought, OrderCall};
 use super::record::{AttachArgs, Mark, PublishArgs, StageArgs, VolumeSpec};
-use crate::csi::{self, Call, Context, Effect, FailedCall, Reaction};
+use crate::csi::{self, Call, Context, Effect, FailedCall, Reaction, controller_can};
 use crate::mounts::{LookError, PathKind, PathLook};
 use crate::vocabulary::{
     ControllerCapability, CsiFingerprint, Expansion, Generation, GroupControllerCapability, NodeCapability,
@@ -156,8 +156,8 @@ pub enum Known {
     /// The plugin knows no such volume or node. As answer to an undo the kernel decides whether something is left. It knows nothing of
     /// attachments: such an undo is repeated (C082).
     Absent,
-    /// The plugin does not have this call (C019). As answer to an undo the kernel decides whether something is left; of an attachment
-    /// something may be.
+    /// The plugin does not have this call (C019). As answer to an undo of a staging, the kernel decides whether something is left if the
+    /// present generation does not stage; otherwise something may be.
     Unsupported,
 }
 
@@ -318,7 +318,7 @@ impl ControllerRoute {
     /// The route to this generation of a controller half.
     #[must_use]
     pub fn new(generation: Generation, fingerprint: &CsiFingerprint) -> Self {
-        let can = |capability| fingerprint.controller.as_ref().is_some_and(|can| can.contains(&capability));
+        let can = |capability| controller_can(fingerprint, capability);
         let expands = match fingerprint.expansion.contains(&Expansion::Online) {
             _ if !can(ControllerCapability::ExpandVolume) => Expands::Not,
             true => Expands::Online,

@@ -11,7 +11,7 @@ use super::reads::{
 };
 use super::reasons::{TooManyCallers, UnknownVolume};
 use super::state::{Volumes, VolumesCall, VolumesOutcome};
-use crate::csi::VolumeCapability;
+use crate::csi::{VolumeCapability, controller_can};
 use crate::instances::InstanceReport;
 use crate::kernel::{AskId, CallKey, CallLost, StepContext};
 use crate::vocabulary::{
@@ -68,11 +68,11 @@ impl Volumes {
         let tells = |found: &CsiFingerprint| {
             found.node.as_ref().is_some_and(|can| can.contains(&NodeCapability::GetVolumeStats))
         };
-        let describes = |found: &CsiFingerprint| {
-            found.controller.as_ref().is_some_and(|can| can.contains(&ControllerCapability::GetVolume))
-        };
-        let generation = plugin.and_then(|plugin| healthy(plugin.node.as_ref(), tells));
-        let controller = plugin.and_then(|plugin| healthy(plugin.controller.as_ref(), describes));
+        let describes = |found: &CsiFingerprint| controller_can(found, ControllerCapability::GetVolume);
+        let of_healthy = |(generation, _)| generation;
+        let generation = plugin.and_then(|plugin| healthy(plugin.node.as_ref(), tells)).map(of_healthy);
+        let controller =
+            plugin.and_then(|plugin| healthy(plugin.controller.as_ref(), describes)).map(of_healthy);
         let node = generation.zip(self.published(key));
         if node.is_none() && controller.is_none() {
             let is_healthy = |half: Option<&InstanceReport>| healthy(half, |_| true).is_some();
@@ -116,8 +116,7 @@ impl Volumes {
     }
 
     fn capacity_read(&self, asked: &GetCapacity) -> Result<(Read, Duration), ReadError> {
-        let generation = self.controller_of(&asked.plugin)?;
-        let capabilities = self.for_controller(&asked.plugin, &asked.capabilities);
+        let (generation, capabilities) = self.controller_for(&asked.plugin, &asked.capabilities)?;
         let asked = GetCapacity { capabilities, ..asked.clone() };
         let within = asked.within;
         Ok((Read::Capacity { generation, asked }, within))
@@ -126,8 +125,7 @@ impl Volumes {
     fn validate_read(&self, asked: &ValidateVolume) -> Result<(Read, Duration), ReadError> {
         let key = &asked.volume;
         let known = self.known.get(key).ok_or_else(|| UnknownVolume { volume: key.clone() })?;
-        let generation = self.controller_of(&known.spec.plugin)?;
-        let capabilities = self.for_controller(&known.spec.plugin, &asked.capabilities);
+        let (generation, capabilities) = self.controller_for(&known.spec.plugin, &asked.capabilities)?;
         let asked = ValidateVolume { capabilities, ..asked.clone() };
         let within = asked.within;
         Ok((Read::Validate { spec: Arc::clone(&known.spec), generation, asked }, within))
@@ -141,19 +139,24 @@ impl Volumes {
     }
 
     /// The healthy controller of a plugin.
-    /// These capabilities as a claim of them would ask the controller for them (C154).
-    fn for_controller(&self, plugin: &PluginName, asked: &[VolumeCapability]) -> Vec<VolumeCapability> {
-        let found = self.plugins.get(plugin).and_then(|plugin| plugin.controller.as_ref());
-        let knows_alpha = found.and_then(|found| found.fingerprint.as_ref()).is_some_and(|found| {
-            let known = found.controller.as_ref();
-            known.is_some_and(|known| known.contains(&ControllerCapability::SingleNodeMultiWriter))
-        });
-        asked.iter().map(|asked| asked.for_plugin(knows_alpha)).collect()
+    fn controller_of(&self, plugin: &PluginName) -> Result<Generation, ReadError> {
+        self.healthy_controller(plugin).map(|(generation, _)| generation)
     }
 
-    fn controller_of(&self, plugin: &PluginName) -> Result<Generation, ReadError> {
+    fn healthy_controller(&self, plugin: &PluginName) -> Result<(Generation, &CsiFingerprint), ReadError> {
         let found = self.plugins.get(plugin).and_then(|plugin| healthy(plugin.controller.as_ref(), |_| true));
         found.ok_or_else(|| ReadError::NoController { plugin: plugin.clone() })
+    }
+
+    /// The healthy controller of a plugin, and these capabilities as it is asked for them when they are claimed (C154).
+    fn controller_for(
+        &self,
+        plugin: &PluginName,
+        asked: &[VolumeCapability],
+    ) -> Result<(Generation, Vec<VolumeCapability>), ReadError> {
+        let (generation, found) = self.healthy_controller(plugin)?;
+        let knows_alpha = controller_can(found, ControllerCapability::SingleNodeMultiWriter);
+        Ok((generation, asked.iter().map(|asked| asked.for_plugin(knows_alpha)).collect()))
     }
 
     // === The way to the plugin, and back ===
@@ -216,9 +219,12 @@ impl Volumes {
 }
 
 /// The generation of a half that is healthy and can do this.
-fn healthy(report: Option<&InstanceReport>, can: impl Fn(&CsiFingerprint) -> bool) -> Option<Generation> {
+fn healthy(
+    report: Option<&InstanceReport>,
+    can: impl Fn(&CsiFingerprint) -> bool,
+) -> Option<(Generation, &CsiFingerprint)> {
     let report = report.filter(|report| report.health == Health::Healthy)?;
-    report.fingerprint.as_deref().filter(|found| can(found)).map(|_| report.generation)
+    report.fingerprint.as_deref().filter(|found| can(found)).map(|found| (report.generation, found))
 }
 
 impl ReadKind {

@@ -92,7 +92,7 @@ pub struct GetCapacity {
 pub struct ValidateVolume {
     /// The volume.
     pub volume: VolumeKey,
-    /// In which ways; at least one.
+    /// In which ways; at least one. Modes are replaced as for a claim (C154).
     pub capabilities: Vec<VolumeCapability>,
     /// The parameters that it was created with; empty if they are not to be checked.
     pub parameters: BTreeMap<String, String>,
