@@ -45,9 +45,11 @@ impl Came {
     /// tells what is there. A plugin that has the call, and answers that it has not, may have left what no mount table shows.
     pub(super) fn not_down(self, what: &Operation, path: Option<&Path>, has_call: bool) -> Option<Failure> {
         let at = path.map(|path| format!(" at {}", path.display())).unwrap_or_default();
-        let is_left_to_the_kernel =
-            |failure: &Failure| matches!(failure.known, Known::Absent | Known::Unsupported);
-        let contradicts = |failure: &Failure| has_call && failure.known == Known::Unsupported;
+        let is_left_to_the_kernel = |failure: &Failure| match failure.known {
+            Known::Absent => true,
+            Known::Unsupported => !has_call,
+            Known::NotMade | Known::Refused | Known::NotNow | Known::Unclear => false,
+        };
         match (self.result, self.seen) {
             (Ok(_), Seen::Nothing) => None,
             (Ok(_), Seen::Present(mark)) => Some(still_there(&mark, &at)),
@@ -57,13 +59,19 @@ impl Came {
             }
             // The kernel knows nothing of attachments, so it may be attached all the same (C082).
             (Err(failure), _) if *what == Operation::Detach => Some(failure),
-            (Err(failure), Seen::Nothing) if is_left_to_the_kernel(&failure) && !contradicts(&failure) => {
-                None
-            }
+            (Err(failure), Seen::Nothing) if is_left_to_the_kernel(&failure) => None,
             // The plugin does not undo it, so that a person has to.
             (Err(failure), Seen::Present(mark)) if path.is_some() && is_left_to_the_kernel(&failure) => {
                 let reason = format!(
                     "{}; but this is still mounted{at}: {mark}; unmount it by hand, then the next try succeeds",
+                    failure.reason
+                );
+                Some(Failure { reason, ..failure })
+            }
+            (Err(failure), _) if failure.known == Known::Unsupported => {
+                let reason = format!(
+                    "{}; but it reports to have it, so something may be left{at}: replace it by a plugin that has it, or give that up by \
+                     force",
                     failure.reason
                 );
                 Some(Failure { reason, ..failure })
@@ -92,19 +100,21 @@ mod tests {
     #[test]
     fn what_is_still_mounted_after_its_undo_is_told_with_its_path_and_what_to_do_c064_v7() {
         let undo = Operation::Unpublish(AllocationId::new("web").expect("a good id"));
-        let told = |result| {
+        let told = |result, has_call| {
             let seen = Seen::Present(Mark::Device(DeviceNumber { major: 7, minor: 1 }));
-            let failure =
-                Came { result, seen }.not_down(&undo, Some(Path::new("/t")), true).expect("it is there");
+            let failure = Came { result, seen }.not_down(&undo, Some(Path::new("/t")), has_call);
+            let failure = failure.expect("it is there");
             (failure.known, failure.reason)
         };
+        let refused = |known| Err(Failure { known, reason: "it is not found".to_owned() });
         let confirmed = "it is confirmed, and the kernel still has block device 7:1 at /t".to_owned();
-        assert_eq!(told(Ok(Context::new())), (Known::Unclear, confirmed));
-        for known in [Known::Absent, Known::Unsupported] {
-            let not_found = Failure { known, reason: "it is not found".to_owned() };
-            let by_hand = "it is not found; but this is still mounted at /t: block device 7:1; unmount it by hand, then the next \
-                           try succeeds";
-            assert_eq!(told(Err(not_found)), (known, by_hand.to_owned()));
+        assert_eq!(told(Ok(Context::new()), true), (Known::Unclear, confirmed));
+        let by_hand = "it is not found; but this is still mounted at /t: block device 7:1; unmount it by hand, then the next try succeeds";
+        for (known, has_call) in [(Known::Absent, true), (Known::Unsupported, false)] {
+            assert_eq!(told(refused(known), has_call), (known, by_hand.to_owned()));
         }
+        let denied = "it is not found; but it reports to have it, so something may be left at /t: replace it by a plugin that has it, or \
+                      give that up by force";
+        assert_eq!(told(refused(Known::Unsupported), true), (Known::Unsupported, denied.to_owned()));
     }
 }
