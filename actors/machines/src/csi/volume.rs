@@ -87,8 +87,7 @@ impl AccessMode {
 
     /// The mode that replaces this one at a plugin that has the capability `SINGLE_NODE_MULTI_WRITER` (C154): a volume for one node is used
     /// by one allocation at a time.
-    #[must_use]
-    pub const fn refined(self) -> Self {
+    const fn refined(self) -> Self {
         match self {
             Self::SingleNodeWriter => Self::SingleNodeSingleWriter,
             other => other,
@@ -151,19 +150,27 @@ impl VolumeCapability {
         Self { access_mode: if knows_alpha { mode.refined() } else { mode }, ..self.clone() }
     }
 
-    /// As what it may have been claimed, of which a plugin was asked for this one (C154).
+    /// One for each access type and mode.
+    pub(crate) fn any() -> Vec<Self> {
+        let types = [AccessType::Mount(MountVolume::default()), AccessType::Block];
+        let of = |access_type: AccessType| {
+            AccessMode::ALL.map(|access_mode| Self { access_type: access_type.clone(), access_mode })
+        };
+        types.into_iter().flat_map(of).collect()
+    }
+
+    /// Each capability that a claim may have for which a plugin was asked for this one (C154).
     #[must_use]
     pub fn claimed_as(&self) -> Vec<Self> {
         let claimed = AccessMode::ALL.into_iter().map(|access_mode| Self { access_mode, ..self.clone() });
         claimed.filter(|claimed| self.serves(claimed)).collect()
     }
 
-    /// Whether a plugin that was asked for this one gives what `wanted` is: the same, or the same with its mode replaced (C154).
+    /// Whether this is what a plugin is asked for when `claimed` is claimed, whichever modes it knows (C154).
     #[must_use]
-    pub fn serves(&self, wanted: &Self) -> bool {
-        let is_same_mode = self.access_mode == wanted.access_mode;
-        self.access_type == wanted.access_type
-            && (is_same_mode || self.access_mode == wanted.access_mode.refined())
+    pub fn serves(&self, claimed: &Self) -> bool {
+        let is_mode_of = |mode: AccessMode| self.access_mode == mode || self.access_mode == mode.refined();
+        self.access_type == claimed.access_type && is_mode_of(claimed.access_mode)
     }
 
     /// Checks that a node with these capabilities knows this mode (C154) and, if one is set, mounts for a group (C155).

@@ -90,15 +90,19 @@ impl Volume {
         }
     }
 
-    /// Where a claim may be published whose row was damaged: whether it reads is not known, nor whether its mode was replaced (C154).
+    /// Where a claim may be published whose row was damaged: whether it reads is not known, nor whether its mode was replaced (C154). Nor is
+    /// anything of its usage known if its plugin neither stages nor attaches, and it was the only claim.
     pub(super) fn targets_of_lost(&self, allocation: &AllocationId, is_released: bool) -> Vec<Abandoned> {
-        let Some(capability) = self.shared_capability() else { return Vec::new() };
+        let of_other = || self.claims.values().next().map(|other| &other.record.usage.capability);
+        let claimed = match self.shared_capability().or_else(of_other) {
+            Some(shared) => shared.claimed_as(),
+            None => VolumeCapability::any(),
+        };
         let target = |capability: &VolumeCapability, read_only| {
             let usage = Usage { capability: capability.clone(), read_only };
             let path = self.config.layout.target(&self.record.spec.key, allocation, &usage);
             Abandoned { path, allocation: allocation.clone(), is_released }
         };
-        let claimed = capability.claimed_as();
         claimed.iter().flat_map(|claimed| [false, true].map(|read_only| target(claimed, read_only))).collect()
     }
 
@@ -154,12 +158,18 @@ impl Volume {
         }
     }
 
-    /// Forgets the abandoned targets when nothing is left that is undone after them.
+    /// Forgets the abandoned targets that are only looked at, when nothing is left that is undone after them.
     pub(super) fn forget_abandoned(&mut self, cx: &mut StepContext<Self>) {
-        if self.is_down() {
-            let paths: Vec<_> = self.abandoned.keys().cloned().collect();
-            paths.into_iter().for_each(|path| self.forget_target(path, cx));
+        if self.is_shared_down() && self.are_unpublished() {
+            self.forget_targets(|target| !target.record.is_released, cx);
         }
+    }
+
+    /// Forgets these abandoned targets.
+    pub(super) fn forget_targets(&mut self, is_meant: fn(&Target) -> bool, cx: &mut StepContext<Self>) {
+        let meant = self.abandoned.iter().filter(|(_, target)| is_meant(target));
+        let paths: Vec<_> = meant.map(|(path, _)| path.clone()).collect();
+        paths.into_iter().for_each(|path| self.forget_target(path, cx));
     }
 
     fn forget_target(&mut self, path: PathBuf, cx: &mut StepContext<Self>) {

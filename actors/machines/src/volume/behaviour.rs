@@ -208,7 +208,7 @@ impl Volume {
     pub(super) fn forget_if_over(&mut self, cx: &mut StepContext<Self>) {
         let is_to_be_kept = self.record.existence.as_ref().is_some_and(Existence::is_to_be_kept);
         if self.is_kept && self.claims.is_empty() && self.is_down() && !is_to_be_kept {
-            self.is_kept = false;
+            (self.is_kept, self.is_behind) = (false, false);
             cx.persist(VolumeChange::ForgetVolume);
         }
     }

@@ -86,14 +86,14 @@ impl Volume {
             let (holder, reason) = (lost.clone(), "the record of that claim is damaged");
             return Err(ClaimError::Held { volume, holder, is_releasing: false, reason });
         }
+        if self.is_leaving(&asked.allocation) {
+            return Err(ClaimError::Leaving { volume, allocation: asked.allocation.clone() });
+        }
         for other in self.in_order() {
             let is_releasing = other.is_released();
             let is_own = other.record.allocation == asked.allocation;
-            if is_own && !is_releasing && other.record.usage != asked.usage {
+            if is_own && other.record.usage != asked.usage {
                 return Err(ClaimError::OtherUsage { volume, allocation: asked.allocation.clone() });
-            }
-            if is_own && is_releasing {
-                return Err(ClaimError::Leaving { volume, allocation: asked.allocation.clone() });
             }
             let excluded = other.record.usage.excludes(&asked.usage).filter(|_| !is_own);
             if let Some(reason) = excluded {
@@ -102,6 +102,13 @@ impl Volume {
             }
         }
         self.admit_beside_abandoned(asked)
+    }
+
+    /// Whether a claim of this allocation is being undone, or its release is not answered: after a crash it would be asked again, and undo the
+    /// newer claim under its process (V8).
+    fn is_leaving(&self, allocation: &AllocationId) -> bool {
+        let is_released = self.claims.get(allocation).is_some_and(|claim| claim.is_released());
+        is_released || self.releases.iter().any(|waiter| waiter.allocation == *allocation)
     }
 
     /// Checks a usage by itself, and what of it needs a capability of the plugin: two access modes (C154), and a group that owns the files

@@ -53,6 +53,8 @@
 //!   set up again; what cannot be looked at is not handed out, and not undone under its users.
 //! - V8: a held claim is undone only when a caller has observed the end of its processes, when the host says after a restart that it does
 //!   not live, when it could not be set up, or when the kernel says that nothing of it is left.
+//! - V8: a claim is refused while a release of the same allocation has no answer: after a crash of this actor that release is asked again, and
+//!   would undo the newer claim.
 //! - V8, RES-08: a claim whose row was damaged may be in use: before its release, or force, nothing that claims share is undone, and no
 //!   other claim is taken. What may be left at its target is audited.
 //! - V9: undoing is never given up; what is refused for good waits until the plugin changes or a caller asks again, or until it is
@@ -69,7 +71,8 @@
 //!   is certain, before a caller hears of it. The size of a volume is reported only after the plugin has answered it.
 //! - C050, C100: a snapshot has one name from its first try on, which every retry repeats until it is ready.
 //! - C131, C133: when a claim is given up by force, or its row was damaged, what the claims share is not undone before the kernel shows nothing
-//!   at its target, which the ledger has until then (`abandoned.rs`), and the plugin was asked to undo its publication.
+//!   at its target, which the ledger has until then (`abandoned.rs`), and the plugin was asked to undo its publication. A volume is not down
+//!   before that.
 //! - C106 to C108: a group of snapshots is an order of the first of its volumes; it names all of them, or all of its snapshots. One that is not
 //!   ready is asked for by its ids until it is; ids that the plugin refuses are not repeated, but those that its name has.
 //! - C001, C002: a call says all that it is on: its volume, and the other volumes, the snapshots and the group of its order. One call at a time

@@ -116,7 +116,8 @@ impl VolumeStatus {
     /// Whether there is no claim, nothing is set up, and nothing is to be done about it before the next claim.
     #[must_use]
     pub fn is_vacant(&self) -> bool {
-        self.is_rested() && !self.exists.is_changing() && self.claims.is_empty() && self.is_down()
+        let is_unused = self.claims.is_empty() && self.abandoned.is_empty() && self.is_down();
+        is_unused && self.is_rested() && !self.exists.is_changing()
     }
 
     /// Whether nothing of it is attached or staged.

@@ -219,19 +219,21 @@ impl VolumeRecord {
         Self { spec: spec.clone(), existence, attach: Step::Down, stage: Step::Down }
     }
 
-    /// What the rows of its claims tell of a volume whose own row is lost: what is below them may be set up, and has to be undone. While
-    /// nothing is published, they do not say whether it is staged.
+    /// What the rows of its claims tell of a volume whose own row is lost: what is below them may be set up, and has to be undone. Where none
+    /// is published from a staging, it may be staged all the same: for the next publication, or by a plugin that another one has replaced.
     pub(super) fn of_claims(claims: &[ClaimRecord], layout: &VolumeLayout) -> Option<Self> {
         let latest = claims.iter().max_by_key(|claim| claim.number)?;
         let attach = claims.iter().find_map(|claim| claim.attach.clone());
-        let is_published = claims.iter().any(|claim| claim.publish.intent().is_some());
-        let stage = if is_published {
-            claims.iter().find_map(ClaimRecord::staging)
-        } else {
+        let unseen = || {
             let args = layout.stage_args(&latest.spec.key, &latest.usage, Context::new());
-            Some(Intent { args, generation: Generation::default() })
+            Intent { args, generation: Generation::default() }
         };
-        Some(Self { attach: may_be_up(attach), stage: may_be_up(stage), ..Self::registered(&latest.spec) })
+        let stage = claims.iter().find_map(ClaimRecord::staging).unwrap_or_else(unseen);
+        Some(Self {
+            attach: may_be_up(attach),
+            stage: may_be_up(Some(stage)),
+            ..Self::registered(&latest.spec)
+        })
     }
 }
 

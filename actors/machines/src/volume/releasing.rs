@@ -157,6 +157,8 @@ impl Volume {
             self.keep_claim(&id, cx);
             settled.confirmed.push(id);
         }
+        // The answer waits for that: it is not asked for again.
+        self.forget_released(cx);
         settled
     }
 
@@ -236,6 +238,9 @@ impl Volume {
         let undone: Vec<_> = abandoned.iter().map(|target| target.allocation.clone()).collect();
         let forgotten = Forgotten { claims: forgotten, orders, is_shared, abandoned };
         self.forget_audited(forgotten, forced.clone(), cx);
+        if asked.is_for_shared() {
+            self.forget_targets(|_| true, cx);
+        }
         // An abandoned target goes on being undone, so the callers of that release wait for it.
         let is_given_up =
             |waiter: &ReleaseWaiter| asked.is_for(&waiter.allocation) && !undone.contains(&waiter.allocation);

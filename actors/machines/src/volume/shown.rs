@@ -38,7 +38,7 @@ impl VolumeStatus {
         let is_up = |claim: &ClaimStatus| claim.desired == Desired::Held && claim.is_mounted();
         let is_used = !self.claims.is_empty() && self.claims.iter().all(is_up);
         let is_used = is_used && self.is_rested() && !self.exists.is_changing();
-        (self.is_vacant() || is_used) && self.abandoned.is_empty()
+        self.is_vacant() || is_used && self.abandoned.is_empty()
     }
 
     /// Whether it is in use and nothing of it waits to be undone: every claim is held. It stays so while the host is down.

@@ -290,7 +290,7 @@ pub struct Volume {
 impl Volume {
     /// Whether nothing is set up on this node or for it, for certain.
     pub(super) fn is_down(&self) -> bool {
-        self.is_shared_down() && self.are_unpublished()
+        self.is_shared_down() && self.are_unpublished() && self.abandoned.is_empty()
     }
 
     /// Whether nothing is set up that claims share, for certain.

@@ -155,7 +155,7 @@ impl HostModel {
             }
             VolumeDoing::Allow if is_up => model.allow(now),
             VolumeDoing::Answer(how) => model.answer(now, how),
-            VolumeDoing::PullAway(place) => model.node.pull_away(place.into()),
+            VolumeDoing::PullAway(place) => model.pull_away(place.into()),
             VolumeDoing::Hang(place) => model.node.hang(place.into()),
             VolumeDoing::Heal => model.node.heal(),
             VolumeDoing::TakeOver => model.take_over(now, model.node.stages),

@@ -85,6 +85,11 @@ impl VolumeDisk {
         }
     }
 
+    /// Whether the claim of this allocation was forgotten by force since that was asked last.
+    pub(super) fn is_given_up(&self, allocation: &AllocationId) -> bool {
+        self.given_up.contains(allocation)
+    }
+
     /// Whose claims were forgotten by force since this was asked last.
     pub(super) fn take_given_up(&mut self) -> BTreeSet<AllocationId> {
         std::mem::take(&mut self.given_up)
@@ -123,8 +128,9 @@ impl VolumeDisk {
                 self.had_claims = true;
                 self.damaged.remove(&row.allocation);
             }
-            VolumeChange::Force { claims, volume, .. } => {
-                self.forced += 1;
+            VolumeChange::Force { claims, volume, audit, .. } => {
+                // A write of which it is said that it failed is handed over again, and may be there.
+                self.forced += u32::from(!self.rows.audits.iter().any(|kept| kept.number == audit.number));
                 self.is_forgotten |= volume.is_some();
                 self.given_up.extend(claims.iter().cloned());
                 let forgotten = self.rows.claims.iter().filter(|claim| claims.contains(&claim.allocation));

@@ -3,7 +3,9 @@
 use callboard_actors::shell::{Effect, Input};
 use callboard_actors::vocabulary::Moment;
 use callboard_machines::csi::Service;
-use callboard_machines::volume::{Expands, OrderCall, Route, Volume, VolumeCall, VolumeNews};
+use callboard_machines::volume::{
+    Expands, OrderCall, Route, Volume, VolumeAsk, VolumeCall, VolumeNews, VolumeOutcome,
+};
 
 use super::super::law::Law;
 use super::super::stand_in::Left;
@@ -12,12 +14,40 @@ use super::super::witness::{Verdict, Witness};
 /// Sees everything that a volume does.
 #[derive(Debug, Clone, Hash, Default)]
 pub struct VolumeLaws {
+    /// Where calls go, as far as the volume knows.
+    route: Route,
     /// Where calls go at present.
-    pub(super) route: Route,
+    newest: Route,
+    /// How many routes were sent to the volume that it has not received yet.
+    on_the_way: u32,
     pub(super) verdict: Verdict,
 }
 
 impl VolumeLaws {
+    /// The laws of a volume that reads this route.
+    pub(super) fn of(route: Route) -> Self {
+        Self { newest: route.clone(), route, ..Self::default() }
+    }
+
+    /// A route is sent to the volume.
+    pub(super) fn routed(&mut self, route: Route) {
+        self.newest = route;
+        self.on_the_way += 1;
+    }
+
+    /// The volume has received a route, unless it crashed over it. It goes by that until it receives a newer one.
+    pub(super) fn received(&mut self, route: Option<&Route>) {
+        self.on_the_way = self.on_the_way.saturating_sub(1);
+        self.go_by(route);
+    }
+
+    fn go_by(&mut self, route: Option<&Route>) {
+        match route.filter(|_| self.on_the_way > 0) {
+            Some(route) => self.route = route.clone(),
+            None => self.route = self.newest.clone(),
+        }
+    }
+
     fn check_call(&mut self, generation: u64, call: &VolumeCall) {
         let half = match call {
             VolumeCall::ReadRoute | VolumeCall::Look { .. } | VolumeCall::AwaitAudits(_) => return,
@@ -62,7 +92,12 @@ impl VolumeLaws {
 impl Witness<Volume> for VolumeLaws {
     fn rebuilt(&mut self, _: Moment, _: &Volume) {}
 
-    fn stepped(&mut self, _: Moment, _: &Input<Volume>, effects: &[Effect<Volume>], _: &Volume) {
+    fn stepped(&mut self, _: Moment, input: &Input<Volume>, effects: &[Effect<Volume>], _: &Volume) {
+        match input {
+            Input::Asked { ask: VolumeAsk::RouteChanged(changed), .. } => self.received(Some(&changed.route)),
+            Input::Returned { outcome: Ok(VolumeOutcome::Route(route)), .. } => self.go_by(Some(route)),
+            _ => {}
+        }
         for effect in effects {
             if let Effect::Call { key, call, .. } = effect {
                 self.check_call(key.generation.get(), call);

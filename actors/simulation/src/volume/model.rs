@@ -2,6 +2,7 @@
 //!
 //! What leaves the volume is carried here; the plugin answers when the world says so.
 
+mod args;
 mod carrying;
 mod ending;
 mod existing;
@@ -10,7 +11,7 @@ mod grouping;
 mod restarting;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +20,10 @@ use callboard_actors::shell::{Message, StopMode};
 use callboard_actors::vocabulary::{
     AllocationId, Backoff, Moment, PluginName, RunNumber, Timestamp, VolumeName, VolumeNamespace,
 };
-use callboard_machines::csi::{AccessMode, AccessType, Context, VolumeCapability};
+use callboard_machines::csi::{AccessMode, AccessType, VolumeCapability};
 use callboard_machines::volume::{
-    Claim, ConfirmClaims, ForceRelease, ForceScope, ObservedEnd, Release, RouteChanged, Usage, Volume,
-    VolumeConfig, VolumeKey, VolumeLayout, VolumeOptions, VolumeSpec,
+    Claim, ForceRelease, ForceScope, ObservedEnd, Release, RouteChanged, Usage, Volume, VolumeConfig,
+    VolumeKey, VolumeLayout, VolumeOptions, VolumeSpec,
 };
 
 use super::super::law::Law;
@@ -33,7 +34,7 @@ use super::super::writes::Outcome;
 use super::disk::VolumeDisk;
 use super::event::Answered;
 use super::laws::VolumeLaws;
-use super::node::{Node, StepOf, step_of};
+use super::node::{Node, StepOf, context_of, step_of};
 
 pub(crate) type Owner = StandIn<Volume, VolumeDisk, VolumeLaws>;
 
@@ -54,6 +55,7 @@ pub(super) enum Asked {
     TakeGroup,
     /// With its number.
     DeleteGroup(u32),
+    Route,
     Other,
 }
 
@@ -62,6 +64,8 @@ pub(super) enum Asked {
 pub(super) struct User {
     /// Its processes use the volume.
     pub(super) is_holding: bool,
+    /// What it was handed was unmounted from outside, so that its processes use nothing that is mounted since.
+    pub(super) has_lost_mount: bool,
     /// It has asked for the release of what it claimed last.
     pub(super) is_releasing: bool,
     /// It gave up waiting for its claim, which goes on.
@@ -109,6 +113,10 @@ pub(crate) struct VolumeModel {
     published: u32,
     /// Whether a release was forced, so that something may be left.
     is_forced: bool,
+    /// Whether one was refused, which may be done later all the same: its disk failed after it had shown that it takes writes.
+    is_force_refused: bool,
+    /// Whether a confirmation of claims may be lost, so that its caller repeats it.
+    is_confirmation_due: bool,
     run: u64,
     boot: u64,
     is_single: bool,
@@ -119,8 +127,8 @@ pub(crate) struct VolumeModel {
 
 impl VolumeModel {
     pub(super) fn new(node: Node, is_single: bool, tamper: Option<Rc<dyn Tamper<Volume>>>) -> Self {
-        let mut model = Self {
-            owner: owner(VolumeDisk::default(), (1, 1), node.creates, tamper.clone()),
+        Self {
+            owner: owner(VolumeDisk::default(), (1, 1), &node, tamper.clone()),
             steps_before: Count(0),
             tamper,
             node,
@@ -136,14 +144,14 @@ impl VolumeModel {
             audits: (0, 0),
             published: 0,
             is_forced: false,
+            is_force_refused: false,
+            is_confirmation_due: false,
             run: 1,
             boot: 1,
             is_single,
             cut_takes_effect: false,
             verdict: Verdict::NONE,
-        };
-        model.owner.witness.route = model.node.route();
-        model
+        }
     }
 
     /// A volume on a node whose plugin stages, attaches and creates volumes or not, as it is in a simulation.
@@ -218,22 +226,6 @@ impl VolumeModel {
         self.ask(now, Asked::GiveUp, ForceRelease { scope, reason: "an operator".to_owned() });
     }
 
-    /// Whether claims of an earlier run wait for a word.
-    pub(crate) fn has_unconfirmed(&self) -> bool {
-        !self.unconfirmed.is_empty()
-    }
-
-    /// The host says which allocations live: those that hold the volume, or none.
-    pub(crate) fn confirm(&mut self, now: Timestamp, are_living: bool) {
-        if !are_living {
-            self.users.values_mut().for_each(|user| user.is_holding = false);
-        }
-        let holding = self.users.iter().filter(|(_, user)| user.is_holding);
-        let living: BTreeSet<_> = holding.map(|(number, _)| allocation(*number)).collect();
-        self.unconfirmed.clear();
-        self.ask(now, Asked::Other, ConfirmClaims { living: living.into(), unclear: Arc::default() });
-    }
-
     /// The call in flight comes back.
     pub(crate) fn answer(&mut self, now: Timestamp, how: Answered) {
         if let Some((number, outcome)) = self.node.answer(how) {
@@ -245,9 +237,9 @@ impl VolumeModel {
     /// Another instance of the plugin takes over.
     pub(crate) fn take_over(&mut self, now: Timestamp, stages: bool) {
         let cut = self.node.take_over(stages);
-        self.owner.witness.route = self.node.route();
         let route = self.node.route();
-        self.ask(now, Asked::Other, RouteChanged { route });
+        self.owner.witness.routed(route.clone());
+        self.ask(now, Asked::Route, RouteChanged { route });
         if let Some((number, outcome)) = cut {
             self.owner.returned(Self::moment(now), number, Ok(outcome));
             self.carry(now);
@@ -256,16 +248,27 @@ impl VolumeModel {
 
     pub(crate) fn settle(&mut self, now: Timestamp, count: usize, outcome: Outcome) {
         if let Some(settlement) = self.owner.books.settle(count, outcome) {
+            if self.is_force_refused {
+                self.note_forced();
+            }
             self.owner.settled(Self::moment(now), settlement);
             // Calls that were about to leave have left then.
             self.carry(now);
-            self.owner.books.take_given_up().iter().for_each(|allocation| self.node.abandon(allocation));
+            self.note_forced();
         }
     }
 
     pub(crate) const fn crash(&mut self, takes_effect: bool) {
         self.cut_takes_effect = takes_effect;
         self.owner.light_fuse();
+    }
+
+    /// What is mounted at this place is unmounted from outside.
+    pub(crate) fn pull_away(&mut self, place: usize) {
+        let path = self.node.pull_away(place);
+        let is_single = self.is_single;
+        let losers = self.users.iter_mut().filter(|(number, _)| path == Some(target(**number, is_single)));
+        losers.for_each(|(_, user)| user.has_lost_mount = true);
     }
 
     /// Whether a lie about the call in flight can be found out: the kernel shows what is mounted, and nothing shows what else there is.
@@ -329,6 +332,11 @@ pub(super) fn allocation(number: u8) -> AllocationId {
     AllocationId::new(format!("a{number}")).expect("it is an id")
 }
 
+/// Where an allocation finds the volume.
+fn target(number: u8, is_single: bool) -> PathBuf {
+    layout().target(&key(), &allocation(number), &usage(is_single))
+}
+
 fn number_of(id: &AllocationId) -> Option<u8> {
     id.as_str().strip_prefix('a')?.parse().ok()
 }
@@ -357,15 +365,12 @@ fn layout() -> VolumeLayout {
 fn owner(
     disk: VolumeDisk,
     (run, boot): (u64, u64),
-    is_new: bool,
+    node: &Node,
     tamper: Option<Rc<dyn Tamper<Volume>>>,
 ) -> Owner {
-    let spec = VolumeSpec {
-        key: key(),
-        plugin: plugin(),
-        volume_id: if is_new { String::new() } else { "v".to_owned() },
-        volume_context: Context::new(),
-    };
+    let volume_id = if node.creates { String::new() } else { "v".to_owned() };
+    let volume_context = context_of(&volume_id);
+    let spec = VolumeSpec { key: key(), plugin: plugin(), volume_id, volume_context };
     let options = VolumeOptions::default();
     let config = VolumeConfig {
         spec: Arc::new(spec),
@@ -378,5 +383,5 @@ fn owner(
             ..options
         },
     };
-    StandIn::begin(config, disk, VolumeLaws::default(), Rules::default()).tampered_with(tamper)
+    StandIn::begin(config, disk, VolumeLaws::of(node.route()), Rules::default()).tampered_with(tamper)
 }

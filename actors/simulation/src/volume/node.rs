@@ -16,6 +16,13 @@ use super::storage::Storage;
 
 mod happening;
 mod modes;
+mod refusing;
+
+/// The context of the volume with this id; a volume that is yet to be created has none.
+pub(super) fn context_of(volume_id: &str) -> Context {
+    let of = ("of".to_owned(), volume_id.to_owned());
+    if volume_id.is_empty() { Context::new() } else { Context::from([of]) }
+}
 
 /// The publish context of an attachment.
 fn attached() -> Context {
@@ -169,13 +176,15 @@ impl Node {
     }
 
     fn note(&mut self, step: StepOf, sure: Sure) {
-        if sure == Sure::Down {
-            self.modes.remove(&step);
-        }
         match sure {
-            Sure::Down => self.known.remove(&step),
-            Sure::Up | Sure::Unsure => self.known.insert(step, sure),
-        };
+            Sure::Down => {
+                self.known.remove(&step);
+                self.modes.remove(&step);
+            }
+            Sure::Up | Sure::Unsure => {
+                self.known.insert(step, sure);
+            }
+        }
     }
 
     /// Its host gives up by force on all that it does not know for certain.
@@ -195,22 +204,6 @@ impl Node {
     }
 
     // === Calls ===
-
-    /// A call for a generation that is retired is not made: there is no lease of it any more.
-    pub(super) fn refuse_retired(&self, call: &VolumeCall) -> Option<VolumeOutcome> {
-        let generation = call.generation().filter(|generation| generation.get() != self.generation)?;
-        let reason = format!("generation {generation} is retired");
-        let failure = Failure { known: Known::NotMade, reason: reason.clone() };
-        if matches!(call, VolumeCall::Order(..)) {
-            return Some(VolumeOutcome::Ordered(Err(failure)));
-        }
-        let (step, is_up) = step_of(call)?;
-        Some(match step {
-            StepOf::Exist if is_up => VolumeOutcome::Created(Err(failure)),
-            StepOf::Exist | StepOf::Attach => VolumeOutcome::Controller(Err(failure)),
-            StepOf::Stage(_) | StepOf::Publish(_) => VolumeOutcome::Node(Err(failure), Seen::Unclear(reason)),
-        })
-    }
 
     /// A call arrives.
     pub(super) fn called(&mut self, number: u64, call: VolumeCall) {
@@ -296,7 +289,7 @@ impl Node {
     }
 
     /// Whether a call has the publish context that it needs.
-    pub(super) fn has_context(&self, call: &VolumeCall) -> bool {
+    pub(super) fn has_publish_context(&self, call: &VolumeCall) -> bool {
         let attaches = self.route().controller.is_some_and(|controller| controller.attaches);
         match call {
             VolumeCall::Stage(_, _, args, ..) if attaches => args.publish_context == attached(),
@@ -363,7 +356,8 @@ impl Node {
 
 /// What the plugin says of the volume that it creates.
 fn created(number: u32) -> csi::Volume {
-    csi::Volume { volume_id: id(number), ..csi::Volume::default() }
+    let volume_id = id(number);
+    csi::Volume { volume_context: context_of(&volume_id), volume_id, ..csi::Volume::default() }
 }
 
 fn id(number: u32) -> String {

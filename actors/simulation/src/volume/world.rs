@@ -187,7 +187,7 @@ impl Play for VolumeWorld {
             }
             VolumeEvent::PullAway(place) => {
                 left.losses -= 1;
-                model.node.pull_away(place);
+                model.pull_away(place);
             }
             VolumeEvent::Hang(place) => {
                 left.losses -= 1;

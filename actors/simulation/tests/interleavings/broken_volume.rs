@@ -81,8 +81,8 @@ fn a_volume_that_never_writes_what_its_staging_brought_breaks_v5() {
 }
 
 #[test]
-fn a_volume_that_stages_without_the_context_of_its_attachment_breaks_v5() {
-    spoiled(Law::V5, VolumeBounds { attaches: true, ..CLAIMED }, |_, effects| {
+fn a_volume_that_stages_without_the_context_of_its_attachment_breaks_v10() {
+    spoiled(Law::V10, VolumeBounds { attaches: true, ..CLAIMED }, |_, effects| {
         changed(effects, |effect| {
             if let Effect::Call { call: VolumeCall::Stage(_, _, args, ..), .. } = effect {
                 args.publish_context.clear();
@@ -96,7 +96,31 @@ fn a_volume_that_makes_directories_for_a_step_that_it_has_not_written_breaks_v5(
     spoiled(Law::V5, VolumeBounds { attaches: true, ..CLAIMED }, |_, effects| {
         changed(effects, |effect| {
             if let Effect::Call { call: VolumeCall::Attach(.., Some(path)), .. } = effect {
-                path.push("elsewhere");
+                path.set_file_name("elsewhere");
+            }
+        })
+    });
+}
+
+/// What is above it would be removed as a directory of the volume.
+#[test]
+fn a_volume_that_unpublishes_the_directory_above_its_target_breaks_v6() {
+    spoiled(Law::V6, RELEASED, |_, effects| {
+        changed(effects, |effect| {
+            if let Effect::Call { call: VolumeCall::Unpublish(_, _, path), .. } = effect {
+                path.pop();
+            }
+        })
+    });
+}
+
+#[test]
+fn a_volume_that_loses_the_context_of_its_creation_breaks_v10() {
+    let bounds = VolumeBounds { is_new: true, creations: 1, ..CLAIMED };
+    spoiled(Law::V10, bounds, |_, effects| {
+        changed(effects, |effect| {
+            if let Effect::Call { call: VolumeCall::Publish(spec, ..), .. } = effect {
+                Arc::make_mut(spec).volume_context.clear();
             }
         })
     });
@@ -542,5 +566,7 @@ fn spec() -> Arc<VolumeSpec> {
         name: VolumeName::new("v").expect("it is a name"),
     };
     let plugin = PluginName::new("p").expect("it is a name");
-    Arc::new(VolumeSpec { key, plugin, volume_id: "id-1".to_owned(), volume_context: Default::default() })
+    let volume_id = "id-1".to_owned();
+    let volume_context = [("of".to_owned(), volume_id.clone())].into();
+    Arc::new(VolumeSpec { key, plugin, volume_id, volume_context })
 }

@@ -26,6 +26,7 @@ mod registry;
 mod supervision;
 mod trying;
 mod volume;
+mod volume_pairs;
 mod volumes;
 
 use trying::{changed, is_found_out, is_full, tampered_is_found_out, try_all, without};

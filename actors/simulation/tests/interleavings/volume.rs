@@ -20,8 +20,25 @@ fn holds(what: &str, small: VolumeBounds, full: VolumeBounds) {
 
 /// Holds C079, C122, C124, C131 and C132.
 #[test]
-fn every_order_of_two_claims_and_releases_leaves_what_is_held_and_nothing_else_v1_v3_vol_01() {
-    holds("two claims", TWO, VolumeBounds { allocations: 3, claims: 3, releases: 3, ..NONE });
+fn every_order_of_two_and_three_claims_and_releases_leaves_what_is_held_and_nothing_else_v1_v3_vol_01() {
+    let three = VolumeBounds { allocations: 3, claims: 3, releases: 1, ..NONE };
+    holds("three claims", three, VolumeBounds { releases: 3, ..three });
+    let taken_over = VolumeBounds { takeovers: 1, releases: 0, ..three };
+    holds("three claims and a takeover", taken_over, VolumeBounds { releases: 1, ..taken_over });
+    if is_full() {
+        for trouble in [
+            VolumeBounds { kills: 1, ..three },
+            VolumeBounds { crashes: 1, ..three },
+            VolumeBounds { faults: 1, ..three },
+            VolumeBounds { lies: 1, ..three },
+            VolumeBounds { failures: 1, ..three },
+            VolumeBounds { forces: 1, ..three },
+            VolumeBounds { stops: EITHER, ..three },
+        ] {
+            try_all("three claims and a trouble", &VolumeWorld::new(trouble, None));
+        }
+    }
+    holds("two claims", TWO, VolumeBounds { claims: 3, releases: 3, ..TWO });
     let attached = VolumeBounds { attaches: true, ..TWO };
     holds("two claims with a controller", attached, VolumeBounds { claims: 3, releases: 3, ..attached });
     holds("two claims without a stage", VolumeBounds { stages: false, ..TWO }, TWO);
@@ -96,6 +113,8 @@ fn every_order_of_failed_writes_and_crashes_keeps_ledger_and_calls_together_v1_v
     holds("writes of an attached volume fail", attached, VolumeBounds { failures: 2, ..attached });
     let attached = VolumeBounds { attaches: true, crashes: 1, releases: 1, ..CLAIMED };
     holds("an attached volume crashes", attached, VolumeBounds { crashes: 2, faults: 1, ..attached });
+    let again = VolumeBounds { claims: 2, crashes: 1, ..CLAIMED };
+    holds("a volume that is claimed again crashes", again, VolumeBounds { crashes: 2, faults: 1, ..again });
     let crashes = VolumeBounds { crashes: 1, ..CLAIMED };
     holds("a volume crashes", crashes, VolumeBounds { crashes: 2, faults: 1, ..crashes });
 }

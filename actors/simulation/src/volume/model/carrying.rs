@@ -11,7 +11,7 @@ use super::super::super::law::Law;
 use super::super::super::stand_in::Left;
 use super::super::super::witness::NO_CALLER_WAITS;
 use super::super::node::{StepOf, Sure, step_of};
-use super::{Asked, VolumeModel, number_of};
+use super::{Asked, VolumeModel, number_of, target};
 
 impl VolumeModel {
     /// Carries what has left, and holds it against the laws.
@@ -49,11 +49,10 @@ impl VolumeModel {
                 Some(asked) => self.answered(now, asked, &answer),
                 None => self.violation(Law::Shell7, || format!("question {asker} was answered twice")),
             },
-            Left::Refused(asker, _) => {
-                if self.unanswered.remove(&asker).is_none() {
-                    self.violation(Law::Shell7, || format!("question {asker} was answered twice"));
-                }
-            }
+            Left::Refused(asker, _) => match self.unanswered.remove(&asker) {
+                Some(asked) => self.refused(asked),
+                None => self.violation(Law::Shell7, || format!("question {asker} was answered twice")),
+            },
             Left::Answer(None, _) => self.violation(Law::Shell7, || NO_CALLER_WAITS.to_owned()),
             Left::News(_, VolumeNews::Forced(_)) => {
                 self.audits.0 += 1;
@@ -96,12 +95,10 @@ impl VolumeModel {
                     });
                 }
             }
-            (Asked::Force, VolumeAnswer::ForceRelease(Ok(_))) => {
+            (Asked::Force | Asked::GiveUp, VolumeAnswer::ForceRelease(Ok(_))) => {
                 self.audits.1 += 1;
-                self.owner.books.takes_forced();
-                self.node.forget();
+                self.note_forced();
             }
-            (Asked::GiveUp, VolumeAnswer::ForceRelease(Ok(_))) => self.audits.1 += 1,
             (Asked::Create, VolumeAnswer::CreateVolume(Ok(created))) => self.told_created(created),
             (Asked::Delete, VolumeAnswer::DeleteVolume(Ok(_))) => self.told_deleted(),
             (Asked::Expand, VolumeAnswer::PlaceOrder(Ok(done))) => self.told_done(done),
@@ -122,7 +119,9 @@ impl VolumeModel {
         let row = rows.find(|claim| number_of(&claim.allocation) == Some(number));
         let is_sure = row.is_some_and(|row| {
             let step = StepOf::Publish(row.target_path.clone());
-            self.node.sure(&step) == Sure::Up && self.node.seen(&row.target_path) == Some(true)
+            // After a force only the kernel knows.
+            let is_up = self.is_forced || self.node.sure(&step) == Sure::Up;
+            is_up && self.node.seen(&row.target_path) == Some(true)
         });
         let is_durable = row.is_some_and(|row| row.publish.is_up());
         // What it was published from may be staged no more by now; what was staged for it is not written as if it could be.
@@ -144,8 +143,11 @@ impl VolumeModel {
             let other = *other;
             self.violation(Law::V12, || format!("a{number} is given the volume while a{other} holds it"));
         }
+        // It may have been lost while the answer waited for the disk.
+        let has_lost_mount = self.node.mounts().all(|path| *path != target(number, self.is_single));
         if let Some(user) = self.users.get_mut(&number) {
             (user.is_holding, user.is_pending) = (true, false);
+            user.has_lost_mount = has_lost_mount;
         }
     }
 
@@ -163,8 +165,11 @@ impl VolumeModel {
                 Some(refused) => refused,
                 None => {
                     self.check_call(&call);
-                    self.node.called(number, call);
-                    return;
+                    let Some(refused) = self.node.refuse_mounted(&call) else {
+                        self.node.called(number, call);
+                        return;
+                    };
+                    refused
                 }
             },
         };
@@ -189,6 +194,7 @@ impl VolumeModel {
         if self.node.in_flight.is_some() {
             self.violation(Law::V2, || format!("{call:?} is made while another call is in flight"));
         }
+        self.check_args(call);
         if let VolumeCall::Order(_, _, order) = call {
             return self.check_order_call(call, order);
         }
@@ -215,21 +221,18 @@ impl VolumeModel {
         if !self.is_written(call) && !is_abandoned && !self.is_forced {
             self.violation(Law::V5, || format!("{call:?} is made, and its intent is not on disk"));
         }
-        if !self.node.has_context(call) && !self.is_forced {
-            self.violation(Law::V5, || {
-                format!("{call:?} is made without the publish context of the attachment")
-            });
-        }
         let is_called_down = matches!(
             call,
             VolumeCall::Stage(_, _, _, Before::Down, _) | VolumeCall::Publish(_, _, _, Before::Down)
         );
-        if is_called_down && self.node.sure(&step) != Sure::Down && !self.is_forced {
+        let is_given_up = matches!(&step, StepOf::Publish(path) if self.is_given_up(path));
+        if is_called_down && self.node.sure(&step) != Sure::Down && !is_given_up && !self.is_forced {
             self.violation(Law::V4, || {
                 format!("{call:?} is made as of a step that is down, and it may be up")
             });
         }
-        if is_up && self.node.is_left_over(&step) && !self.is_forced {
+        let is_refused = self.node.refuse_mounted(call).is_some();
+        if is_up && self.node.is_left_over(&step) && !is_refused && !self.is_forced {
             self.violation(Law::V7, || format!("{call:?} is made over what was given up and is mounted"));
         }
         if let Some((law, wrong)) = self.node.wrong_mode(call) {
@@ -375,8 +378,11 @@ impl VolumeModel {
     /// Nothing is unpublished under a process, unless nothing of it is left (V8).
     fn check_unused(&mut self, owner: &AllocationId, step: &StepOf) {
         let StepOf::Publish(path) = step else { return };
-        let user = number_of(owner).and_then(|number| self.users.get(&number));
-        if user.is_some_and(|user| user.is_holding) && self.node.seen(path) != Some(false) {
+        let is_handed = |number: u8| *path == target(number, self.is_single);
+        let number = number_of(owner).filter(|number| is_handed(*number));
+        let user = number.and_then(|number| self.users.get(&number));
+        let is_used = user.is_some_and(|user| user.is_holding && !user.has_lost_mount);
+        if is_used && self.node.seen(path) != Some(false) {
             self.violation(Law::V8, || format!("{step:?} is undone, and {owner} has processes that use it"));
         }
     }

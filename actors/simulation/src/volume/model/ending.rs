@@ -76,7 +76,7 @@ impl VolumeModel {
         // An order may wait for the next claim, or for its plugin.
         let rows = VolumeImage { orders: Vec::new(), ..self.owner.books.rows().clone() };
         if is_unclaimed && self.node.made.is_empty() && rows != VolumeImage::default() {
-            return Err((Law::V9, "it has no claim, and rows are left in the ledger".to_owned()));
+            return Err((Law::V9, format!("it has no claim, and rows are left in the ledger: {rows:?}")));
         }
         Ok(())
     }

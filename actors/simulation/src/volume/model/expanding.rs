@@ -83,8 +83,9 @@ impl VolumeModel {
                 let is_up = self.node.sure(&StepOf::Publish(args.volume_path.clone())) == Sure::Up;
                 let rows = self.owner.books.rows();
                 let claim = rows.claims.iter().find(|claim| claim.target_path == args.volume_path);
-                // It may have been released since this was decided.
-                let is_its = claim.is_some_and(|claim| !self.unconfirmed.contains(&claim.allocation));
+                // It may have been released since this was decided, and given up.
+                let is_its = claim.is_some_and(|claim| !self.unconfirmed.contains(&claim.allocation))
+                    || self.is_given_up(&args.volume_path);
                 if !is_up {
                     self.violation(Law::V3, || format!("{call:?} is made, and it is not published there"));
                 } else if !is_its && !self.is_forced {

@@ -1,9 +1,12 @@
 //! The host of a volume is gone, and another one starts on what its disk has.
 
-use callboard_actors::vocabulary::Timestamp;
-use callboard_machines::volume::Desired;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use super::{VolumeModel, allocation, owner};
+use callboard_actors::vocabulary::Timestamp;
+use callboard_machines::volume::{ConfirmClaims, Desired};
+
+use super::{Asked, VolumeModel, allocation, owner};
 
 impl VolumeModel {
     /// The host is gone, and so many of the writes had reached the disk. Another one starts on what is left.
@@ -11,19 +14,16 @@ impl VolumeModel {
         self.steps_before.0 += self.owner.steps();
         self.node.cut(takes_effect);
         self.node.begin_run(is_reboot);
-        let mut disk = std::mem::take(&mut self.owner.books);
-        disk.begin_run(reached);
-        disk.take_given_up().iter().for_each(|allocation| self.node.abandon(allocation));
-        if disk.takes_forced() {
-            // Its answer is lost with the host, and its audit comes with the next one.
-            self.node.forget();
-        }
+        self.owner.books.begin_run(reached);
+        // Its answer is lost with the host, and its audit comes with the next one.
+        self.note_forced();
+        let disk = std::mem::take(&mut self.owner.books);
+        (self.is_force_refused, self.is_confirmation_due) = (false, false);
         self.run += 1;
         self.boot += u64::from(is_reboot);
         let held = disk.rows().claims.iter().filter(|claim| claim.desired == Desired::Held);
         self.unconfirmed = held.map(|claim| claim.allocation.clone()).collect();
-        self.owner = owner(disk, (self.run, self.boot), self.node.creates, self.tamper.clone());
-        self.owner.witness.route = self.node.route();
+        self.owner = owner(disk, (self.run, self.boot), &self.node, self.tamper.clone());
         self.unanswered.clear();
         self.audits = (0, 0);
         self.has_claimed = false;
@@ -31,6 +31,42 @@ impl VolumeModel {
         for user in self.users.values_mut() {
             user.is_pending = false;
             user.is_holding &= !is_reboot;
+        }
+    }
+
+    /// Whether claims of an earlier run wait for a word.
+    pub(crate) fn has_unconfirmed(&self) -> bool {
+        !self.unconfirmed.is_empty() || self.is_confirmation_due
+    }
+
+    /// The host says which allocations live: those that hold the volume, or none.
+    pub(crate) fn confirm(&mut self, now: Timestamp, are_living: bool) {
+        if !are_living {
+            self.users.values_mut().for_each(|user| user.is_holding = false);
+        }
+        let holding = self.users.iter().filter(|(_, user)| user.is_holding);
+        let living: BTreeSet<_> = holding.map(|(number, _)| allocation(*number)).collect();
+        self.unconfirmed.clear();
+        self.is_confirmation_due = false;
+        self.ask(now, Asked::Other, ConfirmClaims { living: living.into(), unclear: Arc::default() });
+    }
+
+    /// What was asked was lost in a crash, or by a failed write.
+    pub(super) fn refused(&mut self, asked: Asked) {
+        match asked {
+            Asked::Route => self.owner.witness.received(None),
+            Asked::Force | Asked::GiveUp => self.is_force_refused = true,
+            // It may have been all that was going to be heard of a claim of an earlier run.
+            Asked::Claim(..) | Asked::Release | Asked::Other => self.is_confirmation_due = self.run > 1,
+            Asked::Create | Asked::Delete | Asked::Expand | Asked::TakeGroup | Asked::DeleteGroup(_) => {}
+        }
+    }
+
+    /// What was forced is on disk.
+    pub(super) fn note_forced(&mut self) {
+        self.owner.books.take_given_up().iter().for_each(|allocation| self.node.abandon(allocation));
+        if self.owner.books.takes_forced() {
+            self.node.forget();
         }
     }
 

@@ -15,11 +15,11 @@ impl Node {
     }
 
     /// It is unmounted from outside.
-    pub(crate) fn pull_away(&mut self, place: usize) {
-        if let Some(path) = self.mounts.keys().nth(place).cloned() {
-            self.mounts.remove(&path);
-            self.bare.remove(&path);
-        }
+    pub(crate) fn pull_away(&mut self, place: usize) -> Option<PathBuf> {
+        let path = self.mounts.keys().nth(place).cloned()?;
+        self.mounts.remove(&path);
+        self.bare.remove(&path);
+        Some(path)
     }
 
     /// Every look at this one hangs.

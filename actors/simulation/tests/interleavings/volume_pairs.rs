@@ -1,0 +1,73 @@
+//! Every two troubles of a volume at once. Each of them alone, and larger bounds of some of them together, are in `volume.rs`.
+
+use callboard_actors::shell::StopMode;
+use callboard_machines::volume::Expands;
+use callboard_simulation::{VolumeBounds, VolumeWorld};
+
+use crate::{is_full, try_all};
+
+type Trouble = (&'static str, fn(&mut VolumeBounds));
+
+const TROUBLES: [Trouble; 13] = [
+    ("a fault", |bounds| bounds.faults += 1),
+    ("a lie", |bounds| bounds.lies += 1),
+    ("a lost mount", |bounds| bounds.losses += 1),
+    ("a takeover", |bounds| bounds.takeovers += 1),
+    ("a takeover by another plugin", |bounds| (bounds.takeovers, bounds.changes) = (1, true)),
+    ("a failed write", |bounds| bounds.failures += 1),
+    ("a crash", |bounds| bounds.crashes += 1),
+    ("a killed host", |bounds| bounds.kills += 1),
+    ("a damaged row", |bounds| bounds.damages += 1),
+    ("a reboot", |bounds| bounds.reboots += 1),
+    ("a force", |bounds| bounds.forces += 1),
+    ("a claim that is given up", |bounds| bounds.gives_up += 1),
+    ("a stop", |bounds| bounds.stops = &[StopMode::Stop, StopMode::Detach]),
+];
+
+/// In small bounds no allocation claims twice, and nothing is ordered.
+fn try_pairs(small: VolumeBounds) {
+    let orders: [Trouble; 2] = [
+        ("an expansion", |bounds| (bounds.expansions, bounds.expands) = (1, Expands::Online)),
+        ("a group", |bounds| bounds.groups += 1),
+    ];
+    let (base, orders) = match is_full() {
+        true => (VolumeBounds { claims: 2, pauses: 1, ..small }, &orders[..]),
+        false => (small, &[][..]),
+    };
+    let all: Vec<&Trouble> = TROUBLES.iter().chain(orders).collect();
+    for (place, (one, first)) in all.iter().enumerate() {
+        for (other, second) in &all[place..] {
+            let mut bounds = base;
+            first(&mut bounds);
+            second(&mut bounds);
+            try_all(&format!("{one} and {other}"), &VolumeWorld::new(bounds, None));
+        }
+    }
+}
+
+const CLAIMED: VolumeBounds = VolumeBounds { claims: 1, releases: 1, ..VolumeBounds::NONE };
+
+#[test]
+fn every_order_of_two_troubles_keeps_the_laws_of_a_volume_v1_v16() {
+    try_pairs(CLAIMED);
+}
+
+#[test]
+fn every_order_of_two_troubles_keeps_the_laws_of_an_attached_volume_v1_v16() {
+    try_pairs(VolumeBounds { attaches: true, ..CLAIMED });
+}
+
+#[test]
+fn every_order_of_two_troubles_keeps_the_laws_of_a_volume_that_is_only_published_v1_v16() {
+    try_pairs(VolumeBounds { stages: false, ..CLAIMED });
+}
+
+/// An allocation claims once more what it has released: only what is released is undone.
+#[test]
+fn every_order_of_a_trouble_and_a_second_claim_of_the_same_allocation_v8() {
+    for (what, trouble) in &TROUBLES {
+        let mut bounds = VolumeBounds { claims: 2, ..CLAIMED };
+        trouble(&mut bounds);
+        try_all(&format!("a second claim and {what}"), &VolumeWorld::new(bounds, None));
+    }
+}
