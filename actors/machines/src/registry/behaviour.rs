@@ -225,7 +225,9 @@ impl Registry {
 
     fn renew(&mut self, renew: &Renew, now: Timestamp) {
         let (plugins, mut turn) = self.turn(now);
-        if let Some((plugin, number)) = watched(plugins, &renew.plugin, &renew.allocation, renew.generation) {
+        if let Some((plugin, number)) = watched(plugins, &renew.plugin, &renew.allocation, renew.generation)
+            && plugin.members.get(number).is_some_and(|stored| turn.has_confirmed(stored))
+        {
             turn.replace_generation(&renew.plugin, plugin, number);
         }
     }

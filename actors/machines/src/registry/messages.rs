@@ -126,8 +126,8 @@ pub struct ReportFitness {
 }
 
 /// Gives a registration a new generation, because another connection or process serves it from now on. If it is active, the change is
-/// published as [`RegistryNews::ActiveChanged`]. Idempotent: only the present generation is replaced. Not gated: a generation that a
-/// crash takes back is never given again.
+/// published as [`RegistryNews::ActiveChanged`]. Idempotent: only the present generation is replaced, and none that is provisional, which
+/// nothing serves. Not gated: a generation that a crash takes back is never given again.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Renew {

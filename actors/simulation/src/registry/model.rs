@@ -18,8 +18,8 @@ use super::disk::Rows;
 pub(super) enum Tale {
     Came(Arc<Registration>),
     Changed(RegistrationNumber, Arc<Registration>),
-    /// Another policy, and the same generation.
-    PolicyChanged(RegistrationNumber, Arc<Registration>),
+    /// Another policy, and this generation as before.
+    PolicyChanged(RegistrationNumber, Generation, Arc<Registration>),
     Renewed(RegistrationNumber, Arc<Registration>),
     Left(RegistrationNumber, Departure),
     Routed {
@@ -112,7 +112,11 @@ impl Model {
                         summary = Registered::Updated;
                     }
                     held.registration = Arc::clone(&registration);
-                    tales.push(Tale::PolicyChanged(held.number, registration));
+                    if let Some(active) = board.active.as_mut().filter(|active| active.number == held.number)
+                    {
+                        active.registration = Arc::clone(&registration);
+                    }
+                    tales.push(Tale::PolicyChanged(held.number, held.generation, registration));
                 }
                 Some(held) if *held.registration != *registration => {
                     if summary == Registered::Unchanged {
@@ -124,7 +128,12 @@ impl Model {
                     }
                     tales.push(held.confirm());
                 }
-                Some(held) if !held.is_confirmed => tales.push(held.confirm()),
+                Some(held) if !held.is_confirmed => {
+                    if board.active.as_ref().is_none_or(|active| active.number != held.number) {
+                        held.forget();
+                    }
+                    tales.push(held.confirm());
+                }
                 Some(_) => continue,
             }
             self.elect(plugin, scene, None, tales, &mut routed);
@@ -203,7 +212,8 @@ impl Model {
 
     /// Another connection serves a registration.
     pub(super) fn renew(&mut self, renew: &Renew, scene: &Scene<'_>, tales: &mut Vec<Tale>) {
-        let Some(held) = self.watched(&renew.plugin, &renew.allocation, renew.generation) else { return };
+        let held = self.watched(&renew.plugin, &renew.allocation, renew.generation);
+        let Some(held) = held.filter(|held| held.is_confirmed) else { return };
         tales.push(held.renew());
         let mut routed = Vec::new();
         self.elect(&renew.plugin, scene, None, tales, &mut routed);

@@ -147,14 +147,10 @@ impl RegistryLaws {
                 }
                 is_confirmed(entry) && entry.registration == *registration
             }
-            (Tale::PolicyChanged(number, registration), RegistryNews::Updated(entry)) => {
+            (Tale::PolicyChanged(number, generation, registration), RegistryNews::Updated(entry)) => {
                 written.put.push(*number);
-                let plugin = &registration.plugin;
-                let held = self.model.find(plugin, &registration.allocation);
-                let is_kept = held
-                    .is_some_and(|held| held.number == entry.number && held.generation == entry.generation);
                 entry.number == *number
-                    && is_kept
+                    && entry.generation == *generation
                     && is_confirmed(entry)
                     && entry.registration == *registration
             }

@@ -116,6 +116,13 @@ fn every_order_of_questions_is_answered_as_it_is_at_present_r1() {
 
 #[test]
 fn every_order_of_policies_that_registrations_say_routes_as_the_newest_of_them_says_r1() {
+    let twice = RegistryBounds { has_policies: true, ..TWO };
+    holds("policies that change", twice, RegistryBounds { reports: 1, questions: 1, crashes: 1, ..twice });
+    holds(
+        "policies and a report",
+        RegistryBounds { reports: 1, ..twice },
+        RegistryBounds { failures: 1, ..twice },
+    );
     let small = RegistryBounds { has_policies: true, reports: 2, ..BRIEF };
     holds("policies", small, RegistryBounds { has_policies: true, reports: 2, ..TWO });
     let in_trouble = RegistryBounds { reports: 1, failures: 1, crashes: 1, ..small };
@@ -124,6 +131,8 @@ fn every_order_of_policies_that_registrations_say_routes_as_the_newest_of_them_s
 
 #[test]
 fn every_order_of_new_generations_gives_none_twice_r1() {
+    let killed = RegistryBounds { renewals: 1, restarts: 1, ..BRIEF };
+    holds("new generations and a killed host", killed, RegistryBounds { reports: 1, ..killed });
     let small = RegistryBounds { reports: 1, renewals: 2, ..BRIEF };
     holds("new generations", small, RegistryBounds { reports: 2, ..small });
     holds(
