@@ -37,6 +37,7 @@ pub fn start(
         told: registry.clone(),
         registry: Follower::new("instances", registry),
         children: Children::default(),
+        has_started: false,
         connections,
         listeners,
         settings: settings.clone(),
@@ -54,6 +55,8 @@ struct Handler {
     address: Address<Instances>,
     registry: Follower<Registry>,
     children: Children<(Served, Address<Instance>), ChildEnded>,
+    /// Whether it has started an instance, which may have ended by now.
+    has_started: bool,
     told: Address<Registry>,
     connections: Connections,
     listeners: ListenerCheck,
@@ -78,10 +81,8 @@ impl EffectHandler<Instances> for Handler {
             InstancesCall::Report(report) => return Started::Running(sent(self.told.ask(report))),
             InstancesCall::Renew(renew) => return Started::Running(sent(self.told.ask(renew))),
             InstancesCall::Sweep => {
-                let lives: Vec<Attempt> = self.children.look(|life, _| life);
-                let had_instances = !lives.is_empty();
                 self.children.kill_all();
-                return Started::Done(InstancesOutcome::Swept(had_instances));
+                return Started::Done(InstancesOutcome::Swept(self.has_started));
             }
             InstancesCall::Start { life, config } => self.start(life, *config),
             InstancesCall::Retire { life, cause } => {
@@ -135,6 +136,7 @@ impl Handler {
         let running = instance::start(&address, config, connections, listeners, told, self.settings.clone());
         let ended = move |ending| ChildEnded { plugin, allocation, life, ending };
         self.children.hold(life, (served, address), running, ended);
+        self.has_started = true;
     }
 
     fn look(&self, life: Attempt) -> LocalBoxFuture<'static, InstancesOutcome> {

@@ -19,7 +19,8 @@ impl Volumes {
             let allocation = asked.allocation.clone();
             return Err(volume::ClaimError::Leaving { volume: key.clone(), allocation }.into());
         }
-        if !self.used(key).is_some_and(|entry| entry.is_claimed_by(&asked.allocation)) {
+        let has_one = self.used(key).is_some_and(|entry| entry.is_claimed_by(&asked.allocation));
+        if !has_one || self.may_be_over(key, &asked.allocation) {
             self.check_stays(key, &known.spec.plugin)?;
         }
         self.room_for(&known.spec.plugin, self.config.options.waiting_max / 2)?;

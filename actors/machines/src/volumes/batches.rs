@@ -62,6 +62,16 @@ impl Volumes {
         self.batches.values().any(ends) || self.is_outstanding(key, releases)
     }
 
+    /// Whether a claim of an earlier run is released by a confirmation without an answer: it keeps no plugin that is about to stop (V13).
+    pub(super) fn may_be_over(&self, key: &VolumeKey, allocation: &AllocationId) -> bool {
+        self.is_outstanding(key, |request| match &request.ask {
+            VolumeAsk::ConfirmClaims(volume::ConfirmClaims { living, unclear }) => {
+                !living.contains(allocation) && !unclear.contains(allocation)
+            }
+            _ => false,
+        })
+    }
+
     /// Confirms the claims of all volumes that are in use (V14).
     pub(super) fn confirm(&mut self, id: AskId, asked: &ConfirmClaims, cx: &mut StepContext<Self>) {
         let ConfirmClaims { living, unclear } = asked.clone();

@@ -1,5 +1,6 @@
 //! The laws of the supervisor of the instances.
 
+use std::collections::btree_map::Entry as Slot;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -98,12 +99,15 @@ impl InstancesLaws {
                 if let Ok(InstancesOutcome::Ended(endings)) = outcome {
                     for ended in endings {
                         let place = (ended.plugin.clone(), ended.allocation.clone());
-                        let by_itself = |life: &Life| life.life == ended.life && !life.is_retiring;
-                        if self.lives.get(&place).is_some_and(by_itself) {
-                            self.looks.lost(&place);
+                        // Otherwise it was started before a crash of the owner.
+                        if let Slot::Occupied(life) = self.lives.entry(place.clone())
+                            && life.get().life == ended.life
+                        {
+                            if !life.remove().is_retiring {
+                                self.looks.lost(&place);
+                            }
+                            self.gates.ended(&place);
                         }
-                        self.lives.retain(|_, life| life.life != ended.life);
-                        self.gates.ended(&place);
                     }
                 }
             }

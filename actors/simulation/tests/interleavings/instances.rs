@@ -104,6 +104,10 @@ fn every_order_of_crashes_of_an_instance_ends_with_another_generation_i2() {
         InstancesBounds { crashes: 1, ..TWO },
         InstancesBounds { routes: 2, ..small },
     );
+    let lost = InstancesBounds { crashes: 1, hangups: 1, ..ONE };
+    holds("a crash and a lost connection", lost, InstancesBounds { crashes: 2, ..lost });
+    let gate = InstancesBounds { crashes: 1, gates: 1, ..ONE };
+    holds("a crash and a gate", gate, InstancesBounds { hangups: 1, ..gate });
     let question = InstancesBounds { crashes: 1, asks: 1, ..ONE };
     holds("a crash and a question", question, InstancesBounds { asks: 2, ..question });
 }

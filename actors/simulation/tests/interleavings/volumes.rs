@@ -45,6 +45,12 @@ fn every_order_of_waiting_for_an_unused_plugin_answers_when_it_is_v13() {
     holds("waiting until a plugin is unused", waits, VolumesBounds { releases: 1, ..waits });
     let others = VolumesBounds { waits: 1, claims: 1, volumes: 2, is_claimed: true, ..NONE };
     holds("new claims while a stop waits", others, VolumesBounds { releases: 1, ..others });
+    let released = VolumesBounds { waits: 1, claims: 1, confirmations: 1, is_claimed: true, ..NONE };
+    holds(
+        "claims that a confirmation releases while a stop waits",
+        released,
+        VolumesBounds { falls: 1, ..released },
+    );
     let left = VolumesBounds { waits: 1, releases: 1, is_claimed: true, ..NONE };
     holds("waiting until a plugin of an earlier run is unused", left, VolumesBounds { pauses: 1, ..left });
 }

@@ -79,7 +79,7 @@ impl InstancesModel {
                 return;
             }
             InstancesCall::Sweep => {
-                let had_instances = !self.children.is_empty();
+                let had_instances = !self.latest.is_empty();
                 self.kill_all();
                 self.parent.returned(moment, number, Ok(InstancesOutcome::Swept(had_instances)));
                 return;
