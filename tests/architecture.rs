@@ -322,7 +322,6 @@ const LONG_FUNCTIONS: &[(&str, &str)] = &[
     ("actors/simulation/src/instances/parent.rs", "stepped"),
     ("actors/simulation/src/instances/world.rs", "take"),
     ("actors/simulation/src/processes/world.rs", "take"),
-    ("actors/simulation/src/registry/reading.rs", "is_tale_of"),
     ("actors/simulation/src/registry/world.rs", "take"),
     ("actors/simulation/src/simulator/playing.rs", "take_part"),
     ("actors/simulation/src/simulator/words.rs", "say"),

@@ -244,7 +244,7 @@ pub struct Instances {
     /// The fingerprint of each plugin's generation that served last (C031, C032).
     pub(super) known: BTreeMap<PluginKey, Arc<CsiFingerprint>>,
     pub(super) settling: Settling,
-    /// Whether a former life of this machine had instances, and no snapshot has come since.
+    /// Whether a former life of this machine has started instances, which may have ended, and no snapshot has come since.
     pub(super) had_instances: bool,
     pub(super) is_stopping: bool,
     /// The number of the latest life of any instance. Starts at random, to differ from those before a rebuild.

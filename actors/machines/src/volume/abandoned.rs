@@ -1,5 +1,5 @@
-//! What a claim leaves that was given up by force, or whose row was damaged: its target. It goes on being undone, and staging and attachment
-//! are not undone before the kernel shows nothing there (C131).
+//! What a claim leaves that was given up by force, or whose row was damaged: its target. It goes on being undone. Staging and attachment
+//! are not undone before the kernel shows nothing there (C131), and the volume is not down before it is undone.
 
 use std::path::{Path, PathBuf};
 
@@ -60,11 +60,11 @@ impl Volume {
     /// The targets that are abandoned if this is forced: of claims that may be published on what is kept.
     pub(super) fn abandoned_by(&self, asked: &ForceRelease) -> Vec<Abandoned> {
         let ForceScope::Claim(meant) = &asked.scope else { return Vec::new() };
-        if self.lost.contains(meant) {
-            return self.targets_of_lost(meant, false);
-        }
         if self.is_shared_down() {
             return Vec::new();
+        }
+        if self.lost.contains(meant) {
+            return self.targets_of_lost(meant, false);
         }
         // Only what is released can be forced.
         let target = |path| Abandoned { path, allocation: meant.clone(), is_released: true };
@@ -74,12 +74,15 @@ impl Volume {
 
     /// Whether a claim can be held beside what is abandoned, which counts as published for writing (V12).
     pub(super) fn admit_beside_abandoned(&self, asked: &Claim) -> Result<(), ClaimError> {
-        let Some(capability) = self.shared_capability() else { return Ok(()) };
-        let left = Usage { capability: capability.clone(), read_only: false };
-        let is_known = self.claims.contains_key(&asked.allocation);
-        let Some(reason) = left.excludes(&self.asked_as(&asked.usage)).filter(|_| !is_known) else {
-            return Ok(());
+        let reason = match self.shared_capability() {
+            Some(capability) => {
+                let left = Usage { capability: capability.clone(), read_only: false };
+                left.excludes(&self.asked_as(&asked.usage))
+            }
+            None => Some("it is not known how that claim uses the volume"),
         };
+        let is_known = self.claims.contains_key(&asked.allocation);
+        let Some(reason) = reason.filter(|_| !is_known) else { return Ok(()) };
         let mut others = self.abandoned.values().map(|target| &target.record);
         match others.find(|other| other.allocation != asked.allocation) {
             None => Ok(()),
@@ -90,8 +93,9 @@ impl Volume {
         }
     }
 
-    /// Where a claim may be published whose row was damaged: whether it reads is not known, nor whether its mode was replaced (C154). Nor is
-    /// anything of its usage known if its plugin neither stages nor attaches, and it was the only claim.
+    /// Where a claim may be published whose row was damaged: whether it reads is not known, nor whether its mode was replaced (C154). If
+    /// its plugin neither stages nor attaches and no other claim is left, nothing of its usage is known: then these are the paths of all access
+    /// types and modes.
     pub(super) fn targets_of_lost(&self, allocation: &AllocationId, is_released: bool) -> Vec<Abandoned> {
         let of_other = || self.claims.values().next().map(|other| &other.record.usage.capability);
         let claimed = match self.shared_capability().or_else(of_other) {

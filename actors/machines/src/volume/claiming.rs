@@ -104,8 +104,8 @@ impl Volume {
         self.admit_beside_abandoned(asked)
     }
 
-    /// Whether a claim of this allocation is being undone, or its release is not answered: after a crash it would be asked again, and undo the
-    /// newer claim under its process (V8).
+    /// Whether a claim of this allocation is being undone, or a release of it has no answer: after a crash that release is asked again, and
+    /// would undo the newer claim under its process (V8).
     fn is_leaving(&self, allocation: &AllocationId) -> bool {
         let is_released = self.claims.get(allocation).is_some_and(|claim| claim.is_released());
         is_released || self.releases.iter().any(|waiter| waiter.allocation == *allocation)

@@ -118,7 +118,8 @@ impl Volume {
             matches!(ordered.record.order, Order::Expand { .. })
                 && matches!(ordered.record.at_controller, Step::GoingUp(_) | Step::Unknown(..))
         });
-        may_be_under_way && self.expands() == Some(Expands::Offline) && self.is_down()
+        let is_offline = self.is_shared_down() && self.are_unpublished();
+        may_be_under_way && self.expands() == Some(Expands::Offline) && is_offline
     }
 
     /// How the volume is used, for the calls that say so (C112).

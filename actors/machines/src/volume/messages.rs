@@ -61,7 +61,7 @@ pub enum ClaimError {
         /// What excludes the claim.
         reason: &'static str,
     },
-    /// An earlier claim of the allocation is being undone.
+    /// An earlier claim of the allocation is being undone, or its release has no answer yet.
     #[error("volume {volume} is still being released for {allocation}; try again later")]
     Leaving {
         /// The volume.

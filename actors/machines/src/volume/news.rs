@@ -100,7 +100,7 @@ pub struct VolumeStatus {
     pub stage: &'static str,
     /// Its claims, in the order in which they were made.
     pub claims: Vec<ClaimStatus>,
-    /// The targets of claims that were given up by force or whose rows were damaged, as long as they hold up the undo of what they stood on.
+    /// The targets of claims that were given up by force or whose rows were damaged, until they are undone. The volume is not down before.
     pub abandoned: Vec<Abandoned>,
     /// What was ordered of it and is not done, in the order in which it was ordered.
     pub orders: Vec<OrderStatus>,

@@ -205,11 +205,21 @@ impl Volume {
             Step::Unknown(_, intent) if fits(&intent.args) && node.stages => {
                 Need::Operation(Operation::Stage)
             }
+            // Another claim is published without it: an earlier generation may have left it, when the row of the volume was damaged.
+            Step::Unknown(..) if !node.stages && self.is_published_unstaged() => Need::Met(None),
             Step::Up(..) | Step::Unknown(..) => self.undo_first(),
             Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(Wait::InFlight),
             Step::Down if node.stages => Need::Operation(Operation::Stage),
             Step::Down => Need::Met(None),
         }
+    }
+
+    /// Whether a claim is published that is not published from a staging.
+    fn is_published_unstaged(&self) -> bool {
+        self.claims.values().any(|claim| match &claim.record.publish {
+            Step::Up(intent, _) => intent.args.staging_path.is_none(),
+            _ => false,
+        })
     }
 
     /// What the claims share is undone before it is set up with other arguments, unless it is in use (V3, C138), or may be by a claim that is

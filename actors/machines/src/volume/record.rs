@@ -224,8 +224,11 @@ impl VolumeRecord {
     pub(super) fn of_claims(claims: &[ClaimRecord], layout: &VolumeLayout) -> Option<Self> {
         let latest = claims.iter().max_by_key(|claim| claim.number)?;
         let attach = claims.iter().find_map(|claim| claim.attach.clone());
+        let attached_as = attach.as_ref().map(|attach| attach.args.capability.clone());
         let unseen = || {
-            let args = layout.stage_args(&latest.spec.key, &latest.usage, Context::new());
+            let capability = attached_as.unwrap_or_else(|| latest.usage.capability.clone());
+            let usage = Usage { capability, read_only: latest.usage.read_only };
+            let args = layout.stage_args(&latest.spec.key, &usage, Context::new());
             Intent { args, generation: Generation::default() }
         };
         let stage = claims.iter().find_map(ClaimRecord::staging).unwrap_or_else(unseen);

@@ -82,6 +82,10 @@ impl Volume {
         let reason = format!("allocation {allocation} was released, and the record of its claim is damaged");
         let left = vec![self.left_of_lost(allocation)];
         let forced = Forced { volume: self.record.spec.key.clone(), reason, at, left };
+        if !self.is_kept {
+            // Its own row is damaged as well, and those of its targets do not say what volume they are of.
+            self.keep_volume(cx);
+        }
         let abandoned = self.targets_of_lost(allocation, true);
         let claims = vec![allocation.clone()];
         self.forget_audited(Forgotten { claims, abandoned, ..Forgotten::default() }, forced, cx);
@@ -157,7 +161,7 @@ impl Volume {
             self.keep_claim(&id, cx);
             settled.confirmed.push(id);
         }
-        // The answer waits for that: it is not asked for again.
+        // The answer waits for these writes: the host does not confirm again.
         self.forget_released(cx);
         settled
     }
@@ -183,7 +187,8 @@ impl Volume {
         }
         let is_shared_left = || {
             let is_deleted = |existence: &Existence| existence.desired == Desired::Released;
-            !self.is_shared_down() || self.record.existence.as_ref().is_some_and(is_deleted)
+            let is_deleted = self.record.existence.as_ref().is_some_and(is_deleted);
+            !self.is_shared_down() || !self.abandoned.is_empty() || is_deleted
         };
         let is_left = meant.any(|claim| !claim.record.publish.is_down())
             || self.lost.iter().any(|lost| asked.is_for(lost));
@@ -225,10 +230,12 @@ impl Volume {
         let (orders, of_orders) =
             if asked.is_for_orders() { self.forget_orders() } else { Default::default() };
         let shared = if asked.is_for_shared() { self.forget_shared() } else { Vec::new() };
-        let is_shared = !shared.is_empty();
+        let mut is_shared = !shared.is_empty();
         if asked.is_for_shared() {
+            is_shared |= !self.abandoned.is_empty();
             left.extend(self.abandoned_words());
         }
+        self.is_kept |= is_shared;
         left.extend(shared.into_iter().chain(of_orders));
         forgotten.iter().for_each(|id| {
             self.claims.remove(id);

@@ -62,7 +62,8 @@ impl Volumes {
         self.batches.values().any(ends) || self.is_outstanding(key, releases)
     }
 
-    /// Whether a claim of an earlier run is released by a confirmation without an answer: it keeps no plugin that is about to stop (V13).
+    /// Whether a confirmation without an answer may release the claim of this allocation: then it keeps no plugin that is about to stop
+    /// (V13). One that is sent again after a crash of the volume's actor counts as well, until its answer.
     pub(super) fn may_be_over(&self, key: &VolumeKey, allocation: &AllocationId) -> bool {
         self.is_outstanding(key, |request| match &request.ask {
             VolumeAsk::ConfirmClaims(volume::ConfirmClaims { living, unclear }) => {

@@ -183,7 +183,9 @@ impl Entry {
 
     /// Whether its actor has reported that it is claimed or set up on this node.
     pub(super) fn is_here(&self) -> bool {
-        self.status.as_ref().is_some_and(|status| !status.claims.is_empty() || !status.is_down())
+        self.status.as_ref().is_some_and(|status| {
+            !status.claims.is_empty() || !status.abandoned.is_empty() || !status.is_down()
+        })
     }
 
     fn actor(&self) -> VolumeActor {
