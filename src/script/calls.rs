@@ -1,7 +1,8 @@
 //! The calls that a plugin has had, in an order that does not depend on chance.
 //!
 //! Two instances read the two halves of a monolith at the same time, each over a connection of its own, and no time passes meanwhile. So
-//! the plugin has their calls in the order in which the kernel woke its tasks. They are shown one connection after the other.
+//! the plugin has their calls in the order in which the kernel woke its tasks. They are shown one connection after the other, and work that
+//! began when one half had been read is shown behind both.
 
 use std::collections::BTreeMap;
 
@@ -58,13 +59,18 @@ impl Calls {
         }
     }
 
-    /// All calls since this was last asked. Those that read in the same instant are in the order of the halves, and of the connections.
+    /// All calls since this was last asked. Those that read in the same instant are in the order of the halves, and of the connections, and
+    /// before what came between them.
     pub(super) fn take(&mut self) -> Vec<&'static str> {
         let mut called = std::mem::take(&mut self.called);
-        let read_at_once =
-            |one: &Called, next: &Called| one.at == next.at && one.reader.is_some() && next.reader.is_some();
-        for reads in called.chunk_by_mut(read_at_once) {
-            reads.sort_by_key(|read| (read.reader.and_then(|reader| self.halves.get(&reader)), read.reader));
+        let is_read = |call: &Called| call.reader.is_some();
+        for at_once in called.chunk_by_mut(|one, next| one.at == next.at) {
+            let Some(first) = at_once.iter().position(is_read) else { continue };
+            let behind = at_once.iter().rposition(is_read).map_or(first, |last| last + 1);
+            at_once[first..behind].sort_by_key(|call| {
+                let half = call.reader.and_then(|reader| self.halves.get(&reader));
+                (!is_read(call), half, call.reader)
+            });
         }
         called.into_iter().map(|called| called.name).collect()
     }
@@ -123,6 +129,23 @@ mod tests {
             assert_eq!(calls.take(), expected);
             assert_eq!(calls.take(), Vec::<&str>::new());
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_begins_when_one_half_has_been_read_is_shown_behind_both() {
+        let mut calls = Calls::default();
+        calls.add("NodeUnpublishVolume");
+        CONTROLLER.iter().for_each(|name| calls.add_read(name, ConnectionNumber(2)));
+        calls.add("ControllerExpandVolume");
+        NODE.iter().for_each(|name| calls.add_read(name, ConnectionNumber(1)));
+        calls.add("NodeExpandVolume");
+        let expected: Vec<_> = ["NodeUnpublishVolume"]
+            .into_iter()
+            .chain(CONTROLLER)
+            .chain(NODE)
+            .chain(["ControllerExpandVolume", "NodeExpandVolume"])
+            .collect();
+        assert_eq!(calls.take(), expected);
     }
 
     #[tokio::test(start_paused = true)]
