@@ -70,7 +70,7 @@ impl Came {
             }
             (Err(failure), _) if failure.known == Known::Unsupported => {
                 let reason = format!(
-                    "{}; but it reports to have it, so something may be left{at}: replace it by a plugin that has it, or give that up by \
+                    "{}; but it should have this call, so something may be left{at}: replace it by a plugin that answers it, or give that up by \
                      force",
                     failure.reason
                 );
@@ -113,7 +113,7 @@ mod tests {
         for (known, has_call) in [(Known::Absent, true), (Known::Unsupported, false)] {
             assert_eq!(told(refused(known), has_call), (known, by_hand.to_owned()));
         }
-        let denied = "it is not found; but it reports to have it, so something may be left at /t: replace it by a plugin that has it, or \
+        let denied = "it is not found; but it should have this call, so something may be left at /t: replace it by a plugin that answers it, or \
                       give that up by force";
         assert_eq!(told(refused(Known::Unsupported), true), (Known::Unsupported, denied.to_owned()));
     }
