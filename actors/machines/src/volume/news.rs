@@ -1,5 +1,6 @@
 //! The news of a volume, and what it shows of itself.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -116,8 +117,13 @@ impl VolumeStatus {
     /// Whether there is no claim, nothing is set up, and nothing is to be done about it before the next claim.
     #[must_use]
     pub fn is_vacant(&self) -> bool {
-        let is_unused = self.claims.is_empty() && self.abandoned.is_empty() && self.is_down();
-        is_unused && self.is_rested() && !self.exists.is_changing()
+        !self.is_on_node() && self.is_rested() && !self.exists.is_changing()
+    }
+
+    /// Whether it is claimed or set up on this node, or may be.
+    #[must_use]
+    pub fn is_on_node(&self) -> bool {
+        !self.claims.is_empty() || !self.abandoned.is_empty() || !self.is_down()
     }
 
     /// Whether nothing of it is attached or staged.
@@ -147,8 +153,9 @@ impl fmt::Display for VolumeStatus {
             write!(f, "; {} {}", claim.allocation, claim.publish)?;
             marks.iter().filter(|(is, _)| *is).try_for_each(|(_, mark)| f.write_str(mark))?;
         }
-        let abandoned = |target: &Abandoned| write!(f, "; {} abandoned", target.allocation);
-        self.abandoned.iter().try_for_each(abandoned)?;
+        // One may have left many targets.
+        let abandoned: BTreeSet<_> = self.abandoned.iter().map(|target| &target.allocation).collect();
+        abandoned.into_iter().try_for_each(|allocation| write!(f, "; {allocation} abandoned"))?;
         self.orders.iter().try_for_each(|order| write!(f, "; {} {}", order.what, order.state))?;
         write!(f, " ({})", self.doing)
     }

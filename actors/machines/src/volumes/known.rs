@@ -11,7 +11,7 @@ use super::state::{Entry, KnownVolume, Vacancy, Volumes, VolumesChange};
 use crate::kernel::StepContext;
 use crate::supervisor::ChildState;
 use crate::vocabulary::Attempt;
-use crate::volume::{Exists, VolumeAsk, VolumeKey, VolumeSpec};
+use crate::volume::{Exists, VolumeAsk, VolumeKey, VolumeSpec, VolumeStatus};
 
 impl Volumes {
     pub(super) fn register(
@@ -183,9 +183,7 @@ impl Entry {
 
     /// Whether its actor has reported that it is claimed or set up on this node.
     pub(super) fn is_here(&self) -> bool {
-        self.status.as_ref().is_some_and(|status| {
-            !status.claims.is_empty() || !status.abandoned.is_empty() || !status.is_down()
-        })
+        self.status.as_deref().is_some_and(VolumeStatus::is_on_node)
     }
 
     fn actor(&self) -> VolumeActor {

@@ -62,10 +62,7 @@ impl VolumeReport {
     /// that a plugin's limit is about (C147), and not one that is only being created.
     #[must_use]
     pub fn is_on_node(&self) -> bool {
-        let is_down = |status: &VolumeStatus| {
-            status.claims.is_empty() && status.abandoned.is_empty() && status.is_down()
-        };
-        self.actor != VolumeActor::Unneeded && !self.status.as_deref().is_some_and(is_down)
+        self.actor != VolumeActor::Unneeded && self.status.as_deref().is_none_or(VolumeStatus::is_on_node)
     }
 }
 
