@@ -62,12 +62,19 @@ fn every_order_of_two_troubles_keeps_the_laws_of_a_volume_that_is_only_published
     try_pairs(VolumeBounds { stages: false, ..CLAIMED });
 }
 
-/// An allocation claims once more what it has released: only what is released is undone.
+fn try_troubles(beside: &str, base: VolumeBounds) {
+    for (what, trouble) in &TROUBLES {
+        let mut bounds = base;
+        trouble(&mut bounds);
+        try_all(&format!("{beside} and {what}"), &VolumeWorld::new(bounds, None));
+    }
+}
+
+/// An allocation claims once more what it has released: only what is released is undone. Three allocations are in the large bounds.
 #[test]
 fn every_order_of_a_trouble_and_a_second_claim_of_the_same_allocation_v8() {
-    for (what, trouble) in &TROUBLES {
-        let mut bounds = VolumeBounds { claims: 2, ..CLAIMED };
-        trouble(&mut bounds);
-        try_all(&format!("a second claim and {what}"), &VolumeWorld::new(bounds, None));
+    try_troubles("a second claim", VolumeBounds { claims: 2, ..CLAIMED });
+    if is_full() {
+        try_troubles("three claims", VolumeBounds { allocations: 3, claims: 3, ..CLAIMED });
     }
 }
