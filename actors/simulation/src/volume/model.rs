@@ -8,6 +8,7 @@ mod ending;
 mod existing;
 mod expanding;
 mod grouping;
+mod refused;
 mod restarting;
 
 use std::collections::{BTreeMap, BTreeSet};
