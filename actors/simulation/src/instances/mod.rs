@@ -7,6 +7,7 @@ mod gates;
 mod looks;
 mod model;
 mod parent;
+mod places;
 mod plugins;
 mod registry;
 mod retiring;

@@ -342,6 +342,13 @@ impl InstancesModel {
         self.children.values().map(|child| child.place.clone()).chain(late).collect()
     }
 
+    /// The registrations whose instance has a call under way, or something due by then.
+    pub fn busy_at(&self, at: Timestamp) -> Vec<Place> {
+        let is_due = |child: &Child| child.actor.next_timer().is_some_and(|due| due <= at);
+        let is_busy = |child: &&Child| is_due(child) || child.actor.calls().next().is_some();
+        self.children.values().filter(is_busy).map(|child| child.place.clone()).collect()
+    }
+
     // === Time ===
 
     /// When something is due next.

@@ -1,6 +1,5 @@
 //! The laws of the supervisor of the instances.
 
-use std::collections::btree_map::Entry as Slot;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -18,6 +17,7 @@ use super::super::witness::{Verdict, Witness};
 use super::gates::Gates;
 use super::looks::Looks;
 use super::model::Place;
+use super::places::ByPlace;
 use super::touched::Touched;
 use super::warm::Contents;
 
@@ -32,7 +32,7 @@ pub(super) struct Life {
 /// Sees everything that the supervisor of the instances does.
 #[derive(Debug, Clone, Hash)]
 pub struct InstancesLaws {
-    options: InstancesOptions,
+    pub(super) options: InstancesOptions,
     /// The confirmed registrations, as far as the supervisor was told.
     pub(super) wanted: BTreeMap<Place, Generation>,
     /// What each of them serves, and the first generation in which it does.
@@ -46,12 +46,12 @@ pub struct InstancesLaws {
     /// The registrations of which an instance has read what they are, as long as they are registered.
     pub(super) read: BTreeSet<Place>,
     /// The instances that were started and have not been heard to end.
-    pub(super) lives: BTreeMap<Place, Life>,
+    pub(super) lives: ByPlace<Life>,
     /// The generation of the last instance of each registration.
     used: BTreeMap<Place, Generation>,
     newest: Option<Attempt>,
     pub(super) shown: BTreeMap<PluginKey, InstanceReport>,
-    pub(super) standby: BTreeMap<Place, InstanceReport>,
+    pub(super) standby: ByPlace<InstanceReport>,
     /// By which name of its own each plugin served last (C031).
     pub(super) served_as: BTreeMap<PluginKey, Arc<str>>,
     pub(super) looks: Looks,
@@ -73,11 +73,11 @@ impl InstancesLaws {
             told_fit: BTreeMap::new(),
             spent: BTreeSet::new(),
             read: BTreeSet::new(),
-            lives: BTreeMap::new(),
+            lives: ByPlace::new(),
             used: BTreeMap::new(),
             newest: None,
             shown: BTreeMap::new(),
-            standby: BTreeMap::new(),
+            standby: ByPlace::new(),
             served_as: BTreeMap::new(),
             looks: Looks::new(),
             gates: Gates::new(),
@@ -100,19 +100,19 @@ impl InstancesLaws {
                     for ended in endings {
                         let place = (ended.plugin.clone(), ended.allocation.clone());
                         // Otherwise it was started before a crash of the owner.
-                        if let Slot::Occupied(life) = self.lives.entry(place.clone())
-                            && life.get().life == ended.life
-                        {
-                            if !life.remove().is_retiring {
-                                self.looks.lost(&place);
-                            }
-                            self.gates.ended(&place);
+                        let Some(life) = self.lives.get(&place).filter(|life| life.life == ended.life) else {
+                            continue;
+                        };
+                        if !life.is_retiring {
+                            self.looks.lost(&place);
                         }
+                        self.lives.remove(&place);
+                        self.gates.ended(&place);
                     }
                 }
             }
             Input::Returned { call: InstancesCall::Start { life, .. }, outcome: Err(_), .. } => {
-                self.lives.retain(|_, other| other.life != *life);
+                self.lives.retain(|other| other.life != *life);
             }
             Input::StopRequested(_) => self.is_stopping = true,
             Input::Resumed | Input::Asked { .. } | Input::Returned { .. } | Input::Elapsed(_) => {}

@@ -1,6 +1,6 @@
 //! Of which plugins a step of the owner of the instances may have changed something. Of the others every law holds that held before it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_actors::instances::{
     Instances, InstancesAsk, InstancesCall, InstancesNews, InstancesOutcome, RegistryItem,
@@ -17,9 +17,10 @@ pub(super) enum Touched {
 }
 
 impl Touched {
-    /// By what came in and went out: the inputs that come often name their plugins.
+    /// By what came in and went out. From other inputs than these the laws learn nothing, so only what the step does counts.
     pub(super) fn by(input: &Input<Instances>, effects: &[Effect<Instances>]) -> Self {
         let mut touched = match input {
+            Input::Resumed | Input::StopRequested(_) => return Self::All,
             Input::Asked { ask: InstancesAsk::InstanceReported(reported), .. } => {
                 BTreeSet::from([reported.report.plugin.clone()])
             }
@@ -29,16 +30,23 @@ impl Touched {
                     None => return Self::All,
                 }
             }
-            _ => return Self::All,
+            Input::Returned { outcome: Ok(InstancesOutcome::Ended(endings)), .. } => {
+                endings.iter().map(|ended| ended.plugin.clone()).collect()
+            }
+            Input::Returned { call: InstancesCall::Start { config, .. }, .. } => {
+                BTreeSet::from([config.plugin.clone()])
+            }
+            Input::Asked { .. } | Input::Returned { .. } | Input::Elapsed(_) => BTreeSet::new(),
         };
         touched.extend(effects.iter().filter_map(told_of).cloned());
         Self::Only(touched)
     }
 
-    pub(super) fn has(&self, plugin: &PluginKey) -> bool {
+    /// What is known of the plugins that the step is about.
+    pub(super) fn among<'a, T>(&self, known: &'a BTreeMap<PluginKey, T>) -> Vec<(&'a PluginKey, &'a T)> {
         match self {
-            Self::All => true,
-            Self::Only(touched) => touched.contains(plugin),
+            Self::All => known.iter().collect(),
+            Self::Only(touched) => touched.iter().filter_map(|plugin| known.get_key_value(plugin)).collect(),
         }
     }
 }

@@ -87,7 +87,7 @@ impl InstancesLaws {
 
     /// One that stood by and was well is shown as healthy, and given out, in the step in which work is routed to it (R1d).
     pub(super) fn check_warm(&mut self, touched: &Touched) {
-        for (plugin, active) in self.active.iter().filter(|(plugin, _)| touched.has(plugin)) {
+        for (plugin, active) in touched.among(&self.active) {
             let place = (plugin.clone(), active.registration.allocation.clone());
             let serves = |life: &Life| life.generation == active.generation && !life.is_retiring;
             let is_warm = self.lives.get(&place).is_some_and(serves)

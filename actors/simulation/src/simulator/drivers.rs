@@ -213,6 +213,12 @@ impl HostModel {
         }
     }
 
+    fn has_something_to_answer(&self, number: u32) -> bool {
+        let model = &self.drivers_model;
+        [ChildKind::Driver, ChildKind::Eventor].into_iter().any(|kind| model.is_step_due(number, kind))
+            || model.is_end_due(number)
+    }
+
     /// A second in which all is well among the drivers.
     pub(super) fn calm_drivers(&mut self) {
         let moment = self.moment();
@@ -222,6 +228,9 @@ impl HostModel {
                 self.drivers_model.timers_due_of(moment, number, kind);
             }
             for _ in 0..12 {
+                if !self.has_something_to_answer(number) {
+                    break;
+                }
                 self.driver_does(number, DriverDoing::Answer(Conduct::Well));
                 self.driver_does(number, DriverDoing::HearEnd);
                 self.driver_does(number, DriverDoing::Hear(Conduct::Well));

@@ -343,7 +343,7 @@ impl HostModel {
         while self.registry.calls().next().is_some() {
             self.take(&Event { at, what: Happening::Checked(false) })?;
         }
-        for place in self.instances_model.places() {
+        for place in self.instances_model.busy_at(at) {
             let instance = self.cast.number_of(&place);
             let Some(life) = self.instances_model.life_of(&place) else { continue };
             if self.instances_model.timer_of(life).is_some_and(|due| due <= at) {
@@ -368,9 +368,11 @@ impl HostModel {
     }
 
     fn deliver_reports(&mut self, at: Timestamp) -> Result<(), Violation> {
-        for place in self.instances_model.places() {
-            let moment = self.moment();
-            while self.instances_model.deliver_report_of(moment, &place) {}
+        let moment = self.moment();
+        for in_flight in self.instances_model.in_flight() {
+            if let InFlight::Report(_) = in_flight {
+                while self.instances_model.deliver(moment, in_flight) {}
+            }
         }
         self.take(&Event { at, what: Happening::Endings })
     }
