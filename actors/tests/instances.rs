@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use callboard_actors::instances::{
     AwaitRetired, CheckError, CheckNow, DescribeInstances, DispenseError, HealthOf, InstanceState,
-    InstancesNews, InstancesOptions,
+    InstanceStatus, InstancesNews, InstancesOptions,
 };
 use callboard_actors::registry::MemoryStore;
-use callboard_actors::shell::Ending;
+use callboard_actors::shell::{Drill, Ending};
 use callboard_actors::vocabulary::{Health, SocketPath};
 use futures_util::FutureExt;
 use tokio::io::AsyncWriteExt;
@@ -585,6 +585,47 @@ fn many_lives_leave_nothing_behind_scl_06() {
             let alive = tokio::runtime::Handle::current().metrics().num_alive_tasks();
             assert!(alive <= *base.get_or_insert(alive), "{alive} tasks, {base:?} at first");
         }
+        fixture.stop_instances().await;
+    });
+}
+
+#[test]
+fn an_owner_that_crashes_while_no_instance_lives_gives_its_plugin_another_generation_i2() {
+    story(|| async {
+        let fixture = Fixture::open();
+        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
+        let mut watch = fixture.watch();
+        fixture.register(&zfs, "a", &socket).await;
+        let mut used = None;
+        // After two connections that ended in a row there is a pause before the third.
+        for _ in 0..2 {
+            let serving = Plugin::new("zfs.example").serve(&socket);
+            used = Some(watch.until(&zfs, "healthy").await.generation);
+            serving.kill();
+        }
+        let is_pausing = |described: Vec<InstanceStatus>| described[0].state == InstanceState::Pausing;
+        while !is_pausing(fixture.instances.ask(DescribeInstances).await.expect("it runs")) {
+            tokio::task::yield_now().await;
+        }
+        fixture.instances.drill(Drill::Crash).expect("it runs");
+        let _serving = Plugin::new("zfs.example").serve(&socket);
+        let next = fixture.dispense(&zfs, 60 * SECOND).await.expect("it is healthy").generation;
+        assert!(Some(next) > used, "generation {next} after {used:?}");
+        fixture.stop_instances().await;
+    });
+}
+
+#[test]
+fn a_new_owner_of_the_instances_gives_each_plugin_another_generation_i2() {
+    story(|| async {
+        let mut fixture = Fixture::open();
+        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
+        let _serving = Plugin::new("zfs.example").serve(&socket);
+        fixture.register(&zfs, "a", &socket).await;
+        let used = fixture.dispense(&zfs, 5 * SECOND).await.expect("it is healthy").generation;
+        fixture.replace_owner().await;
+        let next = fixture.dispense(&zfs, 60 * SECOND).await.expect("it is healthy").generation;
+        assert!(next > used, "generation {next} after {used}");
         fixture.stop_instances().await;
     });
 }

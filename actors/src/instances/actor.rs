@@ -37,7 +37,6 @@ pub fn start(
         told: registry.clone(),
         registry: Follower::new("instances", registry),
         children: Children::default(),
-        has_started: false,
         connections,
         listeners,
         settings: settings.clone(),
@@ -55,8 +54,6 @@ struct Handler {
     address: Address<Instances>,
     registry: Follower<Registry>,
     children: Children<(Served, Address<Instance>), ChildEnded>,
-    /// Whether it has started an instance, which may have ended by now.
-    has_started: bool,
     told: Address<Registry>,
     connections: Connections,
     listeners: ListenerCheck,
@@ -82,7 +79,7 @@ impl EffectHandler<Instances> for Handler {
             InstancesCall::Renew(renew) => return Started::Running(sent(self.told.ask(renew))),
             InstancesCall::Sweep => {
                 self.children.kill_all();
-                return Started::Done(InstancesOutcome::Swept(self.has_started));
+                return Started::Done(InstancesOutcome::Swept(self.connections.had_instances()));
             }
             InstancesCall::Start { life, config } => self.start(life, *config),
             InstancesCall::Retire { life, cause } => {
@@ -133,10 +130,10 @@ impl Handler {
             let _ = parent.notify(InstanceReported { life, report: Clone::clone(report) });
         };
         let (connections, listeners) = (self.connections.clone(), self.listeners.clone());
+        connections.instance_started();
         let running = instance::start(&address, config, connections, listeners, told, self.settings.clone());
         let ended = move |ending| ChildEnded { plugin, allocation, life, ending };
         self.children.hold(life, (served, address), running, ended);
-        self.has_started = true;
     }
 
     fn look(&self, life: Attempt) -> LocalBoxFuture<'static, InstancesOutcome> {

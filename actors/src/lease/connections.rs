@@ -40,10 +40,12 @@ pub(crate) fn counts<E: Clone>(gate: &Gate<E>) -> LeasedCalls {
 /// A connection serves one generation of a plugin, and no other connection does.
 type Served = (PluginKey, Generation);
 
-/// The open connections of all instances. Clones share them; it can be used from any thread.
+/// The open connections of all instances. Clones share them; it can be used from any thread. They outlive the owner of the instances,
+/// whichever ends it.
 #[derive(Debug, Clone, Default)]
 pub struct Connections {
     open: Arc<Mutex<HashMap<Served, Arc<Leased>>>>,
+    had_instances: Arc<AtomicBool>,
     host_stops: Arc<AtomicBool>,
 }
 
@@ -56,6 +58,16 @@ impl Connections {
     /// Says that the host is stopping: from now on each error of a lease says that a new one cannot help. Nothing else changes.
     pub fn host_stops(&self) {
         self.host_stops.store(true, Ordering::Relaxed);
+    }
+
+    /// Says that an instance was started, which may connect.
+    pub(crate) fn instance_started(&self) {
+        self.had_instances.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether any instance was started so far: an owner that begins now gives each plugin another generation (I2).
+    pub(crate) fn had_instances(&self) -> bool {
+        self.had_instances.load(Ordering::Relaxed)
     }
 
     /// Adds the connection of an instance, in the place of a former one.

@@ -250,7 +250,7 @@ impl Instances {
         for active in &view.active {
             self.route(&active.registration.plugin, Some(active));
         }
-        // A former life of this machine may have connected to those that are confirmed already.
+        // A former life of this machine, or a former owner, may have connected to those that are confirmed already.
         if std::mem::take(&mut self.had_instances) {
             self.take_over_generations();
         }

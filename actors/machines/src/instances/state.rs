@@ -142,7 +142,7 @@ pub enum InstancesOutcome {
     Followed(Result<Vec<RegistryItem>, AskError>),
     /// These instances have ended; at least one.
     Ended(Vec<ChildEnded>),
-    /// Whether a former life of this machine has started instances. They may have ended by now.
+    /// Whether a former life of this machine, or a former owner, has started instances. They may have ended by now.
     Swept(bool),
     /// It was done.
     Done,

@@ -30,6 +30,8 @@ pub struct InstancesBounds {
     pub pauses: u8,
     /// How many steps crash, or instances fall.
     pub crashes: u8,
+    /// How often the supervisor of the instances ends, and its own supervisor starts another.
+    pub successors: u8,
     /// Whether all are requested to stop at some instant.
     pub stops: bool,
 }
@@ -47,6 +49,7 @@ impl InstancesBounds {
         gates: 0,
         pauses: 0,
         crashes: 0,
+        successors: 0,
         stops: false,
     };
 }
@@ -78,6 +81,8 @@ pub enum InstancesEvent {
     Pass,
     /// The next step of the supervisor crashes.
     CrashParent,
+    /// The supervisor ends with all instances, and another is started.
+    Succeed,
     /// The next step of an instance crashes.
     CrashChild(Attempt),
     /// An instance falls.
@@ -107,6 +112,7 @@ impl fmt::Display for InstancesEvent {
             Self::AwaitHealthy => f.write_str("await-healthy"),
             Self::Pass => f.write_str("pass-until-due"),
             Self::CrashParent => f.write_str("crash-next instances"),
+            Self::Succeed => f.write_str("succeed instances"),
             Self::CrashChild(life) => write!(f, "crash-next instance life={life}"),
             Self::Fall(life) => write!(f, "kill instance life={life}"),
             Self::Stop => f.write_str("stop"),

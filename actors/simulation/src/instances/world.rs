@@ -203,6 +203,9 @@ impl World for InstancesWorld {
                 events.extend([InstancesEvent::CrashChild(*life), InstancesEvent::Fall(*life)]);
             }
         }
+        if self.left.successors > 0 && !self.is_stopping {
+            events.push(InstancesEvent::Succeed);
+        }
         if self.left.stops {
             events.push(InstancesEvent::Stop);
         }
@@ -276,6 +279,13 @@ impl Play for InstancesWorld {
                 self.left.crashes -= 1;
                 self.lives += 1;
                 self.model.crash_parent();
+            }
+            InstancesEvent::Succeed => {
+                self.left.successors -= 1;
+                self.lives += 1;
+                // Their callers hear that it does not run.
+                self.unanswered.clear();
+                self.model.succeed_parent(self.moment());
             }
             InstancesEvent::CrashChild(life) => {
                 self.left.crashes -= 1;

@@ -8,7 +8,7 @@ use callboard_actors::instance::{
     Half, Instance, InstanceAsk, InstanceCall, InstanceConfig, InstanceLimits, InstanceReport, InstanceTimer,
 };
 use callboard_actors::instances::{
-    Instances, InstancesAnswer, InstancesAsk, InstancesCall, InstancesNews, InstancesTimer,
+    Instances, InstancesAnswer, InstancesAsk, InstancesCall, InstancesNews, InstancesOutcome, InstancesTimer,
 };
 use callboard_actors::lease::RetireCause;
 use callboard_actors::registry::Renew;
@@ -318,6 +318,20 @@ fn a_supervisor_that_starts_a_crashed_instance_under_its_old_generation_breaks_i
         Input::Returned { call: InstancesCall::AwaitEndings, .. } => connects_again(effects),
         _ => effects,
     });
+}
+
+#[test]
+fn a_new_supervisor_that_takes_itself_for_the_first_breaks_i2() {
+    let forgets = |input| match input {
+        Input::Returned { key, call: call @ InstancesCall::Sweep, .. } => {
+            let outcome = Ok(InstancesOutcome::Swept(false));
+            Some(Input::Returned { key, call, outcome })
+        }
+        other => Some(other),
+    };
+    let bounds = InstancesBounds { successors: 1, ..ONE };
+    let broken = InstancesWorld::new(bounds, Some(Rc::new(Mishears(forgets))), None);
+    found_out(Law::I2, bounds, &broken);
 }
 
 /// Starts an instance again beside the request for a new generation.

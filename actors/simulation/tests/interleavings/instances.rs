@@ -113,6 +113,23 @@ fn every_order_of_crashes_of_an_instance_ends_with_another_generation_i2() {
 }
 
 #[test]
+fn every_order_of_a_new_owner_ends_with_another_generation_i2() {
+    let small = InstancesBounds { successors: 1, pauses: 1, ..ONE };
+    holds("a new owner", small, InstancesBounds { successors: 2, ..small });
+    holds(
+        "a new owner and a standby",
+        InstancesBounds { successors: 1, standbys: 1, ..ONE },
+        InstancesBounds { successors: 1, pauses: 1, ..TWO },
+    );
+    let crash = InstancesBounds { successors: 1, crashes: 1, ..ONE };
+    holds("a new owner and a crash", crash, InstancesBounds { hangups: 1, ..crash });
+    let question = InstancesBounds { successors: 1, asks: 1, ..ONE };
+    holds("a new owner and a question", question, InstancesBounds { gates: 1, ..question });
+    let stop = InstancesBounds { successors: 1, stops: true, ..ONE };
+    holds("a new owner and a stop", stop, InstancesBounds { standbys: 1, ..stop });
+}
+
+#[test]
 fn every_order_of_standbys_leaves_one_instance_of_each_registration_r1d() {
     let small = InstancesBounds { standbys: 2, ..ONE };
     holds("standbys", small, InstancesBounds { routes: 2, ..small });

@@ -190,6 +190,18 @@ impl InstancesModel {
         }
     }
 
+    /// The parent ends, and with it the children; another begins in its place. Reports that are on their way arrive at that one.
+    pub(in super::super) fn succeed_parent(&mut self, moment: Moment) {
+        self.kill_all();
+        self.endings.clear();
+        (self.follow, self.await_endings) = (None, None);
+        self.steps_before.0 += self.parent.steps();
+        let laws = self.parent.witness.clone();
+        self.parent = StandIn::begin(laws.options.clone(), NoDisk, laws, Rules::default())
+            .tampered_with(self.tampers.parent.clone());
+        self.load(moment);
+    }
+
     // === Who else speaks ===
 
     /// What the registry answers to the parent, or that it does not.
