@@ -323,8 +323,8 @@ const LONG_FUNCTIONS: &[(&str, &str)] = &[
     ("actors/simulation/src/instances/world.rs", "take"),
     ("actors/simulation/src/processes/world.rs", "take"),
     ("actors/simulation/src/registry/world.rs", "take"),
-    ("actors/simulation/src/simulator/playing.rs", "take_part"),
-    ("actors/simulation/src/simulator/words.rs", "say"),
+    ("actors/simulation/src/simulator/playing.rs", "apply_kind"),
+    ("actors/simulation/src/simulator/history_script.rs", "text_of"),
     ("actors/simulation/src/volume/world.rs", "take"),
 ];
 

@@ -97,7 +97,7 @@ impl Held {
         }
     }
 
-    /// Whether this is no more than what was held at first; memory may breathe by a few mebibytes.
+    /// Whether this is no more than what was held at first; memory may vary by a few mebibytes.
     fn is_within(self, base: Self) -> bool {
         self.descriptors <= base.descriptors
             && self.connection_tasks <= base.connection_tasks

@@ -184,7 +184,7 @@ async fn a_plugin_that_a_wrapper_starts_again_is_another_generation_hlt_08() {
     host.stop().await;
 }
 
-/// Whether an allocation that has just got the seat answers the next call, and was asked nothing else since it was read.
+/// Whether an allocation that has just become active answers the next call, and was asked nothing else since it was read.
 async fn answers_unread(host: &Host, task: &Task, read: &[String]) {
     let allocation = task.spec.allocation.as_str();
     shown(host, allocation).await;
@@ -196,7 +196,7 @@ async fn answers_unread(host: &Host, task: &Task, read: &[String]) {
 }
 
 #[actix::test]
-async fn a_standby_stays_warm_through_changes_of_the_seat_in_both_directions_r1d() {
+async fn a_standby_stays_warm_through_takeovers_in_both_directions_r1d() {
     let stage = Stage::new();
     // No look is due for as long as this may take.
     let (mut rounds, mut probes) = (instances(), support::allocation());
@@ -208,8 +208,8 @@ async fn a_standby_stays_warm_through_changes_of_the_seat_in_both_directions_r1d
     shown(&host, "old").await;
     assert_eq!(old.calls("NodeGetInfo"), 1, "{:?}", old.received());
 
-    // The old one loses the seat to a newer one. It was given out, so it is read once more, by the instance that stands by for it; it has
-    // the seat again when the newer one dies, without another look.
+    // A newer one takes over from the old one. It was given out, so it is read once more, by the instance that stands by for it; it is
+    // active again when the newer one dies, without another look.
     new.start(&host).await;
     until_active(&host, &node("zfs"), "new").await;
     until("the standby is read", async || old.calls("NodeGetInfo") == 2).await;

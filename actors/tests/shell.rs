@@ -661,7 +661,7 @@ fn a_stopped_actor_handles_what_came_before_and_refuses_what_comes_after() {
 }
 
 #[test]
-fn an_actor_that_is_killed_tells_its_parent_and_leaves_its_seat() {
+fn an_actor_that_is_killed_tells_its_parent_and_leaves_its_slot() {
     story(|| async {
         let (words, running, _) = word_list(&SharedDisk::default());
         let hanging = words.ask(CallOut(Outside::Hanging));

@@ -754,11 +754,11 @@ fn a_child_that_falls_while_everything_stops_stays_down_s3() {
         let (root, _running) = supervise(SupervisorSpec::default(), vec![first, second]);
         assert_eq!(root.ask(AwaitStarted).await, Ok(Ok(())));
         let stopping = root.ask(Shutdown { mode: StopMode::Stop });
-        assert_eq!(part.address.ask(Leave(Some("the curtain fell"))).await, Ok(()));
+        assert_eq!(part.address.ask(Leave(Some("a test asked for it"))).await, Ok(()));
         let report = stopping.await.expect("it runs").expect("few ask");
         let expected = [
             "deaf: killed, since it had not ended within 7s",
-            "first: had failed before, and was not stopped in order: it gave up: the curtain fell",
+            "first: had failed before, and was not stopped in order: it gave up: a test asked for it",
         ];
         assert_eq!(endings(&report), expected);
         assert_eq!(part.lives.get(), 1);

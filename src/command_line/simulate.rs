@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use callboard_simulation::{
-    Came, Counterexample, Event, Fault, Faults, Simulation, Summary, Tampers, UnknownFault, Watch,
+    Counterexample, Event, Fault, Faults, Observed, Simulation, Summary, Tampers, UnknownFault, Watch,
     replay_watched, simulate,
 };
 use clap::Args;
@@ -382,13 +382,13 @@ impl Watch for Watcher {
         self.trace.is_some() || self.drawn.is_some()
     }
 
-    fn happened(&mut self, event: &Event, came: &[Came]) {
+    fn happened(&mut self, event: &Event, came: &[Observed]) {
         if let Some(drawn) = &mut self.drawn {
             drawn.happened(event, came);
         }
         if self.trace.is_some() {
             self.write(&event.to_string());
-            came.iter().filter_map(Came::line).for_each(|line| self.write(&format!("  {line}")));
+            came.iter().filter_map(Observed::line).for_each(|line| self.write(&format!("  {line}")));
         }
     }
 }

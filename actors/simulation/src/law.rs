@@ -42,7 +42,7 @@ laws! {
     R1a = "R1a": "a registration becomes active only after it has proven itself, unless none that is fit serves",
     R1b = "R1b": "when the active one is reported unfit, the newest fit one takes over in that step; what the registry is told of it is what its instance found",
     R1c = "R1c": "one that lost its place by failing regains it only after a calm time that doubles and is longer than it was fit before, or when no other is fit",
-    R1d = "R1d": "a standby keeps its connection and what was read of it when the seat changes, in both directions: a takeover by one that is fit needs no look, and nothing of one that goes on is gone",
+    R1d = "R1d": "a standby keeps its connection and what was read of it when another becomes active, in both directions: a takeover by one that is fit needs no look, and nothing of one that goes on is gone",
     F16 = "F16": "the gate of a replacement opens only for an allocation that has been healthy for the whole time, without a break, no allocation is stopped for a replacement without an answer about health that permits it, and no caller is told an error of one that completes",
     R2 = "R2": "numbers of registrations only grow and stay with their owner, across restarts",
     R3 = "R3": "new contents are an update that is told, equal ones are nothing",

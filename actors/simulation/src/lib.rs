@@ -24,7 +24,7 @@ mod chance;
 
 mod search;
 
-mod came;
+mod observed;
 
 mod registry;
 
@@ -59,12 +59,11 @@ pub use allocations::{
     AllocationsBounds, AllocationsEvent, AllocationsLaws, AllocationsWorld, HostOrder, Memory, SupervisorAct,
     VolumesWord,
 };
-pub use came::{Answer, Came};
 pub use chance::Chance;
 pub use database::{DatabaseBounds, DatabaseEvent, DatabaseWorld, PersisterFault, Trouble};
 pub use drivers::{
     Conduct, DriverLaws, DriversBounds, DriversEvent, DriversLaws, DriversModel, DriversTampers,
-    DriversWorld, EventorLaws, Ground, Order, Subscribers,
+    DriversWorld, Environment, EventorLaws, Order, Subscribers,
 };
 pub use instances::{
     Behaviour, InFlight, InstanceLaws, InstancesBounds, InstancesEvent, InstancesLaws, InstancesModel,
@@ -72,6 +71,7 @@ pub use instances::{
 };
 pub use inventory::{InventoryBounds, InventoryEvent, InventoryLaws, InventoryScene, InventoryWorld, Word};
 pub use law::Law;
+pub use observed::{Answer, Observed};
 pub use processes::{ProcessesBounds, ProcessesEvent, ProcessesLaws, ProcessesWorld};
 pub use registry::{
     Question, RegistryBounds, RegistryDisk, RegistryEvent, RegistryLaws, RegistryWorld, Rows,
@@ -81,9 +81,10 @@ pub use search::{
     search, shorten, wander,
 };
 pub use simulator::{
-    DatabaseDoing, DiskTrouble, DriverDoing, Event, FamilyDoing, Fault, Faults, Happening, ProcessDoing,
-    ProcessesDoing, Saying, Simulation, Summary, Tampers, Told, UnknownFault, Unwatched, VolumeDoing, Watch,
-    WorkloadDoing, WorkloadOrder, WorkloadsDoing, replay, replay_watched, simulate, simulate_tampered,
+    DatabaseDoing, DiskTrouble, DriverDoing, Event, EventKind, FamilyDoing, Fault, Faults, HistoryScript,
+    ProcessDoing, ProcessesDoing, ScriptText, Simulation, Summary, Tampers, UnknownFault, Unwatched,
+    VolumeDoing, Watch, WorkloadDoing, WorkloadOrder, WorkloadsDoing, replay, replay_watched, simulate,
+    simulate_tampered,
 };
 pub use stand_in::{Disk, Left, Refusal, Rules, Settlement, StandIn};
 pub use supervision::{

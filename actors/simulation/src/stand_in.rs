@@ -181,8 +181,8 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> StandIn<M, S, W> {
     }
 
     /// Whether its next step will crash.
-    pub const fn is_fuse_lit(&self) -> bool {
-        self.around.is_fuse_lit
+    pub const fn crashes_next(&self) -> bool {
+        self.around.crashes_next
     }
 
     /// Takes what has left since this was asked before.
@@ -231,8 +231,8 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> StandIn<M, S, W> {
     }
 
     /// The next step will crash when all of its work is done and before any of it has left.
-    pub const fn light_fuse(&mut self) {
-        self.around.is_fuse_lit = true;
+    pub const fn crash_next_step(&mut self) {
+        self.around.crashes_next = true;
     }
 
     /// The disk tells how far it has come.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use callboard_actors::persister::Reached;
 use callboard_actors::vocabulary::Timestamp;
 use callboard_simulation::{
-    Came, Counterexample, DatabaseDoing, Event, Fault, Faults, Happening, Law, PersisterFault, Question,
+    Counterexample, DatabaseDoing, Event, EventKind, Fault, Faults, Law, Observed, PersisterFault, Question,
     Simulation, Tampers, Unwatched, Watch, replay, simulate, simulate_tampered,
 };
 
@@ -25,8 +25,8 @@ impl Watch for Trace {
         true
     }
 
-    fn happened(&mut self, event: &Event, came: &[Came]) {
-        let lines = came.iter().filter_map(Came::line).map(|line| format!("  {line}\n"));
+    fn happened(&mut self, event: &Event, came: &[Observed]) {
+        let lines = came.iter().filter_map(Observed::line).map(|line| format!("  {line}\n"));
         self.0.push_str(&format!("{event}\n{}", lines.collect::<String>()));
     }
 }
@@ -96,10 +96,10 @@ fn registrations_in_a_real_database_break_no_law_and_the_same_seed_gives_the_sam
 #[test]
 fn a_host_that_is_killed_or_told_to_stop_before_it_has_read_anything_has_had_its_run_p4() {
     let killed = DatabaseDoing::Kill { committing: 0, of_processes: 0, change: 3, reached: Reached::Nothing };
-    let read = Happening::Database(DatabaseDoing::Load(None));
-    for end in [Happening::Database(killed), Happening::Stop] {
+    let read = EventKind::Database(DatabaseDoing::Load(None));
+    for end in [EventKind::Database(killed), EventKind::Stop] {
         let at = Timestamp::from_epoch(Duration::from_secs(1_000_000));
-        let history = [end, Happening::Start, read, end, read, Happening::Start, read];
+        let history = [end, EventKind::Start, read, end, read, EventKind::Start, read];
         let history = history.map(|what| Event { at, what });
         assert_eq!(replay(&STORED, Tampers::default(), &history), None, "{end:?}");
     }

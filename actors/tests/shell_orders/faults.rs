@@ -426,7 +426,7 @@ fn killing_an_actor_gives_back_every_place_at_the_door_wherever_its_messages_wer
 }
 
 #[test]
-fn an_actor_that_is_killed_before_its_first_breath_leaves_its_seat_too() {
+fn an_actor_that_is_killed_before_its_first_poll_leaves_its_slot_too() {
     story(|| async {
         let mut stage = Stage::new(Disk::default(), 8);
         let asked = stage.tally.ask(All);
@@ -441,7 +441,7 @@ fn an_actor_that_is_killed_before_its_first_breath_leaves_its_seat_too() {
 }
 
 #[test]
-fn the_seat_of_the_next_life_is_not_taken_away_by_the_end_of_the_last_one() {
+fn the_slot_of_the_next_incarnation_is_not_taken_away_by_the_end_of_the_last_one() {
     story(|| async {
         let mut stage = Stage::new(Disk::default(), 8);
         assert_eq!(stage.tally.ask(Keep(1)).await, Ok(1));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use callboard_actors::shell::{Ending, JournalLine, Recorded};
 use callboard_actors::vocabulary::Timestamp;
 use callboard_simulation::{
-    Answer, Behaviour, Came, Conduct, DatabaseDoing, DriverDoing, Event, FamilyDoing, Happening, Outcome,
+    Answer, Behaviour, Conduct, DatabaseDoing, DriverDoing, Event, EventKind, FamilyDoing, Observed, Outcome,
     ProcessDoing, ProcessesDoing, Refusal, Reply, Watch, WorkloadDoing, WorkloadOrder, WorkloadsDoing,
 };
 
@@ -57,7 +57,7 @@ enum Shown {
 
 impl Run {
     /// Draws an event, and what came of it.
-    pub(super) fn happened(&mut self, event: &Event, came: &[Came]) {
+    pub(super) fn happened(&mut self, event: &Event, came: &[Observed]) {
         let began = *self.began.get_or_insert(event.at);
         let span = self.at.replace(event.at).map_or(Duration::ZERO, |at| event.at.since(at));
         if span >= PAUSE_MIN {
@@ -68,19 +68,19 @@ impl Run {
         self.came(came);
     }
 
-    fn came(&mut self, came: &[Came]) {
+    fn came(&mut self, came: &[Observed]) {
         for came in came {
             match came {
-                Came::Noted { actor, entry } => self.noted(actor, entry),
-                Came::Left { actor, answer: Some(answer), .. } => self.answered(actor, answer),
-                Came::Left { answer: None, .. } => {}
+                Observed::Noted { actor, entry } => self.noted(actor, entry),
+                Observed::Left { actor, answer: Some(answer), .. } => self.answered(actor, answer),
+                Observed::Left { answer: None, .. } => {}
             }
         }
         self.drawn.keep(STATEMENTS_MAX);
     }
 
-    fn event(&mut self, what: Happening) {
-        if self.host == Host::Down && what != Happening::Start {
+    fn event(&mut self, what: EventKind) {
+        if self.host == Host::Down && what != EventKind::Start {
             return;
         }
         let text = what.to_string();
@@ -96,16 +96,16 @@ impl Run {
             Shown::Chapter(text) => self.drawn.put(Mark::Chapter(text.to_owned())),
         }
         match what {
-            Happening::KillHost(..) | Happening::Database(DatabaseDoing::Kill { .. }) => {
+            EventKind::KillHost(..) | EventKind::Database(DatabaseDoing::Kill { .. }) => {
                 self.drawn.host_is_killed();
                 self.host = Host::Down;
             }
-            Happening::Stop | Happening::Detach => self.host = Host::Stops,
-            Happening::Start => {
+            EventKind::Stop | EventKind::Detach => self.host = Host::Stops,
+            EventKind::Start => {
                 self.drawn.host_starts();
                 self.host = Host::Up;
             }
-            Happening::Workload(who, WorkloadDoing::Order(WorkloadOrder::Prepare)) => {
+            EventKind::Workload(who, WorkloadDoing::Order(WorkloadOrder::Prepare)) => {
                 self.drawn.add_workload(&format!("a{who}"));
             }
             _ => {}
@@ -164,11 +164,11 @@ impl Run {
 }
 
 impl Watch for Run {
-    fn happened(&mut self, event: &Event, came: &[Came]) {
+    fn happened(&mut self, event: &Event, came: &[Observed]) {
         Self::happened(self, event, came);
     }
 
-    fn calmed(&mut self, came: &[Came]) {
+    fn calmed(&mut self, came: &[Observed]) {
         self.drawn.put(Mark::Chapter("from here on nothing goes wrong".to_owned()));
         self.came(came);
     }
@@ -182,59 +182,59 @@ fn trouble(column: impl Into<String>) -> Shown {
     Shown::Befalls(column.into(), Sign::Trouble)
 }
 
-fn shown(what: Happening) -> Shown {
+fn shown(what: EventKind) -> Shown {
     match what {
-        Happening::Register(..) | Happening::Deregister(_) | Happening::Ask(_) => Shown::Said("registry"),
-        Happening::Dispense(_) | Happening::Check(_) | Happening::AwaitRetired(_) => Shown::Said("instances"),
-        Happening::TakeInventory => Shown::Said("inventory"),
-        Happening::Settle(_, Outcome::Failed | Outcome::FailedButWritten)
-        | Happening::DiskFull
-        | Happening::Disk(Some(_))
-        | Happening::Load(false) => trouble("disk"),
-        Happening::Checked(_) => Shown::Befalls("registry".to_owned(), Sign::News),
-        Happening::Answer(_, behaviour) if behaviour != Behaviour::Well => trouble("instances"),
-        Happening::Driver(number, doing) => of_driver(number, doing),
-        Happening::Workload(who, doing) => of_workload(who, doing),
-        Happening::Workloads(WorkloadsDoing::Fall) => trouble("allocations"),
-        Happening::Processes(doing) => of_processes(doing),
-        Happening::Database(DatabaseDoing::Commit(_, Some(_)) | DatabaseDoing::Load(Some(_))) => {
+        EventKind::Register(..) | EventKind::Deregister(_) | EventKind::Ask(_) => Shown::Said("registry"),
+        EventKind::Dispense(_) | EventKind::Check(_) | EventKind::AwaitRetired(_) => Shown::Said("instances"),
+        EventKind::TakeInventory => Shown::Said("inventory"),
+        EventKind::Settle(_, Outcome::Failed | Outcome::FailedButWritten)
+        | EventKind::DiskFull
+        | EventKind::Disk(Some(_))
+        | EventKind::Load(false) => trouble("disk"),
+        EventKind::Checked(_) => Shown::Befalls("registry".to_owned(), Sign::News),
+        EventKind::Answer(_, behaviour) if behaviour != Behaviour::Well => trouble("instances"),
+        EventKind::Driver(number, doing) => of_driver(number, doing),
+        EventKind::Workload(who, doing) => of_workload(who, doing),
+        EventKind::Workloads(WorkloadsDoing::Fall) => trouble("allocations"),
+        EventKind::Processes(doing) => of_processes(doing),
+        EventKind::Database(DatabaseDoing::Commit(_, Some(_)) | DatabaseDoing::Load(Some(_))) => {
             trouble("disk")
         }
-        Happening::Family(_, doing) => of_supervisor(doing),
-        Happening::Detach => Shown::Chapter("the host is told to detach"),
-        Happening::Stop => Shown::Chapter("the host is told to stop"),
-        Happening::Settle(_, Outcome::Written)
-        | Happening::Load(true)
-        | Happening::Disk(None)
-        | Happening::DiskLate
-        | Happening::Wake
-        | Happening::Feed
-        | Happening::InventoryFeed
-        | Happening::Report(_)
-        | Happening::Endings
-        | Happening::Answer(..)
-        | Happening::RegistryTimers
-        | Happening::InstancesTimers
-        | Happening::InstanceTimers(_)
-        | Happening::InventoryTimers
-        | Happening::CrashRegistry
-        | Happening::CrashInstances
-        | Happening::CrashInstance(_)
-        | Happening::CrashInventory
-        | Happening::Fall(_)
-        | Happening::KillHost(..)
-        | Happening::Workloads(WorkloadsDoing::Endings | WorkloadsDoing::Due | WorkloadsDoing::Crash)
-        | Happening::Database(
+        EventKind::Family(_, doing) => of_supervisor(doing),
+        EventKind::Detach => Shown::Chapter("the host is told to detach"),
+        EventKind::Stop => Shown::Chapter("the host is told to stop"),
+        EventKind::Settle(_, Outcome::Written)
+        | EventKind::Load(true)
+        | EventKind::Disk(None)
+        | EventKind::DiskLate
+        | EventKind::Wake
+        | EventKind::Feed
+        | EventKind::InventoryFeed
+        | EventKind::Report(_)
+        | EventKind::Endings
+        | EventKind::Answer(..)
+        | EventKind::RegistryTimers
+        | EventKind::InstancesTimers
+        | EventKind::InstanceTimers(_)
+        | EventKind::InventoryTimers
+        | EventKind::CrashRegistry
+        | EventKind::CrashInstances
+        | EventKind::CrashInstance(_)
+        | EventKind::CrashInventory
+        | EventKind::Fall(_)
+        | EventKind::KillHost(..)
+        | EventKind::Workloads(WorkloadsDoing::Endings | WorkloadsDoing::Due | WorkloadsDoing::Crash)
+        | EventKind::Database(
             DatabaseDoing::Commit(_, None)
             | DatabaseDoing::Tell
             | DatabaseDoing::Load(None)
             | DatabaseDoing::Kill { .. },
         )
-        | Happening::DriversEndings
-        | Happening::DriversTimers
-        | Happening::CrashDrivers
-        | Happening::Volume(..)
-        | Happening::Start => Shown::Not,
+        | EventKind::DriversEndings
+        | EventKind::DriversTimers
+        | EventKind::CrashDrivers
+        | EventKind::Volume(..)
+        | EventKind::Start => Shown::Not,
     }
 }
 
@@ -326,12 +326,12 @@ mod tests {
 
     use super::*;
 
-    fn at(seconds: u64, what: Happening) -> Event {
+    fn at(seconds: u64, what: EventKind) -> Event {
         Event { at: Timestamp::from_epoch(Duration::from_secs(seconds)), what }
     }
 
-    fn noted(actor: &str, entry: Recorded) -> Came {
-        Came::Noted { actor: actor.to_owned(), entry }
+    fn noted(actor: &str, entry: Recorded) -> Observed {
+        Observed::Noted { actor: actor.to_owned(), entry }
     }
 
     /// The columns of what is drawn, with the texts.
@@ -351,15 +351,15 @@ mod tests {
     #[test]
     fn a_question_is_drawn_with_its_answer_and_what_the_disk_has_to_do_with_it() {
         let given = Answer::Given(std::rc::Rc::new(RegistryAnswer::Register(Ok(Registered::New))));
-        let answer = |answer| Came::Left { actor: "registry".to_owned(), code: String::new(), answer };
+        let answer = |answer| Observed::Left { actor: "registry".to_owned(), code: String::new(), answer };
         let mut run = Run::default();
         let writes = noted("registry", Recorded::Writing { step: 1, write: 1 });
-        run.happened(&at(7, Happening::Register(1, 0)), &[answer(None), writes]);
+        run.happened(&at(7, EventKind::Register(1, 0)), &[answer(None), writes]);
         let is_there = noted("registry", Recorded::OnDisk { through: 1 });
-        run.happened(&at(9, Happening::Settle(1, Outcome::Written)), &[is_there, answer(Some(given))]);
+        run.happened(&at(9, EventKind::Settle(1, Outcome::Written)), &[is_there, answer(Some(given))]);
         let refused = answer(Some(Answer::Refused(Refusal::Crashed)));
         let crashed = noted("registry", Recorded::Crashed { message: "a drill".into() });
-        run.happened(&at(9, Happening::Ask(Question::List)), &[crashed, refused]);
+        run.happened(&at(9, EventKind::Ask(Question::List)), &[crashed, refused]);
         let expected = [
             "host → registry: register a1",
             "registry closes 1",
@@ -378,22 +378,22 @@ mod tests {
     fn what_befalls_a_driver_an_allocation_a_process_or_the_disk_stands_in_its_column() {
         let mut run = Run::default();
         for what in [
-            Happening::Driver(0, DriverDoing::Order(Order::Add)),
-            Happening::Driver(0, DriverDoing::Answer(Conduct::Well)),
-            Happening::Driver(0, DriverDoing::Answer(Conduct::Refuses)),
-            Happening::Driver(0, DriverDoing::Event(1)),
-            Happening::Driver(0, DriverDoing::Exit),
-            Happening::Workload(3, WorkloadDoing::Order(WorkloadOrder::Prepare)),
-            Happening::Workload(3, WorkloadDoing::Die),
-            Happening::Processes(ProcessesDoing::Process(1, ProcessDoing::Fail)),
-            Happening::Family(2, FamilyDoing::Describe),
-            Happening::Load(false),
-            Happening::CrashRegistry,
+            EventKind::Driver(0, DriverDoing::Order(Order::Add)),
+            EventKind::Driver(0, DriverDoing::Answer(Conduct::Well)),
+            EventKind::Driver(0, DriverDoing::Answer(Conduct::Refuses)),
+            EventKind::Driver(0, DriverDoing::Event(1)),
+            EventKind::Driver(0, DriverDoing::Exit),
+            EventKind::Workload(3, WorkloadDoing::Order(WorkloadOrder::Prepare)),
+            EventKind::Workload(3, WorkloadDoing::Die),
+            EventKind::Processes(ProcessesDoing::Process(1, ProcessDoing::Fail)),
+            EventKind::Family(2, FamilyDoing::Describe),
+            EventKind::Load(false),
+            EventKind::CrashRegistry,
         ] {
             run.happened(&at(1, what), &[]);
         }
         let settled = Recorded::Published { step: 1, number: 1, news: Arc::new(ProcessesNews::Settled) };
-        run.happened(&at(1, Happening::Feed), &[noted("processes", settled)]);
+        run.happened(&at(1, EventKind::Feed), &[noted("processes", settled)]);
         let expected = [
             "host → drivers: add-driver d0",
             "driver d0 Trouble: answer d0 refuses",
@@ -414,19 +414,19 @@ mod tests {
     fn nothing_is_said_to_a_host_that_stops_or_is_killed() {
         let mut run = Run::default();
         for what in [
-            Happening::Stop,
-            Happening::Ask(Question::List),
-            Happening::DiskFull,
-            Happening::KillHost(1, 0),
-            Happening::DiskFull,
-            Happening::Start,
-            Happening::Ask(Question::List),
+            EventKind::Stop,
+            EventKind::Ask(Question::List),
+            EventKind::DiskFull,
+            EventKind::KillHost(1, 0),
+            EventKind::DiskFull,
+            EventKind::Start,
+            EventKind::Ask(Question::List),
         ] {
             run.happened(&at(1, what), &[]);
         }
         let ended = Recorded::Ended { ending: Ending::Normal, is_waiting: false };
-        run.happened(&at(1, Happening::Detach), &[noted("registry", ended)]);
-        run.happened(&at(1, Happening::DiskFull), &[]);
+        run.happened(&at(1, EventKind::Detach), &[noted("registry", ended)]);
+        run.happened(&at(1, EventKind::DiskFull), &[]);
         let expected = [
             "the host is told to stop",
             "disk Trouble: refuse-next-write",
@@ -443,7 +443,7 @@ mod tests {
     #[test]
     fn of_a_long_run_the_last_hundred_messages_and_signs_are_drawn() {
         let mut run = Run::default();
-        (0..1_000).for_each(|who| run.happened(&at(1, Happening::Register(who, 0)), &[]));
+        (0..1_000).for_each(|who| run.happened(&at(1, EventKind::Register(who, 0)), &[]));
         let told = short(run);
         assert_eq!((told.len(), &*told[0]), (STATEMENTS_MAX + 1, "host → registry: register a900"));
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callboard_simulation::{Counterexample, Event, Saying, Simulation};
+use callboard_simulation::{Counterexample, Event, ScriptText, Simulation};
 
 use crate::script::{Played, Player, ScriptError};
 
@@ -52,14 +52,14 @@ fn play(lines: &str) -> Result<Played, ScriptError> {
 }
 
 fn lines_of(simulation: &Simulation, found: &Counterexample<Event>) -> Vec<String> {
-    let told = simulation.tell(&found.history);
-    let mut lines = told.before;
+    let script = simulation.to_script(&found.history);
+    let mut lines = script.before;
     let mut said_at = None;
-    for (event, saying) in told.sayings {
-        match saying {
-            Saying::OfItself => {}
-            Saying::Unsayable => lines.push(format!("# only in the simulation: {}", event.what)),
-            Saying::Lines(said) => {
+    for (event, text) in script.events {
+        match text {
+            ScriptText::Automatic => {}
+            ScriptText::NoVerb => lines.push(format!("# only in the simulation: {}", event.what)),
+            ScriptText::Lines(said) => {
                 let passed = said_at.map_or(Duration::ZERO, |at| event.at.since(at));
                 if passed >= Duration::from_millis(2) {
                     lines.push(format!("pass {}ms", passed.as_millis()));

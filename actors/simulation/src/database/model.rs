@@ -19,7 +19,7 @@ use super::super::law::Law;
 use super::super::witness::Verdict;
 use super::faults::PersisterFault;
 use super::plain::{Changes, Plain};
-use super::volume::{Action, Came, Medium, Place, Reading};
+use super::volume::{Action, ActionOutcome, Medium, Place, Reading};
 
 /// Work that waits behind the writes before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,7 +30,7 @@ pub(crate) enum Job {
     Close,
 }
 
-/// What came of taking the next thing.
+/// What comes of taking the next thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Nothing waits.
@@ -265,14 +265,16 @@ impl<D: Medium> DatabaseModel<D> {
     pub(crate) fn open(&mut self) -> bool {
         self.forget_the_host();
         let opened = match &*self.volume.carry_out(Action::Open) {
-            Came::Opened(_)
+            ActionOutcome::Opened(_)
                 if self.is_wrong(PersisterFault::KeepsItsRun) && self.run > RunNumber::default() =>
             {
                 Ok(self.run)
             }
-            Came::Opened(run) => Ok(*run),
-            Came::Failed { what, .. } => Err(what.clone()),
-            Came::Done { .. } | Came::Read(_) => unreachable!("a database is opened or not"),
+            ActionOutcome::Opened(run) => Ok(*run),
+            ActionOutcome::Failed { what, .. } => Err(what.clone()),
+            ActionOutcome::Done { .. } | ActionOutcome::Read(_) => {
+                unreachable!("a database is opened or not")
+            }
         };
         match opened {
             Ok(run) => {
@@ -283,9 +285,9 @@ impl<D: Medium> DatabaseModel<D> {
                 self.read_after(Law::P4);
                 true
             }
-            Err(came) => {
+            Err(why) => {
                 if self.trouble.is_none() {
-                    self.verdict.violation(Law::P4, || format!("a sound disk is not opened: {came}"));
+                    self.verdict.violation(Law::P4, || format!("a sound disk is not opened: {why}"));
                 }
                 false
             }
@@ -346,12 +348,14 @@ impl<D: Medium> DatabaseModel<D> {
     /// Reads everything.
     fn read(&mut self, law: Law) -> Option<Reading> {
         let mut reading = match &*self.volume.carry_out(Action::Read) {
-            Came::Read(reading) => reading.clone(),
-            Came::Failed { is_transient, what } => {
+            ActionOutcome::Read(reading) => reading.clone(),
+            ActionOutcome::Failed { is_transient, what } => {
                 self.check_failure(*is_transient, what);
                 return None;
             }
-            Came::Done { .. } | Came::Opened(_) => unreachable!("what is read is read or not"),
+            ActionOutcome::Done { .. } | ActionOutcome::Opened(_) => {
+                unreachable!("what is read is read or not")
+            }
         };
         match self.fault {
             Some(PersisterFault::OverlooksDamage) => reading.damaged.clear(),

@@ -2,19 +2,19 @@
 //!
 //! An open database cannot be copied, and one that is opened on a copy of its file is not what it was: it has begun a new run,
 //! and has forgotten which syncs failed. What comes of an action follows from the actions before it, so each history is played
-//! once, however many worlds share it, and all copies know what came of it.
+//! once, however many worlds share it, and all copies know what comes of it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
-use super::volume::{Action, Came, Medium, Reader, Volume};
+use super::volume::{Action, ActionOutcome, Medium, Reader, Volume};
 
 /// What is known of all histories that were played.
 #[derive(Debug)]
 struct Known {
-    came: HashMap<u128, Rc<Came>>,
+    outcomes: HashMap<u128, Rc<ActionOutcome>>,
     /// The last one that was played, and the volume as it is behind it.
     last: Option<(u128, Volume)>,
     readers: &'static [Reader],
@@ -31,7 +31,7 @@ pub(super) struct Replayed {
 impl Replayed {
     /// An empty disk.
     pub(super) fn new(readers: &'static [Reader]) -> Self {
-        let known = Known { came: HashMap::new(), last: None, readers };
+        let known = Known { outcomes: HashMap::new(), last: None, readers };
         Self { actions: Vec::new(), history: 0, known: Rc::new(RefCell::new(known)) }
     }
 }
@@ -47,11 +47,11 @@ fn extended(history: u128, action: &Action) -> u128 {
 }
 
 impl Medium for Replayed {
-    fn carry_out(&mut self, action: Action) -> Rc<Came> {
+    fn carry_out(&mut self, action: Action) -> Rc<ActionOutcome> {
         let history = extended(self.history, &action);
         let mut known = self.known.borrow_mut();
-        let came = match known.came.get(&history) {
-            Some(came) => Rc::clone(came),
+        let outcome = match known.outcomes.get(&history) {
+            Some(outcome) => Rc::clone(outcome),
             None => {
                 let readers = known.readers;
                 let mut volume = match known.last.take() {
@@ -64,16 +64,16 @@ impl Medium for Replayed {
                         volume
                     }
                 };
-                let came = volume.carry_out(action.clone());
+                let outcome = volume.carry_out(action.clone());
                 known.last = Some((history, volume));
-                known.came.insert(history, Rc::clone(&came));
-                came
+                known.outcomes.insert(history, Rc::clone(&outcome));
+                outcome
             }
         };
         drop(known);
         self.actions.push(action);
         self.history = history;
-        came
+        outcome
     }
 
     fn history(&self) -> u128 {

@@ -57,7 +57,7 @@ pub(crate) enum Action {
 
 /// What comes of it.
 #[derive(Debug, Clone)]
-pub(crate) enum Came {
+pub(crate) enum ActionOutcome {
     /// It is done; a power cut would take nothing away, or it would.
     Done {
         is_synced: bool,
@@ -74,8 +74,8 @@ pub(crate) enum Came {
 
 /// What actions are carried out on.
 pub(crate) trait Medium {
-    /// Does one, and says what came of it.
-    fn carry_out(&mut self, action: Action) -> Rc<Came>;
+    /// Does one, and says what comes of it.
+    fn carry_out(&mut self, action: Action) -> Rc<ActionOutcome>;
 
     /// A number that stands for all actions so far, where they are counted.
     fn history(&self) -> u128 {
@@ -97,31 +97,37 @@ impl Volume {
         Self { disk: MemoryDisk::default(), store: None, readers }
     }
 
-    fn open(&mut self) -> Came {
+    fn open(&mut self) -> ActionOutcome {
         self.store = None;
         match open_in_memory(&self.disk) {
             Ok((store, run)) => {
                 self.store = Some(store);
-                Came::Opened(run)
+                ActionOutcome::Opened(run)
             }
-            Err(error) => Came::Failed { is_transient: error.is_transient(), what: error.to_string() },
+            Err(error) => {
+                ActionOutcome::Failed { is_transient: error.is_transient(), what: error.to_string() }
+            }
         }
     }
 
-    fn commit(&mut self, batch: &Batch) -> Came {
+    fn commit(&mut self, batch: &Batch) -> ActionOutcome {
         let Some(store) = &mut self.store else { return no_host() };
         match store.commit(&batch.operations) {
             Ok(()) => self.done(),
-            Err(error) => Came::Failed { is_transient: error.is_transient(), what: error.to_string() },
+            Err(error) => {
+                ActionOutcome::Failed { is_transient: error.is_transient(), what: error.to_string() }
+            }
         }
     }
 
-    fn read(&mut self) -> Came {
+    fn read(&mut self) -> ActionOutcome {
         let Some(store) = &mut self.store else { return no_host() };
         let mut reading = Reading::default();
         match self.readers.iter().try_for_each(|read| read(store, &mut reading)) {
-            Ok(()) => Came::Read(reading),
-            Err(error) => Came::Failed { is_transient: error.is_transient(), what: error.to_string() },
+            Ok(()) => ActionOutcome::Read(reading),
+            Err(error) => {
+                ActionOutcome::Failed { is_transient: error.is_transient(), what: error.to_string() }
+            }
         }
     }
 
@@ -133,17 +139,17 @@ impl Volume {
         self.disk.cut_power_when(reached);
     }
 
-    fn done(&self) -> Came {
-        Came::Done { is_synced: self.disk.is_synced() }
+    fn done(&self) -> ActionOutcome {
+        ActionOutcome::Done { is_synced: self.disk.is_synced() }
     }
 }
 
-fn no_host() -> Came {
-    Came::Failed { is_transient: false, what: "no host runs".to_owned() }
+fn no_host() -> ActionOutcome {
+    ActionOutcome::Failed { is_transient: false, what: "no host runs".to_owned() }
 }
 
 impl Medium for Volume {
-    fn carry_out(&mut self, action: Action) -> Rc<Came> {
+    fn carry_out(&mut self, action: Action) -> Rc<ActionOutcome> {
         Rc::new(match action {
             Action::Open => self.open(),
             Action::Commit(batch) => self.commit(&batch),

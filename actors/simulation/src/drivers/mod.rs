@@ -1,13 +1,13 @@
 //! The drivers: their owner, each driver, each eventor; their laws, and a model in which they live.
 //!
 //! ```text
-//!   world ── answers, exits, events, time ──► model: owner ◄── mail ── driver ◄──► ground: process, plugin, its events
+//!   world ── answers, exits, events, time ──► model: owner ◄── mail ── driver ◄──► environment: process, plugin, its events
 //!                                                      ▲                               │
 //!                                                      └───── mail ── eventor ◄────────┘
 //!                                                                        └──► subscribers: journals and handlers
 //! ```
 //!
-//! The machines are those of production. The ground stands for the owner of the processes and the plugin, as they promise to be;
+//! The machines are those of production. The environment stands for the owner of the processes and the plugin, as they promise to be;
 //! the subscribers stand for the handlers of tasks, each with a journal of production.
 
 mod known;
@@ -17,7 +17,7 @@ mod pauses;
 mod pinged;
 mod restarts;
 
-mod ground;
+mod environment;
 
 mod subscribers;
 
@@ -34,9 +34,9 @@ mod event;
 mod world;
 
 pub use driver::DriverLaws;
+pub use environment::Environment;
 pub use event::{DriversBounds, DriversEvent, Order};
 pub use eventor::EventorLaws;
-pub use ground::Ground;
 pub use model::{Conduct, DriversModel, DriversTampers};
 pub(super) use model::{DriversModelOptions, SetOff};
 pub use owner::DriversLaws;

@@ -24,14 +24,14 @@ use callboard_actors::process::Lifetime;
 use callboard_actors::shell::{Ending, Message, StopMode};
 use callboard_actors::vocabulary::{Attempt, DriverName, Generation, Moment, Timestamp};
 
-use super::super::came::Came;
 use super::super::instances::NoDisk;
 use super::super::law::Law;
+use super::super::observed::Observed;
 use super::super::stand_in::{Constant, Count, Left, Rules, StandIn};
 use super::super::witness::Violation;
 use super::driver::DriverLaws;
+use super::environment::Environment;
 use super::eventor::EventorLaws;
-use super::ground::Ground;
 use super::owner::DriversLaws;
 use super::subscribers::Subscribers;
 
@@ -46,7 +46,7 @@ pub struct DriversModel {
     children: BTreeMap<Attempt, Child>,
     /// What children said that have ended; it arrives all the same.
     late: BTreeMap<Attempt, Late>,
-    grounds: BTreeMap<DriverName, Ground>,
+    grounds: BTreeMap<DriverName, Environment>,
     audiences: BTreeMap<DriverName, Subscribers>,
     /// Handlers whose registration is not answered yet.
     coming: BTreeMap<u64, (DriverName, JournalId)>,
@@ -61,7 +61,7 @@ pub struct DriversModel {
     /// Who was answered by the owner, and how.
     pub(in super::super) answered: Vec<(u64, Option<Rc<DriversAnswer>>)>,
     /// What the owner told, as a trace has it, if it is traced.
-    pub(in super::super) told: Option<Vec<Came>>,
+    pub(in super::super) told: Option<Vec<Observed>>,
     pub(in super::super) has_ended: bool,
     steps_before: Count,
 }
@@ -69,11 +69,11 @@ pub struct DriversModel {
 impl DriversModel {
     /// A model whose owner has just been started, and nothing runs.
     pub(in super::super) fn new(options: DriversModelOptions) -> Self {
-        let ground = |(number, spec): (u32, &DriverSpec)| {
+        let environment = |(number, spec): (u32, &DriverSpec)| {
             let process = process_name(&spec.name).ok()?;
             let every = options.unnumbered_every;
             let keeps_positions = every == 0 || number % every != every - 1;
-            Some((spec.name.clone(), Ground::new(process, Arc::clone(&options.tasks), keeps_positions)))
+            Some((spec.name.clone(), Environment::new(process, Arc::clone(&options.tasks), keeps_positions)))
         };
         let subscribers =
             |spec: &DriverSpec| (spec.name.clone(), Subscribers::new(options.drivers.eventor.journal_items));
@@ -81,7 +81,7 @@ impl DriversModel {
             owner: new_owner(&options),
             children: BTreeMap::new(),
             late: BTreeMap::new(),
-            grounds: (0..).zip(options.specs.iter()).filter_map(ground).collect(),
+            grounds: (0..).zip(options.specs.iter()).filter_map(environment).collect(),
             audiences: options.specs.iter().map(subscribers).collect(),
             coming: BTreeMap::new(),
             generations: Generation::default(),
@@ -101,9 +101,9 @@ impl DriversModel {
     /// The host is gone, whatever it was at, and another one starts on what it left.
     pub(in super::super) fn next_run(&mut self) {
         self.steps_before = Count(self.steps());
-        for (driver, ground) in &mut self.grounds {
+        for (driver, environment) in &mut self.grounds {
             let spec = self.options.specs.iter().find(|spec| spec.name == *driver);
-            ground.next_run(spec.is_some_and(|spec| spec.process.lifetime == Lifetime::Surviving));
+            environment.next_run(spec.is_some_and(|spec| spec.process.lifetime == Lifetime::Surviving));
         }
         self.audiences.values_mut().for_each(Subscribers::next_run);
         self.owner = new_owner(&self.options);
@@ -142,7 +142,7 @@ impl DriversModel {
 
     /// Whether a process of a driver runs.
     pub(in super::super) fn is_process_running(&self, driver: &DriverName) -> bool {
-        self.grounds.get(driver).is_some_and(Ground::is_running)
+        self.grounds.get(driver).is_some_and(Environment::is_running)
     }
 
     /// Whether a process could not be ended, so that one may be left.
@@ -171,12 +171,13 @@ impl DriversModel {
 
     /// A handler for this task comes.
     pub(in super::super) fn handler(&mut self, moment: Moment, asker: u64, driver: &DriverName, task: u8) {
-        let (Some(ground), Some(subscribers)) = (self.grounds.get(driver), self.audiences.get_mut(driver))
+        let (Some(environment), Some(subscribers)) =
+            (self.grounds.get(driver), self.audiences.get_mut(driver))
         else {
             return;
         };
         let sink = JournalId::Handler(asker);
-        subscribers.comes(sink, task, self.options.journal_items, ground);
+        subscribers.comes(sink, task, self.options.journal_items, environment);
         self.coming.insert(asker, (driver.clone(), sink));
         self.ask(moment, asker, RegisterTaskHandler { driver: driver.clone(), task: self.task(task), sink });
     }
@@ -219,36 +220,36 @@ impl DriversModel {
 
     /// The process of a driver ends of itself.
     pub(in super::super) fn exits(&mut self, driver: &DriverName) {
-        if let Some(ground) = self.grounds.get_mut(driver) {
-            ground.exits();
+        if let Some(environment) = self.grounds.get_mut(driver) {
+            environment.exits();
         }
-        self.stir(driver);
+        self.mark_changed(driver);
     }
 
     /// Something happens to a task, and the plugin tells.
     pub(in super::super) fn happens(&mut self, driver: &DriverName, task: u8) {
-        if let Some(ground) = self.grounds.get_mut(driver) {
-            ground.happens(task);
+        if let Some(environment) = self.grounds.get_mut(driver) {
+            environment.happens(task);
         }
-        self.stir(driver);
+        self.mark_changed(driver);
     }
 
-    fn stir(&mut self, driver: &DriverName) {
+    fn mark_changed(&mut self, driver: &DriverName) {
         let theirs = self.children.values().filter(|child| child.name == *driver);
-        let stirred = theirs.map(|child| SetOff::Stirred(child.number, child.kind()));
-        self.set_off.extend(stirred);
+        let changed = theirs.map(|child| SetOff::Changed(child.number, child.kind()));
+        self.set_off.extend(changed);
     }
 
     /// A step of the owner crashes.
     pub(in super::super) const fn crash_owner(&mut self) {
-        self.owner.light_fuse();
+        self.owner.crash_next_step();
     }
 
     /// A step of this child crashes.
     pub(in super::super) fn crash_child(&mut self, life: Attempt) {
         match self.children.get_mut(&life).map(|child| &mut child.actor) {
-            Some(Actor::Driver(child)) => child.actor.light_fuse(),
-            Some(Actor::Eventor(child)) => child.actor.light_fuse(),
+            Some(Actor::Driver(child)) => child.actor.crash_next_step(),
+            Some(Actor::Eventor(child)) => child.actor.crash_next_step(),
             None => {}
         }
     }
@@ -349,12 +350,12 @@ impl DriversModel {
         let tended: Vec<DriverName> = self.audiences.keys().cloned().collect();
         for driver in tended {
             let serves = self.serves(&driver);
-            if let (Some(subscribers), Some(ground)) =
+            if let (Some(subscribers), Some(environment)) =
                 (self.audiences.get_mut(&driver), self.grounds.get(&driver))
             {
                 subscribers.read();
                 if serves {
-                    subscribers.check_calm(ground);
+                    subscribers.check_calm(environment);
                 }
             }
         }
@@ -375,10 +376,10 @@ impl DriversModel {
             let what = format!("{} actors of drivers are left after the end", self.children.len());
             self.violation(Law::S4, what);
         }
-        let is_left = |(driver, ground): (&DriverName, &Ground)| {
+        let is_left = |(driver, environment): (&DriverName, &Environment)| {
             let spec = self.options.specs.iter().find(|spec| spec.name == *driver);
             let survives = spec.is_some_and(|spec| spec.process.lifetime == Lifetime::Surviving);
-            ground.is_running() && !(survives && self.stopped == Some(StopMode::Detach))
+            environment.is_running() && !(survives && self.stopped == Some(StopMode::Detach))
         };
         if !self.is_excused && self.grounds.iter().any(is_left) {
             self.violation(Law::Shd6, "the host has stopped, and the process of a driver goes on".to_owned());

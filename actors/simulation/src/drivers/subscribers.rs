@@ -7,7 +7,7 @@ use callboard_actors::eventor::{Journal, JournalId, Taken};
 
 use super::super::law::Law;
 use super::super::witness::Verdict;
-use super::ground::{Ground, marked};
+use super::environment::{Environment, marked};
 
 /// What one handler knows. It outlives hosts, as far as the handler writes it down.
 #[derive(Debug, Clone, Copy, Hash, Default)]
@@ -62,9 +62,9 @@ impl Subscribers {
 
     /// A handler of a task comes, with a journal of so many items: it goes on where the task's last handler of an earlier run
     /// wrote that it was.
-    pub(super) fn comes(&mut self, sink: JournalId, task: u8, limit: usize, ground: &Ground) {
+    pub(super) fn comes(&mut self, sink: JournalId, task: u8, limit: usize, environment: &Environment) {
         let (had, position) = self.written.remove(&task).unwrap_or_default();
-        let begun = had.last.is_none().then(|| ground.latest_of(task)).flatten();
+        let begun = had.last.is_none().then(|| environment.latest_of(task)).flatten();
         let had = Had { last: had.last, begun, ..Had::default() };
         self.list.push(Subscriber {
             sink,
@@ -202,8 +202,8 @@ impl Subscribers {
     }
 
     /// All is calm: the handler of each task has had its latest event, or knows that something is missing.
-    pub(super) fn check_calm(&mut self, ground: &Ground) {
-        let latest = |subscriber: &Subscriber| subscriber.task.and_then(|task| ground.latest_of(task));
+    pub(super) fn check_calm(&mut self, environment: &Environment) {
+        let latest = |subscriber: &Subscriber| subscriber.task.and_then(|task| environment.latest_of(task));
         let late: Vec<_> = self
             .list
             .iter()
@@ -216,7 +216,7 @@ impl Subscribers {
             .collect();
         for (latest, had) in late {
             // The first events of a plugin without positions may come before anybody listens.
-            if ground.stream().is_some() || had.last.is_some() {
+            if environment.stream().is_some() || had.last.is_some() {
                 let what =
                     format!("all is calm, {latest:?} was told, and its handler knows of {:?}", had.last);
                 self.violation(Law::Evt2, what);

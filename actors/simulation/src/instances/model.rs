@@ -20,7 +20,7 @@ use callboard_actors::registry::RegistryAsk;
 use callboard_actors::shell::{AskError, Ending, FeedItem, Machine, Never, StopMode, Ticket, Written};
 use callboard_actors::vocabulary::{AllocationId, Attempt, Moment, PluginKey, Timestamp};
 
-use super::super::came::Came;
+use super::super::observed::Observed;
 use super::super::stand_in::{Count, Disk, Left, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::Violation;
@@ -103,7 +103,7 @@ pub struct InstancesModel {
     /// What the parent tells the registry, with the numbers of its calls; the world takes it.
     pub(in super::super) to_registry: Vec<(u64, RegistryAsk)>,
     /// The lives at which something has changed since the world looked.
-    pub(in super::super) stirred: Vec<Attempt>,
+    pub(in super::super) changed: Vec<Attempt>,
     /// What has set out since the world looked.
     pub(in super::super) set_out: Vec<SetOut>,
     /// What the parent has told, for its subscribers.
@@ -114,7 +114,7 @@ pub struct InstancesModel {
     steps_before: Count,
     afresh: bool,
     /// What the parent and the children noted, if it is traced.
-    pub(in super::super) noted: Option<Vec<Came>>,
+    pub(in super::super) noted: Option<Vec<Observed>>,
 }
 
 impl InstancesModel {
@@ -139,7 +139,7 @@ impl InstancesModel {
             late: BTreeMap::new(),
             latest: BTreeMap::new(),
             to_registry: Vec::new(),
-            stirred: Vec::new(),
+            changed: Vec::new(),
             set_out: Vec::new(),
             told: Vec::new(),
             answered: Vec::new(),
@@ -214,13 +214,13 @@ impl InstancesModel {
 
     /// A step of the parent crashes.
     pub fn crash_parent(&mut self) {
-        self.parent.light_fuse();
+        self.parent.crash_next_step();
     }
 
     /// A step of this child crashes.
     pub fn crash_child(&mut self, life: Attempt) {
         if let Some(child) = self.children.get_mut(&life) {
-            child.actor.light_fuse();
+            child.actor.crash_next_step();
         }
     }
 

@@ -225,7 +225,7 @@ impl InstancesLaws {
         let current = self.lives.get(&place);
         let is_current =
             current.is_some_and(|life| life.generation == report.generation && !life.is_retiring);
-        // One that lost the seat stays as it was until its successor has looked (R1d).
+        // One that is not active any more stays as it was until its successor has looked (R1d).
         let is_kept = is_standby && self.wanted.contains_key(&place) && self.looks.is_well(&place);
         match &report.health {
             Health::Healthy if !is_current && !is_kept => {

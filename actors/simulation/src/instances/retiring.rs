@@ -57,7 +57,7 @@ impl InstancesLaws {
     fn is_over(&self, plugin: &PluginKey, allocation: &AllocationId, life: &Life) -> bool {
         let is_spent = self.spent.contains(&(plugin.clone(), life.generation));
         let is_active = self.active.get(plugin).is_some_and(|active| active.generation == life.generation);
-        // When the active one leaves, the registry says in the same breath where it routes instead.
+        // When the active one leaves, the registry says in the same message where it routes instead.
         let is_wanted =
             is_active || self.wanted.get(&(plugin.clone(), allocation.clone())) == Some(&life.generation);
         (!is_wanted || is_spent) && !life.is_retiring && !self.is_stopping

@@ -1,4 +1,4 @@
-//! Whether standbys stay warm through a change of the seat, in both directions (R1d).
+//! Whether standbys stay warm through a takeover, in both directions (R1d).
 
 use std::sync::Arc;
 

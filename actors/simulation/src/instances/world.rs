@@ -107,7 +107,7 @@ impl InstancesWorld {
         }
         self.give_snapshot();
         self.model.told.clear();
-        self.model.stirred.clear();
+        self.model.changed.clear();
         self.model.set_out.clear();
         for (asker, answer) in std::mem::take(&mut self.model.answered) {
             if asker > 100 && !self.unanswered.remove(&asker) {
@@ -197,7 +197,7 @@ impl World for InstancesWorld {
         if self.left.pauses > 0 && self.model.next_timer().is_some() {
             events.push(InstancesEvent::Pass);
         }
-        if self.left.crashes > 0 && !self.model.parent.is_fuse_lit() {
+        if self.left.crashes > 0 && !self.model.parent.crashes_next() {
             events.push(InstancesEvent::CrashParent);
             for life in self.model.children.keys() {
                 events.extend([InstancesEvent::CrashChild(*life), InstancesEvent::Fall(*life)]);

@@ -22,7 +22,7 @@ impl ProcessesModel {
     /// All is calm on a sick disk: only launches wait for it, and whatever was to end has ended.
     pub(super) fn check_sick(&mut self) {
         let unanswered = self.unanswered().find(|asker| !self.launching.contains(asker));
-        let left = self.ground.running().count();
+        let left = self.environment.running().count();
         let what = match self.stopped {
             None if self.owner.machine().is_none() => {
                 "the owner of the processes waits for it to be built again".to_owned()
@@ -52,7 +52,7 @@ impl ProcessesModel {
             let is_left = mode == StopMode::Detach && lifetime == Lifetime::Surviving;
             (is_late || is_left) && self.owner.books.holds(tag)
         };
-        if self.ground.lifetimes().all(is_in_order) {
+        if self.environment.lifetimes().all(is_in_order) {
             return Ok(());
         }
         Err((Law::S4, "it has ended, and a process runs that should not, or that no record finds".to_owned()))
@@ -68,10 +68,10 @@ impl ProcessesModel {
         let reports = machine.view().reports;
         let owns =
             |tag| reports.iter().any(|report| report.tag == tag && report.phase == ProcessPhase::Ready);
-        if !self.ground.running().all(owns) {
+        if !self.environment.running().all(owns) {
             return Err((Law::Prc9, format!("a process runs that has no owner; known are {reports:?}")));
         }
-        if let Some(report) = reports.iter().find(|report| !self.ground.runs(report.tag)) {
+        if let Some(report) = reports.iter().find(|report| !self.environment.runs(report.tag)) {
             let what = format!("nothing of {} runs, and it is kept: {report:?}", report.name);
             return Err((Law::Prc9, what));
         }
@@ -79,7 +79,7 @@ impl ProcessesModel {
         if !records().all(|record| reports.iter().any(|report| report.tag == record.tag)) {
             return Err((Law::Prc9, "a record is left of a process that is over".to_owned()));
         }
-        if !self.ground.running().all(|tag| self.owner.books.holds(tag)) {
+        if !self.environment.running().all(|tag| self.owner.books.holds(tag)) {
             return Err((Law::Prc9, "a process runs that has no record".to_owned()));
         }
         Ok(())

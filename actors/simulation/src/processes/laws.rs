@@ -1,5 +1,5 @@
 //! The laws of the owner of the processes that need no more than itself and its disk; the [model](super::model::ProcessesModel) and
-//! the [ground](super::ground::Ground) see to those that need processes.
+//! the [environment](super::environment::Environment) see to those that need processes.
 
 use callboard_actors::process::{ProcessPhase, ProcessRecord, ProcessReport, ProcessTag};
 use callboard_actors::processes::{Processes, ProcessesAnswer, ProcessesNews, Recalled};

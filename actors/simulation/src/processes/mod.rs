@@ -1,7 +1,7 @@
 //! The owner of the processes in the simulation: its laws, what it stands on, and a world so small that every order is tried.
 
 mod disk;
-mod ground;
+mod environment;
 
 mod laws;
 

@@ -14,14 +14,14 @@ use callboard_actors::processes::{
 use callboard_actors::shell::{Message, StopMode};
 use callboard_actors::vocabulary::{Attempt, Moment, Timestamp};
 
-use super::super::came::Came;
 use super::super::law::Law;
+use super::super::observed::Observed;
 use super::super::stand_in::{Count, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::{Verdict, Violation};
 use super::super::writes::Outcome;
 use super::disk::ProcessesDisk;
-use super::ground::Ground;
+use super::environment::Environment;
 use super::laws::ProcessesLaws;
 
 type Owner = StandIn<Processes, ProcessesDisk, ProcessesLaws>;
@@ -34,7 +34,7 @@ const NO_ASKER: u64 = 0;
 pub(in super::super) struct ProcessesModel {
     pub(super) owner: Owner,
     tamper: Option<Rc<dyn Tamper<Processes>>>,
-    pub(super) ground: Ground,
+    pub(super) environment: Environment,
     /// How many lives the owner has had; each begins with other random numbers.
     lives: u64,
     sweep: Option<(u64, Vec<ProcessTag>)>,
@@ -47,7 +47,7 @@ pub(in super::super) struct ProcessesModel {
     /// Who of them waits for a launch, which a sick disk holds up.
     pub(super) launching: BTreeSet<u64>,
     /// What left, as a trace has it, if it is traced.
-    pub(in super::super) told: Option<Vec<Came>>,
+    pub(in super::super) told: Option<Vec<Observed>>,
     steps_before: Count,
     pub(super) verdict: Verdict,
 }
@@ -55,19 +55,19 @@ pub(in super::super) struct ProcessesModel {
 impl ProcessesModel {
     /// An owner that has just been started, and nothing was ever launched.
     pub(in super::super) fn vacant(tamper: Option<Rc<dyn Tamper<Processes>>>) -> Self {
-        Self::new(ProcessesDisk::default(), Ground::default(), tamper)
+        Self::new(ProcessesDisk::default(), Environment::default(), tamper)
     }
 
     /// An owner that has just been started, and reads this disk.
     pub(super) fn new(
         disk: ProcessesDisk,
-        ground: Ground,
+        environment: Environment,
         tamper: Option<Rc<dyn Tamper<Processes>>>,
     ) -> Self {
         Self {
             owner: owner(disk, ProcessesLaws::default(), tamper.clone()),
             tamper,
-            ground,
+            environment,
             lives: 0,
             sweep: None,
             await_endings: None,
@@ -117,13 +117,13 @@ impl ProcessesModel {
 
     /// Who waits for an answer, but for those who wait for the end of what runs.
     pub(super) fn unanswered(&self) -> impl Iterator<Item = u64> + '_ {
-        let may_wait = |tag: &Option<ProcessTag>| tag.is_some_and(|tag| self.ground.runs(tag));
+        let may_wait = |tag: &Option<ProcessTag>| tag.is_some_and(|tag| self.environment.runs(tag));
         self.unanswered.iter().filter(move |(_, tag)| !may_wait(tag)).map(|(asker, _)| *asker)
     }
 
     /// For which processes something has changed: whether their actors have something to do, and whether a word is on its way.
-    pub(in super::super) fn take_stirred(&mut self) -> Vec<(ProcessName, bool, bool)> {
-        self.ground.take_stirred()
+    pub(in super::super) fn take_changed(&mut self) -> Vec<(ProcessName, bool, bool)> {
+        self.environment.take_changed()
     }
 
     /// When something is due next.
@@ -138,7 +138,7 @@ impl ProcessesModel {
 
     /// Whether word of ended actors could arrive.
     pub(in super::super) fn has_endings(&self) -> bool {
-        self.await_endings.is_some() && self.ground.has_endings()
+        self.await_endings.is_some() && self.environment.has_endings()
     }
 
     // === The host's life ===
@@ -170,7 +170,7 @@ impl ProcessesModel {
         disk.begin_run(reached);
         let laws = std::mem::take(&mut self.owner.witness);
         self.owner = owner(disk, laws, self.tamper.clone());
-        self.ground.next_run();
+        self.environment.next_run();
         (self.sweep, self.await_endings, self.stopped) = (None, None, None);
         self.unanswered.clear();
         self.launching.clear();
@@ -179,7 +179,7 @@ impl ProcessesModel {
     /// The host ends.
     pub(in super::super) fn request_stop(&mut self, now: Timestamp, mode: StopMode) {
         self.stopped = Some((mode, now));
-        self.ground.is_let_go = mode == StopMode::Detach;
+        self.environment.is_let_go = mode == StopMode::Detach;
         self.owner.request_stop(self.moment(now), mode);
         self.carry(now);
     }
@@ -204,13 +204,13 @@ impl ProcessesModel {
 
     /// A client waits for the end of the process that runs under a name.
     pub(in super::super) fn await_end(&mut self, now: Timestamp, name: &ProcessName) {
-        let tag = self.ground.tag_of(name).unwrap_or(ProcessTag::new([u8::MAX; 16]));
+        let tag = self.environment.tag_of(name).unwrap_or(ProcessTag::new([u8::MAX; 16]));
         self.ask_until(now, Some(tag), AwaitEnd { name: name.clone(), tag });
     }
 
     /// The next word of an actor arrives.
     pub(in super::super) fn deliver(&mut self, now: Timestamp, life: Attempt) {
-        if let Some((name, news)) = self.ground.take_word(life) {
+        if let Some((name, news)) = self.environment.take_word(life) {
             let word = ProcessReported { life, name, news };
             self.owner.ask(self.moment(now), NO_ASKER, ProcessesAsk::ProcessReported(word));
             self.carry(now);
@@ -219,18 +219,18 @@ impl ProcessesModel {
 
     /// The next word of the actor of a name arrives.
     pub(in super::super) fn deliver_of(&mut self, now: Timestamp, name: &ProcessName) {
-        if let Some(life) = self.ground.actor_of(name, self.ground.speaking()) {
+        if let Some(life) = self.environment.actor_of(name, self.environment.speaking()) {
             self.deliver(now, life);
         }
     }
 
     /// Word of actors that have ended arrives.
     pub(in super::super) fn deliver_endings(&mut self, now: Timestamp) {
-        if !self.ground.has_endings() {
+        if !self.environment.has_endings() {
             return;
         }
         if let Some(call) = self.await_endings.take() {
-            let ended = self.ground.take_endings();
+            let ended = self.environment.take_endings();
             self.returned(now, call, ProcessesOutcome::Ended(ended));
             self.carry(now);
         }
@@ -241,10 +241,10 @@ impl ProcessesModel {
         let Some((call, known)) = self.sweep.take() else { return };
         let swept = if is_done {
             let is_recorded = |tag| !known.contains(&tag) && self.owner.books.holds(tag);
-            if self.ground.running().any(is_recorded) {
+            if self.environment.running().any(is_recorded) {
                 self.violation(Law::Prc9, "a process whose record is on disk is swept away".to_owned());
             }
-            self.ground.sweep(&known);
+            self.environment.sweep(&known);
             Ok(Vec::new())
         } else {
             Err("the processes cannot be looked at".to_owned())
@@ -276,7 +276,7 @@ impl ProcessesModel {
 
     /// The next step crashes.
     pub(in super::super) const fn crash(&mut self) {
-        self.owner.light_fuse();
+        self.owner.crash_next_step();
     }
 
     /// What is due by now runs, and a pause that is over is over.
@@ -292,31 +292,31 @@ impl ProcessesModel {
 
     /// An actor goes one step on, or what it is at fails.
     pub(in super::super) fn act(&mut self, life: Attempt, fails: bool) {
-        let born = self.ground.act(life, fails);
+        let born = self.environment.act(life, fails);
         if born.is_some_and(|tag| !self.owner.books.holds(tag)) {
             self.violation(Law::Prc9, "a process is started whose record is not on disk".to_owned());
         }
-        self.verdict.heard_of(self.ground.verdict.broken());
+        self.verdict.heard_of(self.environment.verdict.broken());
     }
 
     /// The actor of a name goes one step on, or what it is at fails. Nothing comes of it if it has nothing to do.
     pub(in super::super) fn act_of(&mut self, name: &ProcessName, fails: bool) {
-        if let Some(life) = self.ground.actor_of(name, self.ground.busy()) {
+        if let Some(life) = self.environment.actor_of(name, self.environment.busy()) {
             self.act(life, fails);
         }
     }
 
     /// The process of a name ends by itself.
     pub(in super::super) fn exits(&mut self, name: &ProcessName) {
-        if let Some(tag) = self.ground.tag_of(name) {
-            self.ground.exit(tag);
+        if let Some(tag) = self.environment.tag_of(name) {
+            self.environment.exit(tag);
         }
     }
 
     /// The actor of a name falls.
     pub(in super::super) fn falls(&mut self, name: &ProcessName) {
-        if let Some(life) = self.ground.actor_of(name, self.ground.standing()) {
-            self.ground.fall(life);
+        if let Some(life) = self.environment.actor_of(name, self.environment.standing()) {
+            self.environment.fall(life);
         }
     }
 
@@ -325,7 +325,7 @@ impl ProcessesModel {
         if self.has_ended() {
             return false;
         }
-        let (speaking, busy) = (self.ground.speaking().next(), self.ground.busy().next());
+        let (speaking, busy) = (self.environment.speaking().next(), self.environment.busy().next());
         if self.waiting() > 0 && !self.owner.is_sick() {
             self.settle(now, usize::MAX, Outcome::Written);
         } else if self.is_loading() {

@@ -13,8 +13,8 @@ use super::super::tamper::Tamper;
 use super::super::witness::{Violation, found};
 use super::super::writes::Outcome;
 use super::disk::ProcessesDisk;
+use super::environment::{Environment, identity};
 use super::event::{ProcessesBounds, ProcessesEvent};
-use super::ground::{Ground, identity};
 use super::model::ProcessesModel;
 
 /// The world, with what may still happen.
@@ -29,14 +29,14 @@ impl ProcessesWorld {
     /// A world in which so much may happen, with a fault in the owner if one is given.
     #[must_use]
     pub fn new(bounds: ProcessesBounds, tamper: Option<Rc<dyn Tamper<Processes>>>) -> Self {
-        let (mut disk, mut ground) = (ProcessesDisk::default(), Ground::default());
+        let (mut disk, mut environment) = (ProcessesDisk::default(), Environment::default());
         for number in 0..bounds.found {
             let record = left_behind(number);
-            ground.leave(&record);
+            environment.leave(&record);
             disk.leave(record);
         }
         let mut world = Self {
-            model: ProcessesModel::new(disk, ground, tamper),
+            model: ProcessesModel::new(disk, environment, tamper),
             now: Timestamp::from_epoch(Duration::from_secs(1_000)),
             left: bounds,
         };
@@ -71,7 +71,7 @@ impl ProcessesWorld {
 
     fn hear(&mut self) -> Result<(), Violation> {
         // Here all that could happen is looked at each time.
-        self.model.take_stirred();
+        self.model.take_changed();
         found(self.model.broken())
     }
 
@@ -120,20 +120,20 @@ impl ProcessesWorld {
 
 impl World for ProcessesWorld {
     fn events(&self) -> Vec<ProcessesEvent> {
-        let ProcessesModel { owner, ground, .. } = &self.model;
+        let ProcessesModel { owner, environment, .. } = &self.model;
         if owner.has_ended() {
             return Vec::new();
         }
-        let mut events: Vec<_> = ground.busy().map(|life| ProcessesEvent::Act(life, false)).collect();
-        events.extend(ground.speaking().map(ProcessesEvent::Deliver));
+        let mut events: Vec<_> = environment.busy().map(|life| ProcessesEvent::Act(life, false)).collect();
+        events.extend(environment.speaking().map(ProcessesEvent::Deliver));
         if self.left.faults > 0 {
-            events.extend(ground.launching().map(|life| ProcessesEvent::Act(life, true)));
+            events.extend(environment.launching().map(|life| ProcessesEvent::Act(life, true)));
         }
         if self.left.exits > 0 {
-            events.extend((0..ground.running().count()).map(ProcessesEvent::Exit));
+            events.extend((0..environment.running().count()).map(ProcessesEvent::Exit));
         }
         if self.left.falls > 0 {
-            events.extend(ground.standing().map(ProcessesEvent::Fall));
+            events.extend(environment.standing().map(ProcessesEvent::Fall));
         }
         self.writes(&mut events);
         let mut maybe = |is_possible: bool, event| is_possible.then(|| events.push(event));
@@ -142,7 +142,7 @@ impl World for ProcessesWorld {
         maybe(self.model.is_sweeping() && self.left.faults > 0, ProcessesEvent::Sweep(false));
         maybe(owner.is_loading(), ProcessesEvent::Load);
         maybe(self.left.pauses > 0 && self.model.due().is_some(), ProcessesEvent::Pass);
-        maybe(self.left.crashes > 0 && !owner.is_fuse_lit(), ProcessesEvent::Crash);
+        maybe(self.left.crashes > 0 && !owner.crashes_next(), ProcessesEvent::Crash);
         self.orders(&mut events);
         events.extend(self.left.stops.iter().map(|mode| ProcessesEvent::Stop(*mode)));
         events
@@ -185,12 +185,12 @@ impl Play for ProcessesWorld {
             }
             ProcessesEvent::Exit(place) => {
                 left.exits -= 1;
-                let tag = self.model.ground.running().nth(place);
-                tag.into_iter().for_each(|tag| self.model.ground.exit(tag));
+                let tag = self.model.environment.running().nth(place);
+                tag.into_iter().for_each(|tag| self.model.environment.exit(tag));
             }
             ProcessesEvent::Fall(life) => {
                 left.falls -= 1;
-                self.model.ground.fall(life);
+                self.model.environment.fall(life);
             }
             ProcessesEvent::Settle(count, outcome) => {
                 left.failures -= u8::from(outcome != Outcome::Written);

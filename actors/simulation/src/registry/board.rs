@@ -9,7 +9,7 @@ use callboard_actors::vocabulary::{
     AllocationId, FailoverPolicy, Fitness, Generation, Registration, RegistrationNumber, Timestamp,
 };
 
-use super::model::Tale;
+use super::model::ExpectedNews;
 
 /// One that is registered.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -85,18 +85,18 @@ impl Held {
     }
 
     /// It is confirmed, or its contents change.
-    pub(super) fn confirm(&mut self) -> Tale {
+    pub(super) fn confirm(&mut self) -> ExpectedNews {
         self.is_confirmed = true;
         self.renew();
-        Tale::Changed(self.number, Arc::clone(&self.registration))
+        ExpectedNews::Updated(self.number, Arc::clone(&self.registration))
     }
 
     /// It has another generation, which is published with that.
-    pub(super) fn renew(&mut self) -> Tale {
+    pub(super) fn renew(&mut self) -> ExpectedNews {
         self.was_active = false;
         self.was_fit = false;
         self.generation = Generation::new(0);
-        Tale::Renewed(self.number, Arc::clone(&self.registration))
+        ExpectedNews::Renewed(self.number, Arc::clone(&self.registration))
     }
 }
 

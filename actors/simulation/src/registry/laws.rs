@@ -14,7 +14,7 @@ use super::super::stand_in::Left;
 use super::super::witness::{Verdict, Witness};
 use super::board::Scene;
 use super::disk::{Rows, has_had};
-use super::model::{Model, Sentence};
+use super::model::{ExpectedAnswer, Model};
 use super::reading::{Picture, Reading};
 
 /// Sees everything that the registry does. It remembers what was told across all lives and runs.
@@ -107,58 +107,67 @@ impl RegistryLaws {
         ask: &RegistryAsk,
         reading: &Reading<'_>,
     ) {
-        let mut tales = Vec::new();
+        let mut expected = Vec::new();
         match ask {
             RegistryAsk::Register(message) => {
                 let scene = Scene { options: &self.options, now: moment.now };
-                let sentence = self.model.register(message, &scene, &mut tales);
-                let law = if sentence == Sentence::Refused { Law::R9 } else { Law::R3 };
-                self.check_sentence(id, &sentence, law, reading);
-                self.check_tales(tales, law, message.plugins.len() > 1, reading);
+                let expected_answer = self.model.register(message, &scene, &mut expected);
+                let law = if expected_answer == ExpectedAnswer::Refused { Law::R9 } else { Law::R3 };
+                self.check_expected_answer(id, &expected_answer, law, reading);
+                self.check_expected_news(expected, law, message.plugins.len() > 1, reading);
             }
             RegistryAsk::Deregister(message) => {
                 let scene = Scene { options: &self.options, now: moment.now };
-                let sentence = self.model.deregister(message, &scene, &mut tales);
-                self.check_sentence(id, &sentence, Law::R4, reading);
-                self.check_tales(tales, Law::R4, message.plugins.len() > 1, reading);
+                let expected_answer = self.model.deregister(message, &scene, &mut expected);
+                self.check_expected_answer(id, &expected_answer, Law::R4, reading);
+                self.check_expected_news(expected, Law::R4, message.plugins.len() > 1, reading);
             }
             RegistryAsk::ReportFitness(report) => {
                 let scene = Scene { options: &self.options, now: moment.now };
-                self.model.report(report, &scene, &mut tales);
+                self.model.report(report, &scene, &mut expected);
                 self.check_taken(id, reading);
-                self.check_tales(tales, Law::R1b, false, reading);
+                self.check_expected_news(expected, Law::R1b, false, reading);
             }
             RegistryAsk::Renew(renew) => {
                 let scene = Scene { options: &self.options, now: moment.now };
-                self.model.renew(renew, &scene, &mut tales);
+                self.model.renew(renew, &scene, &mut expected);
                 self.check_taken(id, reading);
-                self.check_tales(tales, Law::R1, false, reading);
+                self.check_expected_news(expected, Law::R1, false, reading);
             }
             // Whatever else is asked is a question; one that no plain list answers breaks a law.
             question => self.questioned(moment, id, asked_at, question, reading),
         }
     }
 
-    fn check_sentence(&mut self, id: AskId, sentence: &Sentence, law: Law, reading: &Reading<'_>) {
-        let is_said = match (reading.answer_to(id), sentence) {
-            (Some(RegistryAnswer::Register(Err(_))), Sentence::Refused) => true,
-            (Some(RegistryAnswer::Register(Ok(said))), Sentence::Registered(expected)) => said == expected,
-            (Some(RegistryAnswer::Deregister(said)), Sentence::Deregistered(expected)) => match said {
+    fn check_expected_answer(
+        &mut self,
+        id: AskId,
+        expected_answer: &ExpectedAnswer,
+        law: Law,
+        reading: &Reading<'_>,
+    ) {
+        let is_said = match (reading.answer_to(id), expected_answer) {
+            (Some(RegistryAnswer::Register(Err(_))), ExpectedAnswer::Refused) => true,
+            (Some(RegistryAnswer::Register(Ok(said))), ExpectedAnswer::Registered(expected)) => {
+                said == expected
+            }
+            (Some(RegistryAnswer::Deregister(said)), ExpectedAnswer::Deregistered(expected)) => match said {
                 callboard_actors::registry::Deregistered::Removed(removed) => removed == expected,
                 callboard_actors::registry::Deregistered::NotRegistered => expected.is_empty(),
             },
             (answer, _) => {
                 let is_missing = answer.is_none();
                 if is_missing {
-                    self.verdict
-                        .violation(Law::Shell7, || format!("{id:?} was not answered; expected {sentence:?}"));
+                    self.verdict.violation(Law::Shell7, || {
+                        format!("{id:?} was not answered; expected {expected_answer:?}")
+                    });
                 }
                 false
             }
         };
         if !is_said {
             self.verdict.violation(law, || {
-                format!("{:?} was answered; expected {sentence:?}", reading.answer_to(id))
+                format!("{:?} was answered; expected {expected_answer:?}", reading.answer_to(id))
             });
         }
     }
@@ -228,31 +237,31 @@ impl Witness<Registry> for RegistryLaws {
         let reading = Reading::of(effects, current);
         self.is_told_ahead |= reading.is_told_ahead();
         self.checks_held += effects.iter().filter(|effect| matches!(effect, Effect::Call { .. })).count();
-        let mut tales = Vec::new();
+        let mut expected = Vec::new();
         match input {
             Input::Asked { id, asked_at, ask } => self.asked(moment, *id, *asked_at, ask, &reading),
             Input::Returned { call, outcome, .. } => {
                 if matches!(outcome, Ok(CheckOutcome::Proven)) {
                     let scene = Scene { options: &self.options, now: moment.now };
-                    self.model.prove(&call.registration, call.number, &scene, &mut tales);
+                    self.model.prove(&call.registration, call.number, &scene, &mut expected);
                 }
-                self.check_tales(tales, Law::R8, false, &reading);
+                self.check_expected_news(expected, Law::R8, false, &reading);
             }
             Input::Elapsed(RegistryTimer::GraceOver) => {
                 if !has_had(self.options.restore_grace, self.begun, moment.now) {
                     self.verdict.violation(Law::R8, || "the grace ended before its time".to_owned());
                 }
-                self.model.end_grace(&mut tales);
-                self.check_tales(tales, Law::R8, false, &reading);
+                self.model.end_grace(&mut expected);
+                self.check_expected_news(expected, Law::R8, false, &reading);
             }
             Input::Elapsed(RegistryTimer::Waited(id)) => self.waited(moment, *id, &reading),
             Input::Elapsed(RegistryTimer::Calm(plugin)) => {
                 let scene = Scene { options: &self.options, now: moment.now };
-                self.model.calm_ended(plugin, &scene, &mut tales);
-                self.check_tales(tales, Law::R1c, false, &reading);
+                self.model.calm_ended(plugin, &scene, &mut expected);
+                self.check_expected_news(expected, Law::R1c, false, &reading);
             }
             Input::Resumed | Input::Elapsed(RegistryTimer::CheckAgain) | Input::StopRequested(_) => {
-                self.check_tales(tales, Law::R8, false, &reading);
+                self.check_expected_news(expected, Law::R8, false, &reading);
             }
         }
     }

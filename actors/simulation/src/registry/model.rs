@@ -15,14 +15,14 @@ use super::disk::Rows;
 
 /// What must be told of a message, in this order. Numbers that the machine gives are not known beforehand.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Tale {
-    Came(Arc<Registration>),
-    Changed(RegistrationNumber, Arc<Registration>),
+pub(super) enum ExpectedNews {
+    Registered(Arc<Registration>),
+    Updated(RegistrationNumber, Arc<Registration>),
     /// Another policy, and this generation as before.
     PolicyChanged(RegistrationNumber, Generation, Arc<Registration>),
     Renewed(RegistrationNumber, Arc<Registration>),
-    Left(RegistrationNumber, Departure),
-    Routed {
+    Deregistered(RegistrationNumber, Departure),
+    ActiveChanged {
         plugin: PluginKey,
         from: Option<Generation>,
         to: Option<Arc<Registration>>,
@@ -31,7 +31,7 @@ pub(super) enum Tale {
 
 /// What a message must come to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Sentence {
+pub(super) enum ExpectedAnswer {
     /// Refused, and nothing changes.
     Refused,
     Registered(Registered),
@@ -89,10 +89,10 @@ impl Model {
         &mut self,
         message: &Register,
         scene: &Scene<'_>,
-        tales: &mut Vec<Tale>,
-    ) -> Sentence {
+        expected: &mut Vec<ExpectedNews>,
+    ) -> ExpectedAnswer {
         if self.must_refuse(message, scene.options) {
-            return Sentence::Refused;
+            return ExpectedAnswer::Refused;
         }
         let mut summary = Registered::Unchanged;
         let mut routed = Vec::new();
@@ -103,7 +103,7 @@ impl Model {
             match known {
                 None => {
                     summary = Registered::New;
-                    tales.push(Tale::Came(Arc::clone(&registration)));
+                    expected.push(ExpectedNews::Registered(Arc::clone(&registration)));
                     board.held.push(Held::new(registration));
                     self.count += 1;
                 }
@@ -116,7 +116,7 @@ impl Model {
                     {
                         active.registration = Arc::clone(&registration);
                     }
-                    tales.push(Tale::PolicyChanged(held.number, held.generation, registration));
+                    expected.push(ExpectedNews::PolicyChanged(held.number, held.generation, registration));
                 }
                 Some(held) if *held.registration != *registration => {
                     if summary == Registered::Unchanged {
@@ -126,20 +126,20 @@ impl Model {
                     if board.active.as_ref().is_none_or(|active| active.number != held.number) {
                         held.forget();
                     }
-                    tales.push(held.confirm());
+                    expected.push(held.confirm());
                 }
                 Some(held) if !held.is_confirmed => {
                     if board.active.as_ref().is_none_or(|active| active.number != held.number) {
                         held.forget();
                     }
-                    tales.push(held.confirm());
+                    expected.push(held.confirm());
                 }
                 Some(_) => continue,
             }
-            self.elect(plugin, scene, None, tales, &mut routed);
+            self.elect(plugin, scene, None, expected, &mut routed);
         }
-        tales.extend(routed);
-        Sentence::Registered(summary)
+        expected.extend(routed);
+        ExpectedAnswer::Registered(summary)
     }
 
     fn must_refuse(&self, message: &Register, options: &RegistryOptions) -> bool {
@@ -159,8 +159,8 @@ impl Model {
         &mut self,
         message: &Deregister,
         scene: &Scene<'_>,
-        tales: &mut Vec<Tale>,
-    ) -> Sentence {
+        expected: &mut Vec<ExpectedNews>,
+    ) -> ExpectedAnswer {
         let has_failed = message.cause == LeaveCause::Failed;
         let departure = if has_failed { Departure::Failed } else { Departure::Deregistered };
         let (mut removed, mut routed) = (Vec::new(), Vec::new());
@@ -171,14 +171,14 @@ impl Model {
             let held = board.held.remove(place);
             let was_active = board.active.as_ref().is_some_and(|active| active.number == held.number);
             self.count -= 1;
-            tales.push(Tale::Left(held.number, departure));
+            expected.push(ExpectedNews::Deregistered(held.number, departure));
             removed.push(plugin.clone());
             let failed = Some(&held).filter(|_| has_failed && was_active);
-            self.elect(plugin, scene, failed, tales, &mut routed);
+            self.elect(plugin, scene, failed, expected, &mut routed);
             self.forget_losses(plugin);
         }
-        tales.extend(routed);
-        Sentence::Deregistered(removed)
+        expected.extend(routed);
+        ExpectedAnswer::Deregistered(removed)
     }
 
     /// An identity check proved this one. Nothing comes of it unless it is still waited for with the same contents.
@@ -187,44 +187,54 @@ impl Model {
         proven: &Registration,
         number: RegistrationNumber,
         scene: &Scene<'_>,
-        tales: &mut Vec<Tale>,
+        expected: &mut Vec<ExpectedNews>,
     ) {
         let Some(board) = self.boards.get_mut(&proven.plugin) else { return };
         let is_it =
             |held: &&mut Held| held.number == number && !held.is_confirmed && *held.registration == *proven;
         let Some(held) = board.held.iter_mut().find(is_it) else { return };
-        tales.push(held.confirm());
+        expected.push(held.confirm());
         let mut routed = Vec::new();
-        self.elect(&proven.plugin, scene, None, tales, &mut routed);
-        tales.extend(routed);
+        self.elect(&proven.plugin, scene, None, expected, &mut routed);
+        expected.extend(routed);
     }
 
     /// What was found of a registration, and what must be told of it.
-    pub(super) fn report(&mut self, report: &ReportFitness, scene: &Scene<'_>, tales: &mut Vec<Tale>) {
+    pub(super) fn report(
+        &mut self,
+        report: &ReportFitness,
+        scene: &Scene<'_>,
+        expected: &mut Vec<ExpectedNews>,
+    ) {
         let Some(held) = self.watched(&report.plugin, &report.allocation, report.generation) else { return };
         if !held.reported(&report.fitness, scene.now) {
             return;
         }
         let mut routed = Vec::new();
-        self.elect(&report.plugin, scene, None, tales, &mut routed);
-        tales.extend(routed);
+        self.elect(&report.plugin, scene, None, expected, &mut routed);
+        expected.extend(routed);
     }
 
     /// Another connection serves a registration.
-    pub(super) fn renew(&mut self, renew: &Renew, scene: &Scene<'_>, tales: &mut Vec<Tale>) {
+    pub(super) fn renew(&mut self, renew: &Renew, scene: &Scene<'_>, expected: &mut Vec<ExpectedNews>) {
         let held = self.watched(&renew.plugin, &renew.allocation, renew.generation);
         let Some(held) = held.filter(|held| held.is_confirmed) else { return };
-        tales.push(held.renew());
+        expected.push(held.renew());
         let mut routed = Vec::new();
-        self.elect(&renew.plugin, scene, None, tales, &mut routed);
-        tales.extend(routed);
+        self.elect(&renew.plugin, scene, None, expected, &mut routed);
+        expected.extend(routed);
     }
 
     /// A calm time has ended.
-    pub(super) fn calm_ended(&mut self, plugin: &PluginKey, scene: &Scene<'_>, tales: &mut Vec<Tale>) {
+    pub(super) fn calm_ended(
+        &mut self,
+        plugin: &PluginKey,
+        scene: &Scene<'_>,
+        expected: &mut Vec<ExpectedNews>,
+    ) {
         let mut routed = Vec::new();
-        self.elect(plugin, scene, None, tales, &mut routed);
-        tales.extend(routed);
+        self.elect(plugin, scene, None, expected, &mut routed);
+        expected.extend(routed);
     }
 
     fn watched(
@@ -239,7 +249,7 @@ impl Model {
     }
 
     /// Registrations that are not confirmed leave.
-    pub(super) fn end_grace(&mut self, tales: &mut Vec<Tale>) {
+    pub(super) fn end_grace(&mut self, expected: &mut Vec<ExpectedNews>) {
         let mut left = Vec::new();
         for board in self.boards.values_mut() {
             board.held.retain(|held| {
@@ -254,7 +264,9 @@ impl Model {
         }
         self.count -= left.len();
         left.sort_unstable();
-        tales.extend(left.into_iter().map(|number| Tale::Left(number, Departure::NotConfirmed)));
+        expected.extend(
+            left.into_iter().map(|number| ExpectedNews::Deregistered(number, Departure::NotConfirmed)),
+        );
     }
 
     /// A plugin without registrations is not remembered.
@@ -269,8 +281,8 @@ impl Model {
         plugin: &PluginKey,
         scene: &Scene<'_>,
         failed: Option<&Held>,
-        tales: &mut Vec<Tale>,
-        routed: &mut Vec<Tale>,
+        expected: &mut Vec<ExpectedNews>,
+        routed: &mut Vec<ExpectedNews>,
     ) {
         let Some(board) = self.boards.get_mut(plugin) else { return };
         let best = board.best(scene).map(|held| (held.number, held.generation, held.was_active));
@@ -284,12 +296,12 @@ impl Model {
         let to = best.and_then(|(number, _, was_active)| {
             let held = board.held.iter_mut().find(|held| held.number == number)?;
             if was_active {
-                tales.push(held.renew());
+                expected.push(held.renew());
             }
             Some(Arc::clone(&held.registration))
         });
         let from = active.map(|(_, generation)| generation);
-        routed.push(Tale::Routed { plugin: plugin.clone(), from, to });
+        routed.push(ExpectedNews::ActiveChanged { plugin: plugin.clone(), from, to });
     }
 
     pub(super) fn find(&self, plugin: &PluginKey, allocation: &AllocationId) -> Option<&Held> {

@@ -17,7 +17,7 @@ use callboard_actors::vocabulary::{
 };
 
 use super::super::law::Law;
-use super::super::simulator::{Cast, Tampers, plugin_text};
+use super::super::simulator::{Names, Tampers, plugin_text};
 use super::super::tamper::Tamper;
 use super::board::{Board, Held, Scene};
 use super::laws::RegistryLaws;
@@ -42,15 +42,15 @@ pub enum Question {
 
 impl Question {
     /// One about a plugin, by a number below 60.
-    pub(crate) fn about(plugin: u32, number: u64, chance: &mut Chance, cast: &Cast) -> Self {
+    pub(crate) fn about(plugin: u32, number: u64, chance: &mut Chance, names: &Names) -> Self {
         match number {
             0..=29 => Self::Describe(plugin),
             30..=39 => {
                 // Mostly of one that serves the plugin, or did.
-                let who = chance.place(cast.allocations());
-                let served = cast.served_by(who);
+                let who = chance.place(names.allocations());
+                let served = names.served_by(who);
                 let meant = served.first().filter(|_| !chance.once_in(8));
-                Self::RegistrationOf(meant.map_or(plugin, |meant| cast.plugin_number(meant)), who)
+                Self::RegistrationOf(meant.map_or(plugin, |meant| names.plugin_number(meant)), who)
             }
             _ => Self::Wait(plugin, chance.place(5_000)),
         }
@@ -62,18 +62,18 @@ impl Question {
     }
 
     /// The message.
-    pub(crate) fn message(self, cast: &Cast) -> RegistryAsk {
+    pub(crate) fn message(self, names: &Names) -> RegistryAsk {
         match self {
-            Self::Describe(plugin) => RegistryAsk::Describe(Describe { plugin: cast.plugin(plugin) }),
+            Self::Describe(plugin) => RegistryAsk::Describe(Describe { plugin: names.plugin(plugin) }),
             Self::DescribeAll => RegistryAsk::DescribePlugins(DescribePlugins),
             Self::RegistrationOf(plugin, who) => {
-                let (plugin, allocation) = (cast.plugin(plugin), cast.allocation(who));
+                let (plugin, allocation) = (names.plugin(plugin), names.allocation(who));
                 RegistryAsk::RegistrationOf(RegistrationOf { plugin, allocation })
             }
             Self::List => RegistryAsk::List(List),
             Self::Wait(plugin, millis) => {
                 let within = Duration::from_millis(millis.into());
-                RegistryAsk::WaitForPlugin(WaitForPlugin { plugin: cast.plugin(plugin), within })
+                RegistryAsk::WaitForPlugin(WaitForPlugin { plugin: names.plugin(plugin), within })
             }
         }
     }
@@ -196,7 +196,7 @@ impl RegistryLaws {
             return self.wait(moment, id, &question.plugin, asked_at + question.within, reading);
         }
         self.check_question(id, ask, reading);
-        self.check_tales(Vec::new(), Law::R9, false, reading);
+        self.check_expected_news(Vec::new(), Law::R9, false, reading);
     }
 
     fn check_question(&mut self, id: AskId, ask: &RegistryAsk, reading: &Reading<'_>) {

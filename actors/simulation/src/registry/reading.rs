@@ -1,4 +1,4 @@
-//! What a step of the registry says, and whether that is the tale of what must have happened.
+//! What a step of the registry says, and whether that is what was expected.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::super::law::Law;
 use super::board::{Held, Scene, Served, UNTOLD};
 use super::disk::Rows;
 use super::laws::RegistryLaws;
-use super::model::Tale;
+use super::model::ExpectedNews;
 
 /// The effects of one step, by kind, each with its place.
 pub(super) struct Reading<'a> {
@@ -81,19 +81,27 @@ struct Written {
 impl RegistryLaws {
     /// Holds what was told and written in a step against what must have been. `law` is the one that forbids whatever is too
     /// much.
-    pub(super) fn check_tales(&mut self, tales: Vec<Tale>, law: Law, has_roles: bool, reading: &Reading<'_>) {
+    pub(super) fn check_expected_news(
+        &mut self,
+        expected: Vec<ExpectedNews>,
+        law: Law,
+        has_roles: bool,
+        reading: &Reading<'_>,
+    ) {
         for (_, news) in &reading.news {
             self.check_election(news);
         }
         let mut written = Written::default();
         let mut came = Vec::new();
-        for place in 0..tales.len().max(reading.news.len()) {
+        for place in 0..expected.len().max(reading.news.len()) {
             let told = reading.news.get(place).map(|(_, news)| *news);
-            match (tales.get(place), told) {
-                (Some(tale), Some(news)) if self.is_tale_of(tale, news, &mut written, &mut came) => {}
-                (tale, told) => {
-                    let law = blame(tale, told, place.checked_sub(1).map(|last| reading.news[last].1), law);
-                    self.verdict.violation(law, || format!("{told:?} was told where {tale:?} was due"));
+            match (expected.get(place), told) {
+                (Some(expected), Some(news)) if self.is_expected(expected, news, &mut written, &mut came) => {
+                }
+                (expected, told) => {
+                    let law =
+                        blame(expected, told, place.checked_sub(1).map(|last| reading.news[last].1), law);
+                    self.verdict.violation(law, || format!("{told:?} was told where {expected:?} was due"));
                     return;
                 }
             }
@@ -125,21 +133,21 @@ impl RegistryLaws {
         }
     }
 
-    fn is_tale_of(
+    fn is_expected(
         &mut self,
-        tale: &Tale,
+        expected: &ExpectedNews,
         news: &RegistryNews,
         written: &mut Written,
         came: &mut Vec<(PluginKey, Generation)>,
     ) -> bool {
-        match (tale, news) {
-            (Tale::Came(registration), RegistryNews::Registered(entry)) => {
+        match (expected, news) {
+            (ExpectedNews::Registered(registration), RegistryNews::Registered(entry)) => {
                 written.put.push(entry.number);
                 self.number_came(entry);
                 is_confirmed(entry) && entry.registration == *registration
             }
-            (Tale::Changed(number, registration), RegistryNews::Updated(entry))
-            | (Tale::Renewed(number, registration), RegistryNews::Renewed(entry)) => {
+            (ExpectedNews::Updated(number, registration), RegistryNews::Updated(entry))
+            | (ExpectedNews::Renewed(number, registration), RegistryNews::Renewed(entry)) => {
                 written.put.push(*number);
                 self.generation_came(entry);
                 if entry.number != *number {
@@ -147,20 +155,20 @@ impl RegistryLaws {
                 }
                 is_confirmed(entry) && entry.registration == *registration
             }
-            (Tale::PolicyChanged(number, generation, registration), RegistryNews::Updated(entry)) => {
+            (ExpectedNews::PolicyChanged(number, generation, registration), RegistryNews::Updated(entry)) => {
                 written.put.push(*number);
                 entry.number == *number
                     && entry.generation == *generation
                     && is_confirmed(entry)
                     && entry.registration == *registration
             }
-            (Tale::Left(number, why), RegistryNews::Deregistered(entry, said)) => {
+            (ExpectedNews::Deregistered(number, why), RegistryNews::Deregistered(entry, said)) => {
                 written.delete.push(*number);
                 let was_allowed = *why != Departure::NotConfirmed || !is_confirmed(entry);
                 entry.number == *number && why == said && was_allowed
             }
             (
-                Tale::Routed { plugin, from, to },
+                ExpectedNews::ActiveChanged { plugin, from, to },
                 RegistryNews::ActiveChanged { plugin: said, from: was, to: is, reason: _ },
             ) => {
                 let generation = |active: &Option<Active>| active.as_ref().map(|active| active.generation);
@@ -175,12 +183,12 @@ impl RegistryLaws {
                     )
             }
             (
-                Tale::Came(_)
-                | Tale::Changed(..)
-                | Tale::PolicyChanged(..)
-                | Tale::Renewed(..)
-                | Tale::Left(..)
-                | Tale::Routed { .. },
+                ExpectedNews::Registered(_)
+                | ExpectedNews::Updated(..)
+                | ExpectedNews::PolicyChanged(..)
+                | ExpectedNews::Renewed(..)
+                | ExpectedNews::Deregistered(..)
+                | ExpectedNews::ActiveChanged { .. },
                 _,
             ) => false,
         }
@@ -292,7 +300,12 @@ fn is_confirmed(entry: &Entry) -> bool {
 }
 
 /// Which law was broken where one thing was told and another was due.
-fn blame(tale: Option<&Tale>, told: Option<&RegistryNews>, before: Option<&RegistryNews>, law: Law) -> Law {
+fn blame(
+    expected: Option<&ExpectedNews>,
+    told: Option<&RegistryNews>,
+    before: Option<&RegistryNews>,
+    law: Law,
+) -> Law {
     let to = match told {
         Some(RegistryNews::ActiveChanged { to: Some(to), .. }) => Some(to),
         Some(
@@ -304,15 +317,15 @@ fn blame(tale: Option<&Tale>, told: Option<&RegistryNews>, before: Option<&Regis
         )
         | None => None,
     };
-    match (tale, told) {
+    match (expected, told) {
         (_, Some(_)) if told == before => Law::R6,
-        (Some(Tale::Routed { to: None, .. }), _) if to.is_some() => Law::R8,
+        (Some(ExpectedNews::ActiveChanged { to: None, .. }), _) if to.is_some() => Law::R8,
         // A takeover costs a connection that need not end.
-        (Some(Tale::Routed { .. }), Some(RegistryNews::Renewed(_))) => Law::R1d,
-        (Some(Tale::Routed { .. }), _) => Law::R1,
-        (Some(Tale::Changed(..) | Tale::PolicyChanged(..)), _) => Law::R3,
-        (Some(Tale::Renewed(..)), _) => Law::R1,
-        (Some(Tale::Came(_) | Tale::Left(..)), _) => Law::R6,
+        (Some(ExpectedNews::ActiveChanged { .. }), Some(RegistryNews::Renewed(_))) => Law::R1d,
+        (Some(ExpectedNews::ActiveChanged { .. }), _) => Law::R1,
+        (Some(ExpectedNews::Updated(..) | ExpectedNews::PolicyChanged(..)), _) => Law::R3,
+        (Some(ExpectedNews::Renewed(..)), _) => Law::R1,
+        (Some(ExpectedNews::Registered(_) | ExpectedNews::Deregistered(..)), _) => Law::R6,
         (None, Some(RegistryNews::ActiveChanged { .. })) => Law::R1,
         (None, _) => law,
     }

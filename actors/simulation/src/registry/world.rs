@@ -214,7 +214,7 @@ impl RegistryWorld {
         } else if self.left.sicknesses > 0 {
             events.push(RegistryEvent::Disk(true));
         }
-        if self.left.crashes > 0 && !self.registry.is_fuse_lit() {
+        if self.left.crashes > 0 && !self.registry.crashes_next() {
             events.push(RegistryEvent::Crash);
         }
         if self.left.restarts > 0 {
@@ -326,7 +326,7 @@ impl Play for RegistryWorld {
             }
             RegistryEvent::Crash => {
                 self.left.crashes -= 1;
-                self.registry.light_fuse();
+                self.registry.crash_next_step();
             }
             RegistryEvent::Load => self.load(),
             RegistryEvent::Checked(number, is_proven) => {

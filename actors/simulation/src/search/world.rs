@@ -225,7 +225,7 @@ impl<S: Scene> World for SceneWorld<S> {
         self.scene.events(&self.stage, &mut events);
         if !actor.has_ended() {
             events.extend(self.due().map(|_| Event::Pass));
-            events.extend((S::MAY_CRASH && !actor.is_fuse_lit()).then_some(Event::Crash));
+            events.extend((S::MAY_CRASH && !actor.crashes_next()).then_some(Event::Crash));
             events.extend(stops.iter().map(|mode| Event::Stop(*mode)));
         }
         events.retain(|event| self.is_permitted(event));
@@ -248,7 +248,7 @@ impl<S: Scene> Play for SceneWorld<S> {
         match *event {
             Event::Own(event) => scene.happens(stage, event)?,
             Event::Pass => self.pass(),
-            Event::Crash => stage.actor.light_fuse(),
+            Event::Crash => stage.actor.crash_next_step(),
             Event::Stop(mode) => {
                 (stage.stops, stage.stopped) = (&[], Some(mode));
                 scene.stopping(stage);

@@ -8,14 +8,14 @@ use std::fmt;
 use callboard_actors::persister::{DecodeError, DiskFault, Reached, Write, decode};
 use callboard_actors::registry::{Image, OWNER, RegistrationRow, image_of, operations_of};
 
-use super::super::came::Came;
 use super::super::database::{
     DatabaseModel, Job, PersisterFault, Reader, Row, Step, Trouble, Volume, read_table,
 };
 use super::super::law::Law;
+use super::super::observed::Observed;
 use super::super::stand_in::Settlement;
 use super::super::writes::Outcome;
-use super::event::Happening;
+use super::event::EventKind;
 use super::host_model::{HostModel, Signal};
 
 /// What lies in the database of a registry.
@@ -106,8 +106,8 @@ impl HostModel {
             DatabaseDoing::Load(trouble) => self.load_database(trouble),
             DatabaseDoing::Kill { committing, of_processes, change, reached } => {
                 self.kill_database(committing as usize, change, reached);
-                self.fall(0, of_processes as usize);
-                self.signals.push(Signal::Ready(Happening::Start));
+                self.end_run(0, of_processes as usize);
+                self.signals.push(Signal::Ready(EventKind::Start));
             }
         }
     }
@@ -179,7 +179,7 @@ impl HostModel {
         let Some(database_model) = self.database_model() else { return };
         database_model.tell();
         for word in std::mem::take(&mut database_model.words) {
-            self.note(|| Came::left("database", &word));
+            self.note(|| Observed::left("database", &word));
             let due = self.database.as_mut().and_then(|database| database.settlements.pop_front());
             let Some(due) = due else {
                 self.violation(Law::P3, format!("{word:?} is told, and nothing is due"));
@@ -245,7 +245,7 @@ impl HostModel {
         if trouble.is_some() {
             database_model.is_mended();
         }
-        self.hear_database();
+        self.dispatch_database();
         match step {
             Step::Loaded(_, rows) => rows,
             Step::Idle | Step::Committed { .. } | Step::Closed => None,
@@ -293,7 +293,7 @@ impl HostModel {
     }
 
     /// What is wrong with the database, and whether it is to be reported.
-    pub(super) fn hear_database(&mut self) {
+    pub(super) fn dispatch_database(&mut self) {
         let Some(database_model) =
             self.database.as_ref().and_then(|database| database.database_model.as_ref())
         else {
@@ -301,7 +301,7 @@ impl HostModel {
         };
         self.verdict.heard_of(database_model.verdict.broken());
         if database_model.may_tell() {
-            self.signals.push(Signal::Ready(Happening::Database(DatabaseDoing::Tell)));
+            self.signals.push(Signal::Ready(EventKind::Database(DatabaseDoing::Tell)));
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use super::super::law::Law;
-use super::host_model::{Curtain, HostModel};
+use super::host_model::{HostModel, HostPhase};
 
 /// What is wrong with a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,7 +94,7 @@ impl HostModel {
         if self.registry.witness.checks_held() > 0 {
             self.violation(Law::Shell1a, "the disk is sick, and an identity check waits for it".to_owned());
         }
-        if self.curtain == Curtain::Fallen {
+        if self.phase == HostPhase::StoppingRegistry {
             self.violation(Law::Shell1a, "the disk is sick, and the registry does not end".to_owned());
         }
         let unanswered = &self.unanswered;

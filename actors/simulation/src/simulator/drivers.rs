@@ -13,8 +13,8 @@ use callboard_actors::shell::{Message, StopMode};
 use callboard_actors::vocabulary::{AllocationId, DriverName, TaskName};
 
 use super::super::drivers::{Conduct, DriversModel, DriversModelOptions, DriversTampers, Order, SetOff};
-use super::event::{DriverDoing, Happening};
-use super::host_model::{Curtain, HostModel, Signal};
+use super::event::{DriverDoing, EventKind};
+use super::host_model::{HostModel, HostPhase, Signal};
 
 /// How many tasks each driver runs.
 pub(super) const TASKS: u8 = 3;
@@ -69,7 +69,7 @@ pub(super) const fn is_unnumbered(number: u32) -> bool {
 
 impl HostModel {
     /// The host begins: it says what it wants of its drivers.
-    pub(super) fn raise_drivers(&mut self) {
+    pub(super) fn start_drivers(&mut self) {
         let moment = self.moment();
         self.drivers_model.load(moment);
         for number in 0..self.drivers_model.drivers() {
@@ -119,7 +119,7 @@ impl HostModel {
     }
 
     fn ask_drivers<Q: Message<callboard_actors::drivers::Drivers>>(&mut self, message: Q) {
-        if self.curtain == Curtain::Up {
+        if self.phase == HostPhase::Running {
             let (moment, asker) = (self.moment(), self.next_asker());
             self.drivers_model.ask(moment, asker, message);
         }
@@ -150,7 +150,7 @@ impl HostModel {
         let key = self.drivers_model.task(task);
         match order {
             Order::Handle => {
-                if self.curtain == Curtain::Up {
+                if self.phase == HostPhase::Running {
                     let (moment, asker) = (self.moment(), self.next_asker());
                     self.drivers_model.handler(moment, asker, &driver, task);
                 }
@@ -167,7 +167,7 @@ impl HostModel {
         self.drivers_model.request_stop(moment, mode);
     }
 
-    pub(super) fn hear_drivers(&mut self) {
+    pub(super) fn dispatch_drivers(&mut self) {
         for (asker, _) in std::mem::take(&mut self.drivers_model.answered) {
             if asker > 0 {
                 self.answered(asker);
@@ -184,17 +184,17 @@ impl HostModel {
             match set_off {
                 SetOff::Mail(number, ChildKind::Driver) => self.is_ready(number, DriverDoing::Mail),
                 SetOff::Mail(number, ChildKind::Eventor) => self.is_ready(number, DriverDoing::EventorMail),
-                SetOff::Endings => self.signals.push(Signal::Ready(Happening::DriversEndings)),
-                SetOff::Stirred(number, kind) => self.plan_child(number, kind),
+                SetOff::Endings => self.signals.push(Signal::Ready(EventKind::DriversEndings)),
+                SetOff::Changed(number, kind) => self.plan_child(number, kind),
             }
         }
         if let Some(at) = self.drivers_model.owner_timer() {
-            self.signals.push(Signal::Due(Happening::DriversTimers, at));
+            self.signals.push(Signal::Due(EventKind::DriversTimers, at));
         }
     }
 
     fn is_ready(&mut self, number: u32, doing: DriverDoing) {
-        self.signals.push(Signal::Ready(Happening::Driver(number, doing)));
+        self.signals.push(Signal::Ready(EventKind::Driver(number, doing)));
     }
 
     fn plan_child(&mut self, number: u32, kind: ChildKind) {
@@ -209,7 +209,7 @@ impl HostModel {
             self.is_ready(number, DriverDoing::HearEnd);
         }
         if let Some(at) = self.drivers_model.timer_of(number, kind) {
-            self.signals.push(Signal::Due(Happening::Driver(number, timers), at));
+            self.signals.push(Signal::Due(EventKind::Driver(number, timers), at));
         }
     }
 

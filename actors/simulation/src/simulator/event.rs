@@ -22,12 +22,12 @@ pub struct Event {
     /// When.
     pub at: Timestamp,
     /// What.
-    pub what: Happening,
+    pub what: EventKind,
 }
 
 /// What can happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Happening {
+pub enum EventKind {
     /// An allocation registers, with contents of this kind.
     Register(u32, u8),
     /// An allocation says goodbye.
@@ -170,7 +170,7 @@ impl fmt::Display for Event {
     }
 }
 
-impl fmt::Display for Happening {
+impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Register(who, 0) => write!(f, "register a{who}"),

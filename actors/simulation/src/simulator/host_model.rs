@@ -13,11 +13,11 @@ use callboard_actors::registry::{Registry, RegistryAsk, RegistryOptions};
 use callboard_actors::shell::{Message, StopMode};
 use callboard_actors::vocabulary::{Moment, Timestamp};
 
-use super::super::came::Came;
 use super::super::drivers::DriversModel;
 use super::super::instances::{InstancesModel, NoDisk};
 use super::super::inventory::InventoryLaws;
 use super::super::law::Law;
+use super::super::observed::Observed;
 use super::super::registry::{RegistryDisk, RegistryLaws, may_wait};
 use super::super::stand_in::{Rules, StandIn};
 use super::super::supervision::Family;
@@ -27,10 +27,10 @@ use super::Simulation;
 use super::database::Database;
 use super::disk::DiskTrouble;
 use super::drivers::{Wishes, drivers_model};
-use super::event::Happening;
+use super::event::EventKind;
 use super::inventory::new_inventory;
+use super::names::Names;
 use super::processes::OwnedProcesses;
-use super::roles::Cast;
 use super::supervision::family;
 use super::tampers::Tampers;
 use super::volumes::OwnedVolumes;
@@ -40,16 +40,16 @@ use crate::chance::mixed;
 pub(super) type RegistryActor = StandIn<Registry, RegistryDisk, RegistryLaws>;
 pub(super) type InventoryActor = StandIn<Inventory, NoDisk, InventoryLaws>;
 
-/// Whether a host runs.
+/// The phase of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Curtain {
-    Up,
+pub(super) enum HostPhase {
+    Running,
     /// The owner of the supervisors of allocations and the volumes were told to stop in this way, and no other actor yet.
-    Leaving(StopMode),
-    /// Who else consumes was told to stop, and the registry not yet.
-    Falling,
+    StoppingWorkloads(StopMode),
+    /// The other consumers were told to stop, and the registry not yet.
+    StoppingConsumers,
     /// The registry was told to stop.
-    Fallen,
+    StoppingRegistry,
     Down,
 }
 
@@ -57,16 +57,16 @@ pub(super) enum Curtain {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signal {
     /// Something can happen of itself now.
-    Ready(Happening),
+    Ready(EventKind),
     /// A plugin is being called.
     Called(u32),
     /// Something is due then.
-    Due(Happening, Timestamp),
+    Due(EventKind, Timestamp),
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct HostModel {
-    pub(super) cast: Cast,
+    pub(super) names: Names,
     options: RegistryOptions,
     tamper: Option<Rc<dyn Tamper<Registry>>>,
     pub(super) registry: RegistryActor,
@@ -88,7 +88,7 @@ pub(super) struct HostModel {
     pub(super) is_owed: bool,
     /// The calls of the supervisor of the instances to the registry, by the number under which it asks.
     pub(super) registry_calls: BTreeMap<u64, u64>,
-    pub(super) curtain: Curtain,
+    pub(super) phase: HostPhase,
     pub(super) now: Timestamp,
     askers: u64,
     pub(super) unanswered: BTreeSet<u64>,
@@ -97,14 +97,14 @@ pub(super) struct HostModel {
     steps_before: u64,
     pub(super) signals: Vec<Signal>,
     /// What came of the present event, if it is traced.
-    pub(super) trace: Option<Vec<Came>>,
+    pub(super) trace: Option<Vec<Observed>>,
     pub(super) verdict: Verdict,
 }
 
 impl HostModel {
     pub(super) fn new(simulation: &Simulation, tampers: Tampers) -> Self {
         let Simulation { plugins, allocations, drivers, processes, volumes, has_database, .. } = *simulation;
-        let (tamper, cast) = (tampers.registry, Cast::new(plugins, allocations));
+        let (tamper, names) = (tampers.registry, Names::new(plugins, allocations));
         let now = Timestamp::from_epoch(Duration::from_secs(1_000_000));
         let options =
             RegistryOptions { restore_grace: Duration::from_secs(20), ..RegistryOptions::default() };
@@ -115,8 +115,8 @@ impl HostModel {
         }
         let registry = StandIn::begin(options.clone(), disk, laws, Rules::default());
         let mut host_model = Self {
-            workloads: Workloads::new(&cast, (tampers.allocation, tampers.allocations)),
-            cast,
+            workloads: Workloads::new(&names, (tampers.allocation, tampers.allocations)),
+            names,
             registry: registry.tampered_with(tamper.clone()),
             options,
             tamper,
@@ -135,7 +135,7 @@ impl HostModel {
             inbox: 0,
             is_owed: false,
             registry_calls: BTreeMap::new(),
-            curtain: Curtain::Up,
+            phase: HostPhase::Running,
             now,
             askers: 0,
             unanswered: BTreeSet::new(),
@@ -145,7 +145,7 @@ impl HostModel {
             trace: None,
             verdict: Verdict::NONE,
         };
-        host_model.raise();
+        host_model.start_host();
         host_model
     }
 
@@ -171,29 +171,29 @@ impl HostModel {
     // === A host's life ===
 
     /// Everyone but the registry is in place; the registry reads its store first.
-    pub(super) fn raise(&mut self) {
-        self.curtain = Curtain::Up;
+    pub(super) fn start_host(&mut self) {
+        self.phase = HostPhase::Running;
         let moment = self.moment();
         self.instances_model.load(moment);
         self.inventory.loaded(moment, ());
-        self.signals.push(Signal::Ready(Happening::Load(true)));
-        self.raise_drivers();
+        self.signals.push(Signal::Ready(EventKind::Load(true)));
+        self.start_drivers();
         self.plan_processes();
         self.plan_volumes();
-        self.raise_family();
+        self.start_family();
         self.carry_owner();
-        self.hear();
+        self.dispatch();
     }
 
     /// The host is gone, whatever it was at. So many writes of the registry, and of the owner of the processes, are on disk.
-    pub(super) fn fall(&mut self, reached: usize, reached_of_processes: usize) {
+    pub(super) fn end_run(&mut self, reached: usize, reached_of_processes: usize) {
         // All others count on.
         self.steps_before += self.registry.steps() + self.instances_model.steps() + self.inventory.steps();
         self.drivers_model.next_run();
         self.owned.model.next_run(reached_of_processes);
         self.volumes.next_run(reached);
         self.family.fall();
-        self.workloads.next_run(self.curtain != Curtain::Fallen);
+        self.workloads.next_run(self.phase != HostPhase::StoppingRegistry);
         let mut disk = self.registry.books.clone();
         let mut laws = self.registry.witness.clone();
         disk.begin_run(reached, self.now);
@@ -211,23 +211,23 @@ impl HostModel {
         self.prompt.clear();
         self.disk = None;
         self.signals.clear();
-        self.curtain = Curtain::Down;
+        self.phase = HostPhase::Down;
     }
 
     pub(super) fn request_stop(&mut self, mode: StopMode) {
-        self.curtain = Curtain::Leaving(mode);
+        self.phase = HostPhase::StoppingWorkloads(mode);
         self.stop_workloads(mode);
         self.stop_volumes(mode);
     }
 
     /// The supervisors of allocations and the volumes have stopped: the other consumers follow, then the registry, and then the owner of the
     /// processes. When it has, nothing may be left.
-    fn go_on_falling(&mut self) {
-        if let Curtain::Leaving(mode) = self.curtain
+    fn go_on_stopping(&mut self) {
+        if let HostPhase::StoppingWorkloads(mode) = self.phase
             && self.workloads.have_ended()
             && self.volumes_have_ended()
         {
-            self.curtain = Curtain::Falling;
+            self.phase = HostPhase::StoppingConsumers;
             let moment = self.moment();
             self.stop_drivers(mode);
             self.processes_will_stop(mode);
@@ -235,16 +235,16 @@ impl HostModel {
             self.inventory.request_stop(moment, StopMode::Stop);
             self.instances_model.request_stop(moment);
         }
-        if self.curtain == Curtain::Falling
+        if self.phase == HostPhase::StoppingConsumers
             && self.instances_model.has_ended
             && self.inventory.has_ended()
             && self.drivers_model.has_ended
             && !self.family.lives()
         {
-            self.curtain = Curtain::Fallen;
+            self.phase = HostPhase::StoppingRegistry;
             self.registry.request_stop(self.moment(), StopMode::Stop);
         }
-        if self.curtain == Curtain::Fallen && self.registry.has_ended() && self.stop_processes() {
+        if self.phase == HostPhase::StoppingRegistry && self.registry.has_ended() && self.stop_processes() {
             if self.instances_model.children_count() > 0 {
                 let what =
                     format!("{} instances are left after the end", self.instances_model.children_count());
@@ -256,25 +256,25 @@ impl HostModel {
                 None => [self.registry.books.waiting(), self.owned.model.waiting()],
                 Some(_) => [0, 0],
             };
-            self.fall(written, of_processes);
-            self.signals.push(Signal::Ready(Happening::Start));
+            self.end_run(written, of_processes);
+            self.signals.push(Signal::Ready(EventKind::Start));
         }
     }
 
     /// Whether a host runs, and was not told to stop.
     pub(super) fn is_up(&self) -> bool {
-        self.curtain == Curtain::Up
+        self.phase == HostPhase::Running
     }
 
     /// Whether no host runs.
-    pub(super) fn has_fallen(&self) -> bool {
-        self.curtain == Curtain::Down
+    pub(super) fn is_down(&self) -> bool {
+        self.phase == HostPhase::Down
     }
 
     // === Questions ===
 
     pub(super) fn ask_registry<Q: Message<Registry>>(&mut self, message: Q) {
-        if self.curtain == Curtain::Up {
+        if self.phase == HostPhase::Running {
             self.question_registry(message);
         }
     }
@@ -301,14 +301,14 @@ impl HostModel {
     }
 
     pub(super) fn ask_instances<Q: Message<callboard_actors::instances::Instances>>(&mut self, message: Q) {
-        if self.curtain == Curtain::Up {
+        if self.phase == HostPhase::Running {
             let asker = self.next_asker();
             self.instances_model.ask(self.moment(), asker, message.into_ask());
         }
     }
 
     pub(super) fn ask_inventory<Q: Message<Inventory>>(&mut self, message: Q) {
-        if self.curtain == Curtain::Up {
+        if self.phase == HostPhase::Running {
             let asker = self.next_asker();
             self.inventory.ask(self.moment(), asker, message.into_ask());
         }
@@ -333,13 +333,13 @@ impl HostModel {
 
     /// No actor has taken a step for as long as that is permitted.
     pub(super) fn stands_still(&mut self) {
-        let what = format!("no actor takes a step any more, and the host is {:?}", self.curtain);
+        let what = format!("no actor takes a step any more, and the host is {:?}", self.phase);
         self.violation(Law::Shell7, what);
     }
 
     /// Everyone must have an answer by now.
     pub(super) fn check_answered(&mut self) {
-        if !self.unanswered.is_empty() && self.curtain == Curtain::Up {
+        if !self.unanswered.is_empty() && self.phase == HostPhase::Running {
             let what = format!("questions {:?} were never answered", self.unanswered);
             self.violation(Law::Shell7, what);
         }
@@ -347,7 +347,7 @@ impl HostModel {
 
     // === What leaves ===
 
-    pub(super) fn note(&mut self, came: impl FnOnce() -> Came) {
+    pub(super) fn note(&mut self, came: impl FnOnce() -> Observed) {
         if let Some(trace) = &mut self.trace {
             trace.push(came());
         }
@@ -363,15 +363,15 @@ impl HostModel {
     }
 
     /// Carries what has left, and plans what comes of it.
-    pub(super) fn hear(&mut self) {
-        self.hear_registry();
-        self.hear_instances();
-        self.hear_inventory();
-        self.hear_drivers();
-        self.hear_processes();
-        self.hear_database();
-        self.hear_family();
-        self.go_on_falling();
+    pub(super) fn dispatch(&mut self) {
+        self.dispatch_registry();
+        self.dispatch_instances();
+        self.dispatch_inventory();
+        self.dispatch_drivers();
+        self.dispatch_processes();
+        self.dispatch_database();
+        self.dispatch_family();
+        self.go_on_stopping();
         self.plan();
         self.plan_drivers();
         self.plan_workloads();

@@ -3,10 +3,10 @@
 use callboard_actors::inventory::{InventoryCall, InventoryConfig, InventoryOptions, Source};
 use callboard_actors::vocabulary::Moment;
 
-use super::super::came::Came;
 use super::super::instances::NoDisk;
 use super::super::inventory::InventoryLaws;
 use super::super::law::Law;
+use super::super::observed::Observed;
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::witness::NO_CALLER_WAITS;
 use super::host_model::{HostModel, InventoryActor};
@@ -19,7 +19,7 @@ pub(super) fn new_inventory() -> InventoryActor {
 }
 
 impl HostModel {
-    pub(super) fn hear_inventory(&mut self) {
+    pub(super) fn dispatch_inventory(&mut self) {
         let mut left = Vec::new();
         if self.inventory.is_loading() {
             self.inventory_follow = None;
@@ -27,10 +27,10 @@ impl HostModel {
         }
         self.inventory.take_left(&mut left);
         if let Some(trace) = &mut self.trace {
-            trace.extend(Came::noted("inventory", &mut self.inventory));
+            trace.extend(Observed::noted("inventory", &mut self.inventory));
         }
         for left in left {
-            self.note(|| Came::left_to("inventory", &left, |_| true));
+            self.note(|| Observed::left_to("inventory", &left, |_| true));
             match left {
                 Left::Answer(Some(asker), _) | Left::Refused(asker, _) => self.answered(asker),
                 Left::Answer(None, _) => self.violation(Law::Shell7, NO_CALLER_WAITS.to_owned()),
@@ -45,7 +45,7 @@ impl HostModel {
         let present = self.moment();
         while let Some(due) = self.inventory.next_timer().filter(|due| *due < present.now) {
             self.inventory.timers_due(Moment { now: due, ..present });
-            self.hear_inventory();
+            self.dispatch_inventory();
         }
     }
 
@@ -58,7 +58,7 @@ impl HostModel {
             self.inventory_inbox.clear();
             self.inventory_is_owed = true;
             self.instances_model.subscribe(self.moment());
-            self.hear_instances();
+            self.dispatch_instances();
         }
     }
 }

@@ -11,40 +11,40 @@
 
 mod database;
 mod disk;
+mod dispatching;
 mod drivers;
 mod event;
 mod faults;
-mod hearing;
+mod history_script;
 mod host_model;
 mod inventory;
+mod names;
 mod plan;
 mod playing;
 mod processes;
-mod roles;
 mod supervision;
 mod tampers;
 mod volumes;
-mod words;
 mod workloads;
 
 pub use database::DatabaseDoing;
 pub use disk::DiskTrouble;
 pub(super) use event::plugin_text;
-pub use event::{DriverDoing, Event, Happening};
+pub use event::{DriverDoing, Event, EventKind};
 pub use faults::{Fault, Faults, UnknownFault};
+pub use history_script::{HistoryScript, ScriptText};
+pub(super) use names::Names;
 pub use processes::{ProcessDoing, ProcessesDoing};
-pub(super) use roles::Cast;
 pub use supervision::FamilyDoing;
 pub use tampers::Tampers;
 pub use volumes::VolumeDoing;
-pub use words::{Saying, Told};
 pub use workloads::{WorkloadDoing, WorkloadOrder, WorkloadsDoing};
 
 use std::time::Duration;
 
 use self::host_model::HostModel;
 use self::plan::Plan;
-use super::came::Came;
+use super::observed::Observed;
 use super::search::{Counterexample, Play, play, shorten};
 use super::witness::Violation;
 
@@ -119,12 +119,12 @@ pub trait Watch {
     }
 
     /// An event has happened, and this came of it.
-    fn happened(&mut self, event: &Event, came: &[Came]) {
+    fn happened(&mut self, event: &Event, came: &[Observed]) {
         let _ = (event, came);
     }
 
     /// A history that is replayed is at its end, and this came while nothing went wrong any more.
-    fn calmed(&mut self, came: &[Came]) {
+    fn calmed(&mut self, came: &[Observed]) {
         let _ = came;
     }
 }
@@ -202,9 +202,9 @@ fn run(
     while host_model.steps() < simulation.messages && host_model.verdict.broken().is_none() {
         let Some(event) = plan.next(&host_model) else { break };
         note(event);
-        host_model.let_happen(&event);
+        host_model.apply(&event);
         tell(&mut host_model, &event, watch);
-        if host_model.has_fallen() {
+        if host_model.is_down() {
             plan.forget_the_host();
         }
         plan.heed(&mut host_model);

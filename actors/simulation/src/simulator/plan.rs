@@ -26,7 +26,7 @@ use self::drivers::DriverTurn;
 use super::super::writes::Outcome;
 use super::database::DatabaseDoing;
 use super::disk::DiskTrouble;
-use super::event::{DriverDoing, Event, Happening};
+use super::event::{DriverDoing, Event, EventKind};
 use super::faults::{Fault, Faults};
 use super::host_model::{HostModel, Signal};
 use super::processes::ProcessesDoing;
@@ -69,7 +69,7 @@ impl Plan {
             overtaken: 0,
         };
         let now = host_model.now;
-        for who in 0..host_model.cast.allocations() {
+        for who in 0..host_model.names.allocations() {
             let within = plan.chance.below(5_000_000);
             plan.add(now + micros(within), Planned::Act(who));
         }
@@ -131,30 +131,30 @@ impl Plan {
         }
     }
 
-    fn ready(&mut self, now: Timestamp, what: Happening) {
+    fn ready(&mut self, now: Timestamp, what: EventKind) {
         let pause = match what {
-            Happening::Settle(..) => 500 + self.chance.below(4_000) + self.commit_waits(),
-            Happening::Load(_) => 100 + self.chance.below(2_000),
-            Happening::Start => 100_000 + self.chance.below(3_000_000),
-            Happening::Processes(doing) => self.pause_among_processes(doing),
-            Happening::Volume(_, doing) => self.pause_in_volume(doing),
+            EventKind::Settle(..) => 500 + self.chance.below(4_000) + self.commit_waits(),
+            EventKind::Load(_) => 100 + self.chance.below(2_000),
+            EventKind::Start => 100_000 + self.chance.below(3_000_000),
+            EventKind::Processes(doing) => self.pause_among_processes(doing),
+            EventKind::Volume(_, doing) => self.pause_in_volume(doing),
             _ => 1 + self.chance.below(1_500),
         };
         let mut at = now + micros(pause);
         if matches!(
             what,
-            Happening::Load(_)
-                | Happening::Processes(ProcessesDoing::Load(_))
-                | Happening::Volume(_, VolumeDoing::Load)
+            EventKind::Load(_)
+                | EventKind::Processes(ProcessesDoing::Load(_))
+                | EventKind::Volume(_, VolumeDoing::Load)
         ) {
             at = self.read_at(at);
         }
         match what {
-            Happening::Report(plugin) => self.add(at, Planned::Report(plugin)),
-            Happening::Driver(driver, mail @ (DriverDoing::Mail | DriverDoing::EventorMail)) => {
+            EventKind::Report(plugin) => self.add(at, Planned::Report(plugin)),
+            EventKind::Driver(driver, mail @ (DriverDoing::Mail | DriverDoing::EventorMail)) => {
                 self.add(at, Planned::Driver(driver, DriverTurn::Mail(mail)));
             }
-            Happening::Checked(_) => self.add(at + micros(20_000), Planned::Checked),
+            EventKind::Checked(_) => self.add(at + micros(20_000), Planned::Checked),
             other => {
                 if let Some(once) = once_of(other) {
                     self.add_once(at, once);
@@ -188,7 +188,7 @@ impl Plan {
 
     // === What it comes to ===
 
-    fn decide(&mut self, at: Timestamp, what: Planned, host_model: &HostModel) -> Option<Happening> {
+    fn decide(&mut self, at: Timestamp, what: Planned, host_model: &HostModel) -> Option<EventKind> {
         match what {
             Planned::Act(who) => {
                 let pause = micros(50_000 + self.chance.below(4_000_000));
@@ -198,20 +198,20 @@ impl Plan {
             Planned::Hurry(who) => self.act(at, who, host_model),
             Planned::Question => {
                 let pause =
-                    micros(self.chance.below(40_000_000) / u64::from(host_model.cast.allocations().max(1)));
+                    micros(self.chance.below(40_000_000) / u64::from(host_model.names.allocations().max(1)));
                 self.add(at + pause, Planned::Question);
                 Some(self.question(host_model))
             }
             Planned::DiskSound => Some(self.disk_is_sound()),
-            Planned::DiskLate => Some(Happening::DiskLate),
+            Planned::DiskLate => Some(EventKind::DiskLate),
             Planned::Break => {
                 let pause = micros(self.chance.below(2_000_000));
                 self.add(at + pause, Planned::Break);
                 self.breakage(at, host_model)
             }
-            Planned::Report(plugin) => Some(Happening::Report(plugin)),
-            Planned::Checked => Some(Happening::Checked(!self.chance.once_in(3))),
-            Planned::Answer(plugin) => Some(Happening::Answer(plugin, self.behaviour())),
+            Planned::Report(plugin) => Some(EventKind::Report(plugin)),
+            Planned::Checked => Some(EventKind::Checked(!self.chance.once_in(3))),
+            Planned::Answer(plugin) => Some(EventKind::Answer(plugin, self.behaviour())),
             Planned::Driver(driver, turn) => Some(self.turn_of_driver(at, driver, turn)),
             Planned::ProcessTurn(process) => Some(self.process_turn(at, process)),
             Planned::Volume(number) => self.turn_of_volume(at, number, host_model),
@@ -220,38 +220,38 @@ impl Plan {
         }
     }
 
-    fn of_itself(&mut self, once: Once, host_model: &HostModel) -> Option<Happening> {
+    fn of_itself(&mut self, once: Once, host_model: &HostModel) -> Option<EventKind> {
         match once {
             Once::Settle => self.settle(host_model),
-            Once::Load => Some(Happening::Load(!self.does(Fault::Disk, 8))),
-            Once::Feed => Some(Happening::Feed),
-            Once::Endings => Some(Happening::Endings),
-            Once::InventoryFeed => Some(Happening::InventoryFeed),
-            Once::Wake => Some(Happening::Wake),
-            Once::Registry => Some(Happening::RegistryTimers),
-            Once::Instances => Some(Happening::InstancesTimers),
-            Once::Inventory => Some(Happening::InventoryTimers),
-            Once::Instance(plugin) => Some(Happening::InstanceTimers(plugin)),
-            Once::Driver(driver, doing) => Some(Happening::Driver(driver, self.conduct(doing))),
+            Once::Load => Some(EventKind::Load(!self.does(Fault::Disk, 8))),
+            Once::Feed => Some(EventKind::Feed),
+            Once::Endings => Some(EventKind::Endings),
+            Once::InventoryFeed => Some(EventKind::InventoryFeed),
+            Once::Wake => Some(EventKind::Wake),
+            Once::Registry => Some(EventKind::RegistryTimers),
+            Once::Instances => Some(EventKind::InstancesTimers),
+            Once::Inventory => Some(EventKind::InventoryTimers),
+            Once::Instance(plugin) => Some(EventKind::InstanceTimers(plugin)),
+            Once::Driver(driver, doing) => Some(EventKind::Driver(driver, self.conduct(doing))),
             Once::Workload(who, doing) => {
-                Some(Happening::Workload(who, self.workload_goes_on(who, doing, host_model)?))
+                Some(EventKind::Workload(who, self.workload_goes_on(who, doing, host_model)?))
             }
-            Once::Workloads(doing) => Some(Happening::Workloads(doing)),
-            Once::DriversEndings => Some(Happening::DriversEndings),
-            Once::Drivers => Some(Happening::DriversTimers),
+            Once::Workloads(doing) => Some(EventKind::Workloads(doing)),
+            Once::DriversEndings => Some(EventKind::DriversEndings),
+            Once::Drivers => Some(EventKind::DriversTimers),
             Once::Processes(doing) => self.comes_of(doing, host_model),
             Once::Volume(number, doing) => {
-                Some(Happening::Volume(number, self.comes_of_volume(number, doing, host_model)))
+                Some(EventKind::Volume(number, self.comes_of_volume(number, doing, host_model)))
             }
             Once::Family(number, doing) => self.family_goes_on(number, doing, host_model),
-            Once::Start => Some(Happening::Start),
-            Once::Tell => Some(Happening::Database(DatabaseDoing::Tell)),
+            Once::Start => Some(EventKind::Start),
+            Once::Tell => Some(EventKind::Database(DatabaseDoing::Tell)),
         }
     }
 
-    fn settle(&mut self, host_model: &HostModel) -> Option<Happening> {
+    fn settle(&mut self, host_model: &HostModel) -> Option<EventKind> {
         let (count, outcome) = self.commit(host_model.registry.books.waiting())?;
-        Some(Happening::Settle(count, outcome))
+        Some(EventKind::Settle(count, outcome))
     }
 
     /// How many of the writes that wait settle as one commit, and how.

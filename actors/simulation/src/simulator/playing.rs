@@ -17,75 +17,78 @@ use super::super::witness::{Violation, found};
 use super::super::writes::Outcome;
 use super::database::DatabaseDoing;
 use super::disk::DiskTrouble;
-use super::event::{Event, Happening};
-use super::host_model::{Curtain, HostModel, Signal};
+use super::event::{Event, EventKind};
+use super::host_model::{HostModel, HostPhase, Signal};
 
 impl HostModel {
     /// Lets something happen. Nothing comes of what cannot happen now.
-    pub(super) fn let_happen(&mut self, event: &Event) {
+    pub(super) fn apply(&mut self, event: &Event) {
         self.now = self.now.max(event.at);
-        match self.curtain {
-            Curtain::Down => {
-                if event.what == Happening::Start {
-                    self.raise();
+        match self.phase {
+            HostPhase::Down => {
+                if event.what == EventKind::Start {
+                    self.start_host();
                 }
                 return;
             }
-            Curtain::Up | Curtain::Leaving(_) | Curtain::Falling | Curtain::Fallen => {}
+            HostPhase::Running
+            | HostPhase::StoppingWorkloads(_)
+            | HostPhase::StoppingConsumers
+            | HostPhase::StoppingRegistry => {}
         }
         self.catch_up_inventory();
-        self.take_part(event.what);
-        self.hear();
+        self.apply_kind(event.what);
+        self.dispatch();
     }
 
-    fn take_part(&mut self, what: Happening) {
+    fn apply_kind(&mut self, what: EventKind) {
         let moment = self.moment();
         match what {
-            Happening::Register(who, kind) => self.ask_registry(self.cast.registering(who, kind)),
-            Happening::Deregister(who) => self.ask_registry(self.cast.deregistering(who)),
-            Happening::Ask(question) => self.question(question),
-            Happening::Dispense(plugin) => self.dispense(plugin),
-            Happening::Check(plugin) => self.ask_instances(CheckNow { plugin: self.cast.plugin(plugin) }),
-            Happening::AwaitRetired(who) => {
-                self.ask_instances(AwaitRetired { allocation: self.cast.allocation(who) });
+            EventKind::Register(who, kind) => self.ask_registry(self.names.registering(who, kind)),
+            EventKind::Deregister(who) => self.ask_registry(self.names.deregistering(who)),
+            EventKind::Ask(question) => self.question(question),
+            EventKind::Dispense(plugin) => self.dispense(plugin),
+            EventKind::Check(plugin) => self.ask_instances(CheckNow { plugin: self.names.plugin(plugin) }),
+            EventKind::AwaitRetired(who) => {
+                self.ask_instances(AwaitRetired { allocation: self.names.allocation(who) });
             }
-            Happening::TakeInventory => self.ask_inventory(TakeInventory),
-            Happening::Settle(count, outcome) => self.settle_writes(count, outcome),
-            Happening::DiskFull => {
+            EventKind::TakeInventory => self.ask_inventory(TakeInventory),
+            EventKind::Settle(count, outcome) => self.settle_writes(count, outcome),
+            EventKind::DiskFull => {
                 self.registry.books.refuse_next();
                 self.owned.model.refuse_next();
                 self.volumes.refuse_next();
             }
-            Happening::Disk(trouble) => self.disk_becomes(trouble),
-            Happening::DiskLate => self.disk_is_late(),
-            Happening::Load(is_read) => self.load(is_read),
-            Happening::Wake => self.wake(),
-            Happening::Checked(is_proven) => self.checked(is_proven),
-            Happening::Feed => self.feed_instances(),
-            Happening::InventoryFeed => self.feed_inventory(),
-            Happening::Report(instance) => {
-                self.instances_model.deliver_report_of(moment, &self.cast.place(instance));
+            EventKind::Disk(trouble) => self.disk_becomes(trouble),
+            EventKind::DiskLate => self.disk_is_late(),
+            EventKind::Load(is_read) => self.load(is_read),
+            EventKind::Wake => self.wake(),
+            EventKind::Checked(is_proven) => self.checked(is_proven),
+            EventKind::Feed => self.feed_instances(),
+            EventKind::InventoryFeed => self.feed_inventory(),
+            EventKind::Report(instance) => {
+                self.instances_model.deliver_report_of(moment, &self.names.place(instance));
             }
-            Happening::Endings => {
+            EventKind::Endings => {
                 self.instances_model.deliver(moment, InFlight::Endings);
             }
-            Happening::Answer(instance, behaviour) => self.answer(instance, behaviour),
-            Happening::RegistryTimers => self.registry.timers_due(moment),
-            Happening::InstancesTimers => self.instances_model.parent_timers_due(moment),
-            Happening::InstanceTimers(instance) => {
+            EventKind::Answer(instance, behaviour) => self.answer(instance, behaviour),
+            EventKind::RegistryTimers => self.registry.timers_due(moment),
+            EventKind::InstancesTimers => self.instances_model.parent_timers_due(moment),
+            EventKind::InstanceTimers(instance) => {
                 self.at_instance(instance, |instances_model, life| {
                     instances_model.child_timers_due(moment, life)
                 });
             }
-            Happening::InventoryTimers => self.inventory.timers_due(moment),
-            Happening::CrashRegistry => self.registry.light_fuse(),
-            Happening::CrashInstances => self.instances_model.crash_parent(),
-            Happening::CrashInstance(instance) => self.at_instance(instance, InstancesModel::crash_child),
-            Happening::CrashInventory => self.inventory.light_fuse(),
-            Happening::Fall(instance) => {
+            EventKind::InventoryTimers => self.inventory.timers_due(moment),
+            EventKind::CrashRegistry => self.registry.crash_next_step(),
+            EventKind::CrashInstances => self.instances_model.crash_parent(),
+            EventKind::CrashInstance(instance) => self.at_instance(instance, InstancesModel::crash_child),
+            EventKind::CrashInventory => self.inventory.crash_next_step(),
+            EventKind::Fall(instance) => {
                 self.at_instance(instance, |instances_model, life| instances_model.fell(moment, life))
             }
-            Happening::KillHost(_, of_processes) if self.database.is_some() => {
+            EventKind::KillHost(_, of_processes) if self.database.is_some() => {
                 self.database_does(DatabaseDoing::Kill {
                     committing: 0,
                     of_processes,
@@ -93,42 +96,42 @@ impl HostModel {
                     reached: Reached::Everything,
                 });
             }
-            Happening::KillHost(reached, of_processes) => {
-                self.fall(reached as usize, of_processes as usize);
-                self.signals.push(Signal::Ready(Happening::Start));
+            EventKind::KillHost(reached, of_processes) => {
+                self.end_run(reached as usize, of_processes as usize);
+                self.signals.push(Signal::Ready(EventKind::Start));
             }
-            Happening::Driver(number, doing) => self.driver_does(number, doing),
-            Happening::Database(doing) => self.database_does(doing),
-            Happening::Workload(who, doing) => self.workload_does(who, doing),
-            Happening::Workloads(doing) => self.workloads_do(doing),
-            Happening::DriversEndings => self.drivers_model.deliver_endings(moment),
-            Happening::DriversTimers => self.drivers_model.owner_timers_due(moment),
-            Happening::CrashDrivers => self.drivers_model.crash_owner(),
-            Happening::Processes(doing) => self.processes_do(doing),
-            Happening::Volume(number, doing) => self.volume_does(number, doing),
-            Happening::Family(number, doing) => self.family_does(number, doing),
-            Happening::Stop if self.curtain == Curtain::Up => self.request_stop(StopMode::Stop),
-            Happening::Detach if self.curtain == Curtain::Up => self.request_stop(StopMode::Detach),
+            EventKind::Driver(number, doing) => self.driver_does(number, doing),
+            EventKind::Database(doing) => self.database_does(doing),
+            EventKind::Workload(who, doing) => self.workload_does(who, doing),
+            EventKind::Workloads(doing) => self.workloads_do(doing),
+            EventKind::DriversEndings => self.drivers_model.deliver_endings(moment),
+            EventKind::DriversTimers => self.drivers_model.owner_timers_due(moment),
+            EventKind::CrashDrivers => self.drivers_model.crash_owner(),
+            EventKind::Processes(doing) => self.processes_do(doing),
+            EventKind::Volume(number, doing) => self.volume_does(number, doing),
+            EventKind::Family(number, doing) => self.family_does(number, doing),
+            EventKind::Stop if self.phase == HostPhase::Running => self.request_stop(StopMode::Stop),
+            EventKind::Detach if self.phase == HostPhase::Running => self.request_stop(StopMode::Detach),
             // A host runs already, or stops already.
-            Happening::Stop | Happening::Detach | Happening::Start => {}
+            EventKind::Stop | EventKind::Detach | EventKind::Start => {}
         }
     }
 
     fn at_instance(&mut self, instance: u32, act: impl FnOnce(&mut InstancesModel, Attempt)) {
-        if let Some(life) = self.instances_model.life_of(&self.cast.place(instance)) {
+        if let Some(life) = self.instances_model.life_of(&self.names.place(instance)) {
             act(&mut self.instances_model, life);
         }
     }
 
     fn question(&mut self, question: Question) {
-        if self.curtain == Curtain::Up {
-            self.say_to_registry(question.message(&self.cast));
+        if self.phase == HostPhase::Running {
+            self.say_to_registry(question.message(&self.names));
         }
     }
 
     fn dispense(&mut self, plugin: u32) {
         let within = Duration::from_secs(10);
-        self.ask_instances(Dispense { plugin: self.cast.plugin(plugin), within });
+        self.ask_instances(Dispense { plugin: self.names.plugin(plugin), within });
     }
 
     fn wake(&mut self) {
@@ -222,7 +225,7 @@ impl HostModel {
     }
 
     fn answer(&mut self, instance: u32, behaviour: Behaviour) {
-        let Some(life) = self.instances_model.life_of(&self.cast.place(instance)) else { return };
+        let Some(life) = self.instances_model.life_of(&self.names.place(instance)) else { return };
         if let Some((call, _)) = self.instances_model.call_of(life) {
             self.instances_model.plugin_answers(self.moment(), life, call, behaviour);
         }
@@ -255,36 +258,36 @@ impl HostModel {
 
     /// What can go on, and what is due.
     pub(super) fn plan(&mut self) {
-        for life in std::mem::take(&mut self.instances_model.stirred) {
+        for life in std::mem::take(&mut self.instances_model.changed) {
             let place = self.instances_model.place_of(life);
-            let Some(instance) = place.map(|place| self.cast.number_of(place)) else { continue };
+            let Some(instance) = place.map(|place| self.names.number_of(place)) else { continue };
             if self.instances_model.call_of(life).is_some() {
                 self.signals.push(Signal::Called(instance));
             }
             if let Some(at) = self.instances_model.timer_of(life) {
-                self.signals.push(Signal::Due(Happening::InstanceTimers(instance), at));
+                self.signals.push(Signal::Due(EventKind::InstanceTimers(instance), at));
             }
         }
         for set_out in std::mem::take(&mut self.instances_model.set_out) {
             self.signals.push(Signal::Ready(match set_out {
-                SetOut::Feed => Happening::Feed,
-                SetOut::Endings => Happening::Endings,
-                SetOut::Report(place) => Happening::Report(self.cast.number_of(&place)),
+                SetOut::Feed => EventKind::Feed,
+                SetOut::Endings => EventKind::Endings,
+                SetOut::Report(place) => EventKind::Report(self.names.number_of(&place)),
             }));
         }
         let due = [
-            (self.registry.next_timer(), Happening::RegistryTimers),
-            (self.registry.pauses_until(), Happening::Wake),
-            (self.instances_model.parent_timer(), Happening::InstancesTimers),
-            (self.inventory.next_timer(), Happening::InventoryTimers),
+            (self.registry.next_timer(), EventKind::RegistryTimers),
+            (self.registry.pauses_until(), EventKind::Wake),
+            (self.instances_model.parent_timer(), EventKind::InstancesTimers),
+            (self.inventory.next_timer(), EventKind::InventoryTimers),
         ];
         let due = due.into_iter().filter_map(|(at, what)| Some(Signal::Due(what, at?)));
         self.signals.extend(due);
-        if self.registry.is_loading() && self.curtain != Curtain::Down {
-            self.signals.push(Signal::Ready(Happening::Load(true)));
+        if self.registry.is_loading() && self.phase != HostPhase::Down {
+            self.signals.push(Signal::Ready(EventKind::Load(true)));
         }
         if self.registry.books.waiting() > 0 {
-            self.signals.push(Signal::Ready(Happening::Settle(1, Outcome::Written)));
+            self.signals.push(Signal::Ready(EventKind::Settle(1, Outcome::Written)));
         }
     }
 
@@ -301,28 +304,28 @@ impl Play for HostModel {
     }
 
     fn take(&mut self, event: &Event) -> Result<(), Violation> {
-        self.let_happen(event);
+        self.apply(event);
         self.signals.clear();
         self.result()
     }
 
     /// Nothing goes wrong any more: everyone gets an answer, and all agree.
     fn settle(&mut self) -> Result<(), Violation> {
-        if self.curtain == Curtain::Down {
-            self.take(&Event { at: self.now, what: Happening::Start })?;
+        if self.phase == HostPhase::Down {
+            self.take(&Event { at: self.now, what: EventKind::Start })?;
         }
         self.begin_calm_of_volumes();
         for _ in 0..600 {
             self.calm_down()?;
         }
         self.compare();
-        if self.curtain == Curtain::Up {
+        if self.phase == HostPhase::Running {
             self.drivers_model.check_calm();
             self.owned.model.check_end(self.now);
             self.check_volumes();
             self.family.check_calm();
             self.check_workloads();
-            self.hear();
+            self.dispatch();
             self.check_answered();
         }
         self.result()
@@ -333,28 +336,28 @@ impl HostModel {
     /// A second in which all is well.
     fn calm_down(&mut self) -> Result<(), Violation> {
         let at = self.now + Duration::from_secs(1);
-        let mut events = vec![Happening::Disk(None), Happening::Load(true), Happening::Wake];
-        events.push(Happening::Settle(u32::MAX, Outcome::Written));
-        events.extend([Happening::RegistryTimers, Happening::InstancesTimers, Happening::InventoryTimers]);
-        events.extend([Happening::Feed, Happening::Endings, Happening::InventoryFeed]);
+        let mut events = vec![EventKind::Disk(None), EventKind::Load(true), EventKind::Wake];
+        events.push(EventKind::Settle(u32::MAX, Outcome::Written));
+        events.extend([EventKind::RegistryTimers, EventKind::InstancesTimers, EventKind::InventoryTimers]);
+        events.extend([EventKind::Feed, EventKind::Endings, EventKind::InventoryFeed]);
         for what in events {
             self.take(&Event { at, what })?;
         }
         while self.registry.calls().next().is_some() {
-            self.take(&Event { at, what: Happening::Checked(false) })?;
+            self.take(&Event { at, what: EventKind::Checked(false) })?;
         }
         for place in self.instances_model.busy_at(at) {
-            let instance = self.cast.number_of(&place);
+            let instance = self.names.number_of(&place);
             let Some(life) = self.instances_model.life_of(&place) else { continue };
             if self.instances_model.timer_of(life).is_some_and(|due| due <= at) {
-                self.take(&Event { at, what: Happening::InstanceTimers(instance) })?;
+                self.take(&Event { at, what: EventKind::InstanceTimers(instance) })?;
             }
             for _ in 0..8 {
                 let life = self.instances_model.life_of(&place);
                 if life.and_then(|life| self.instances_model.call_of(life)).is_none() {
                     break;
                 }
-                self.take(&Event { at, what: Happening::Answer(instance, Behaviour::Well) })?;
+                self.take(&Event { at, what: EventKind::Answer(instance, Behaviour::Well) })?;
             }
         }
         self.calm_drivers();
@@ -362,7 +365,7 @@ impl HostModel {
         self.calm_volumes();
         self.calm_family();
         self.calm_workloads();
-        self.hear();
+        self.dispatch();
         self.signals.clear();
         self.deliver_reports(at)
     }
@@ -374,6 +377,6 @@ impl HostModel {
                 while self.instances_model.deliver(moment, in_flight) {}
             }
         }
-        self.take(&Event { at, what: Happening::Endings })
+        self.take(&Event { at, what: EventKind::Endings })
     }
 }

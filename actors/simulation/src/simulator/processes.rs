@@ -16,8 +16,8 @@ use super::super::processes::ProcessesModel;
 use super::super::tamper::Tamper;
 use super::super::writes::Outcome;
 use super::disk::DiskTrouble;
-use super::event::Happening;
-use super::host_model::{Curtain, HostModel, Signal};
+use super::event::EventKind;
+use super::host_model::{HostModel, HostPhase, Signal};
 
 /// Every so many processes one is bound to its host.
 const BOUND_EVERY: u32 = 3;
@@ -101,7 +101,7 @@ impl HostModel {
     fn process_does(&mut self, number: u32, doing: ProcessDoing) {
         let OwnedProcesses { programs, model, .. } = &mut self.owned;
         let Some(Program { name, specs }) = programs.get(number as usize) else { return };
-        let (now, is_up) = (self.now, self.curtain == Curtain::Up);
+        let (now, is_up) = (self.now, self.phase == HostPhase::Running);
         match doing {
             ProcessDoing::Launch(kind) if is_up => {
                 let spec = Arc::clone(&specs[usize::from(kind) % specs.len()]);
@@ -143,7 +143,7 @@ impl HostModel {
         self.owned.mode = mode;
     }
 
-    pub(super) fn hear_processes(&mut self) {
+    pub(super) fn dispatch_processes(&mut self) {
         if let (Some(told), Some(trace)) = (&mut self.owned.model.told, &mut self.trace) {
             trace.append(told);
         }
@@ -152,12 +152,12 @@ impl HostModel {
     /// What can go on among the processes, or is due there.
     pub(super) fn plan_processes(&mut self) {
         let OwnedProcesses { model, .. } = &mut self.owned;
-        for (name, is_busy, is_speaking) in model.take_stirred() {
+        for (name, is_busy, is_speaking) in model.take_changed() {
             let Some(number) = self.owned.number_of(&name) else { continue };
             let doings = [(is_busy, ProcessDoing::Act), (is_speaking, ProcessDoing::Mail)];
             for (_, doing) in doings.into_iter().filter(|(is_ready, _)| *is_ready) {
                 let doing = ProcessesDoing::Process(number, doing);
-                self.signals.push(Signal::Ready(Happening::Processes(doing)));
+                self.signals.push(Signal::Ready(EventKind::Processes(doing)));
             }
         }
         let model = &self.owned.model;
@@ -169,10 +169,10 @@ impl HostModel {
         ];
         let due = model.due();
         for (_, doing) in ready.into_iter().filter(|(is_ready, _)| *is_ready) {
-            self.signals.push(Signal::Ready(Happening::Processes(doing)));
+            self.signals.push(Signal::Ready(EventKind::Processes(doing)));
         }
         if let Some(at) = due {
-            self.signals.push(Signal::Due(Happening::Processes(ProcessesDoing::Timers), at));
+            self.signals.push(Signal::Due(EventKind::Processes(ProcessesDoing::Timers), at));
         }
     }
 

@@ -11,10 +11,10 @@ use callboard_actors::supervisor::{
 use callboard_actors::vocabulary::{Backoff, RestartBudget};
 
 use super::super::allocation::Reply;
-use super::super::supervision::{Branch, Family, Stir, Task, TaskEnd};
+use super::super::supervision::{Branch, Family, FamilyChange, Task, TaskEnd};
 use super::super::tamper::Tamper;
-use super::event::Happening;
-use super::host_model::{Curtain, HostModel, Signal};
+use super::event::EventKind;
+use super::host_model::{HostModel, HostPhase, Signal};
 
 /// What can happen of one supervisor of the tree. Children are named by their place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,7 +126,7 @@ impl HostModel {
         }
         let is_child = |child: u8| usize::from(child) < TREE[supervisor].1.len();
         match doing {
-            FamilyDoing::Begin if self.curtain == Curtain::Up => self.family.begin(moment),
+            FamilyDoing::Begin if self.phase == HostPhase::Running => self.family.begin(moment),
             FamilyDoing::Make(child) if is_child(child) => {
                 self.family.make(moment, supervisor, child.into());
             }
@@ -169,13 +169,13 @@ impl HostModel {
     }
 
     fn ask_family<Q: Message<Supervisor>>(&mut self, number: usize, message: Q) {
-        if self.curtain == Curtain::Up {
+        if self.phase == HostPhase::Running {
             let (moment, asker) = (self.moment(), self.next_asker());
             self.family.ask(moment, number, asker, message.into_ask());
         }
     }
 
-    pub(super) fn raise_family(&mut self) {
+    pub(super) fn start_family(&mut self) {
         let moment = self.moment();
         self.family.begin(moment);
     }
@@ -186,7 +186,7 @@ impl HostModel {
     }
 
     /// Carries what has left among the supervisors, and plans what comes of it.
-    pub(super) fn hear_family(&mut self) {
+    pub(super) fn dispatch_family(&mut self) {
         let moment = self.moment();
         self.family.hear(moment);
         for asker in std::mem::take(&mut self.family.answered) {
@@ -201,24 +201,24 @@ impl HostModel {
 
     /// What can go on among the supervisors, or is due there.
     fn plan_family(&mut self) {
-        for stir in std::mem::take(&mut self.family.stirred) {
-            match stir {
-                Stir::Call(number, task) => {
+        for change in std::mem::take(&mut self.family.changed) {
+            match change {
+                FamilyChange::Call(number, task) => {
                     let late = self.family.deadline_of(number, task);
                     let due =
                         late.map(|at| Signal::Due(of(number, FamilyDoing::Return(task, Reply::Late)), at));
                     self.signals.extend(due);
                     self.signals.push(Signal::Ready(of(number, FamilyDoing::Return(task, Reply::Good))));
                 }
-                Stir::Make(number, child) => {
+                FamilyChange::Make(number, child) => {
                     self.signals.push(Signal::Ready(of(number, FamilyDoing::Make(small(child)))));
                 }
-                Stir::Due(number) => {
+                FamilyChange::Due(number) => {
                     if let Some(at) = self.family.next_timer(number) {
                         self.signals.push(Signal::Due(of(number, FamilyDoing::Timers), at));
                     }
                 }
-                Stir::Begin => self.signals.push(Signal::Ready(of(0, FamilyDoing::Begin))),
+                FamilyChange::Begin => self.signals.push(Signal::Ready(of(0, FamilyDoing::Begin))),
             }
         }
     }
@@ -226,15 +226,15 @@ impl HostModel {
     /// A second in which all is well among the supervisors.
     pub(super) fn calm_family(&mut self) {
         let moment = self.moment();
-        if self.curtain == Curtain::Up {
+        if self.phase == HostPhase::Running {
             self.family.begin(moment);
         }
         self.family.calm_down(moment);
     }
 }
 
-fn of(number: usize, doing: FamilyDoing) -> Happening {
-    Happening::Family(small(number), doing)
+fn of(number: usize, doing: FamilyDoing) -> EventKind {
+    EventKind::Family(small(number), doing)
 }
 
 fn small(place: usize) -> u8 {

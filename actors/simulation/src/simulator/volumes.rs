@@ -11,8 +11,8 @@ use super::super::tamper::Tamper;
 use super::super::volume::{Answered, VolumeModel};
 use super::super::writes::Outcome;
 use super::disk::DiskTrouble;
-use super::event::Happening;
-use super::host_model::{Curtain, HostModel, Signal};
+use super::event::EventKind;
+use super::host_model::{HostModel, HostPhase, Signal};
 
 /// How many allocations use a volume.
 pub(super) const USERS: u64 = 3;
@@ -132,13 +132,13 @@ impl OwnedVolumes {
     }
 }
 
-fn of(number: u32, doing: VolumeDoing) -> Happening {
-    Happening::Volume(number, doing)
+fn of(number: u32, doing: VolumeDoing) -> EventKind {
+    EventKind::Volume(number, doing)
 }
 
 impl HostModel {
     pub(super) fn volume_does(&mut self, number: u32, doing: VolumeDoing) {
-        let (now, is_up) = (self.now, self.curtain == Curtain::Up);
+        let (now, is_up) = (self.now, self.phase == HostPhase::Running);
         if let VolumeDoing::Settle(outcome) = doing {
             self.settle_volume(number, outcome);
         }

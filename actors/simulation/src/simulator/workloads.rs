@@ -44,9 +44,9 @@ use super::super::allocation::{AllocationLaws, Reply, Surroundings};
 use super::super::instances::NoDisk;
 use super::super::stand_in::{Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::event::Happening;
+use super::event::EventKind;
 use super::host_model::{HostModel, Signal};
-use super::roles::Cast;
+use super::names::Names;
 
 type Supervisor = StandIn<Allocation, NoDisk, AllocationLaws>;
 /// What is wrong with the supervisors, and with their owner.
@@ -66,7 +66,7 @@ pub(super) struct Workloads {
     /// What supervisors have asked the registry and the instances, by the number under which they did.
     asked: BTreeMap<u64, Asked>,
     /// Those at which something has changed since the world looked.
-    stirred: Vec<usize>,
+    changed: Vec<usize>,
     tamper: Option<Rc<dyn Tamper<Allocation>>>,
     steps: u64,
 }
@@ -121,13 +121,13 @@ struct Held {
 }
 
 impl Workloads {
-    pub(super) fn new(cast: &Cast, (tamper, of_owner): Wrong) -> Self {
-        let numbers = (0..cast.allocations()).filter(|who| place_of(*who).is_some());
-        let all: Vec<Workload> = numbers.map(|who| Workload::new(cast, who)).collect();
+    pub(super) fn new(names: &Names, (tamper, of_owner): Wrong) -> Self {
+        let numbers = (0..names.allocations()).filter(|who| place_of(*who).is_some());
+        let all: Vec<Workload> = numbers.map(|who| Workload::new(names, who)).collect();
         let id = |workload: &Workload| workload.spec.allocation.clone();
         let places = all.iter().map(id).zip(0..).collect();
         let office = Office::new(of_owner);
-        Self { all, places, office, asked: BTreeMap::new(), stirred: Vec::new(), tamper, steps: 0 }
+        Self { all, places, office, asked: BTreeMap::new(), changed: Vec::new(), tamper, steps: 0 }
     }
 
     /// How many there are.
@@ -161,8 +161,8 @@ impl Workloads {
     }
 
     /// The name of the plugin of a supervised allocation, and which halves of it that serves.
-    pub(super) fn workload(cast: &Cast, who: u32) -> (PluginName, Role) {
-        let served = cast.served_by(who);
+    pub(super) fn workload(names: &Names, who: u32) -> (PluginName, Role) {
+        let served = names.served_by(who);
         let role = match served[..] {
             [_, _, ..] => Role::Monolith,
             [PluginKey { plugin_type: PluginType::CsiController, .. }] => Role::Controller,
@@ -188,11 +188,11 @@ const fn place_of(who: u32) -> Option<usize> {
 }
 
 impl Workload {
-    fn new(cast: &Cast, who: u32) -> Self {
-        let (plugin, role) = Workloads::workload(cast, who);
+    fn new(names: &Names, who: u32) -> Self {
+        let (plugin, role) = Workloads::workload(names, who);
         let provider = format!("{plugin}.example").into();
         let task = TaskName::new("plugin").expect("it is a name");
-        let mut spec = AllocationSpec::new(cast.allocation(who), task, plugin, role);
+        let mut spec = AllocationSpec::new(names.allocation(who), task, plugin, role);
         spec.health_timeout = HEALTH_TIMEOUT;
         let plan = Plan::new(&layout(), &spec).expect("the paths are short");
         let around = Surroundings::new(spec.allocation.clone(), plan.context.socket, provider);
@@ -333,7 +333,7 @@ impl HostModel {
             WorkloadDoing::Die if task == Some(Task::Running) => workload.runs = false,
             WorkloadDoing::Crash if is_up => {
                 if let Some(held) = &mut workload.slot {
-                    held.supervisor.light_fuse();
+                    held.supervisor.crash_next_step();
                 }
             }
             WorkloadDoing::Fall if is_up => self.supervisor_is_killed(place),
@@ -355,7 +355,7 @@ impl HostModel {
     /// What can go on among the supervised allocations, or is due there.
     pub(super) fn plan_workloads(&mut self) {
         self.plan_owner();
-        for place in std::mem::take(&mut self.workloads.stirred) {
+        for place in std::mem::take(&mut self.workloads.changed) {
             let who = Workloads::number(u32::try_from(place).unwrap_or(u32::MAX));
             let workload = &self.workloads.all[place];
             let ready = [
@@ -366,10 +366,10 @@ impl HostModel {
             ];
             let due = workload.next_due();
             for (_, doing) in ready.into_iter().filter(|(is_ready, _)| *is_ready) {
-                self.signals.push(Signal::Ready(Happening::Workload(who, doing)));
+                self.signals.push(Signal::Ready(EventKind::Workload(who, doing)));
             }
             if let Some(at) = due {
-                self.signals.push(Signal::Due(Happening::Workload(who, WorkloadDoing::Due), at));
+                self.signals.push(Signal::Due(EventKind::Workload(who, WorkloadDoing::Due), at));
             }
         }
     }

@@ -42,7 +42,7 @@ pub(super) struct Around<M: Machine> {
     pub(super) durable_through: u64,
     /// What a fault keeps back until the disk has come so far.
     held: VecDeque<(u64, Left<M>)>,
-    pub(super) is_fuse_lit: bool,
+    pub(super) crashes_next: bool,
     /// Whether the step that is being taken has crashed.
     has_crashed: bool,
     has_reader: bool,
@@ -62,7 +62,7 @@ impl<M: Machine> Default for Around<M> {
             written_through: 0,
             durable_through: 0,
             held: VecDeque::new(),
-            is_fuse_lit: false,
+            crashes_next: false,
             has_crashed: false,
             has_reader: false,
             broken: false,
@@ -75,8 +75,8 @@ impl<M: Machine> Default for Around<M> {
 /// Everything but what has left and what never changes. What is held back is counted by the world, which waits for it.
 impl<M: Machine> Hash for Around<M> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Self { tamper: _, left: _, lost, durable_through, is_fuse_lit, has_crashed, .. } = self;
-        (lost, durable_through, is_fuse_lit, has_crashed, self.has_reader, self.broken).hash(state);
+        let Self { tamper: _, left: _, lost, durable_through, crashes_next, has_crashed, .. } = self;
+        (lost, durable_through, crashes_next, has_crashed, self.has_reader, self.broken).hash(state);
         self.held.iter().for_each(|(through, _)| through.hash(state));
     }
 }
@@ -91,7 +91,7 @@ impl<M: Machine> Around<M> {
             written_through: self.written_through,
             durable_through: self.durable_through,
             held: self.held.clone(),
-            is_fuse_lit: self.is_fuse_lit,
+            crashes_next: self.crashes_next,
             has_crashed: self.has_crashed,
             has_reader: self.has_reader,
             broken: self.broken,
@@ -139,7 +139,7 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> Port<M, StandInTerms> for StandInPor
 
     fn step(&mut self, machine: &mut M, input: &Input<M>, cx: &mut StepContext<M>) -> Result<(), String> {
         self.around.steps.0 += 1;
-        if std::mem::take(&mut self.around.is_fuse_lit) {
+        if std::mem::take(&mut self.around.crashes_next) {
             self.witness.crashed(input);
             self.around.has_crashed = true;
             return Err("a step is made to crash".to_owned());

@@ -11,11 +11,11 @@ use callboard_actors::supervisor::{AwaitStarted, Plan, Supervisor, SupervisorAns
 use callboard_actors::vocabulary::{Moment, Timestamp};
 
 use super::super::allocation::Reply;
-use super::super::came::Came;
 use super::super::law::Law;
+use super::super::observed::Observed;
 use super::super::tamper::Tamper;
 use super::super::witness::{NO_CALLER_WAITS, Verdict};
-use super::ground::Task;
+use super::environment::Task;
 use super::model::SupervisionModel;
 
 /// Who asks a supervisor below another one whether all its children are up.
@@ -31,7 +31,7 @@ pub(in super::super) struct Branch {
 
 /// Something that can go on of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Stir {
+pub(in super::super) enum FamilyChange {
     /// This call of the supervisor of this number was made, or can come back.
     Call(usize, Task),
     /// A child is being made.
@@ -55,9 +55,9 @@ pub(in super::super) struct Family {
     is_calm: bool,
     /// Questions that are over: answered, refused, or put to one that is gone.
     pub(in super::super) answered: Vec<u64>,
-    pub(in super::super) stirred: Vec<Stir>,
+    pub(in super::super) changed: Vec<FamilyChange>,
     /// What left, as a trace has it, if it is traced.
-    pub(in super::super) told: Option<Vec<Came>>,
+    pub(in super::super) told: Option<Vec<Observed>>,
     pub(in super::super) verdict: Verdict,
 }
 
@@ -82,7 +82,7 @@ impl Family {
             is_touched: true,
             is_calm: false,
             answered: Vec::new(),
-            stirred: Vec::new(),
+            changed: Vec::new(),
             told: None,
             verdict: Verdict::NONE,
         }
@@ -159,7 +159,7 @@ impl Family {
     pub(in super::super) fn fall(&mut self) {
         self.drop_member(0);
         self.answered.clear();
-        self.stirred.clear();
+        self.changed.clear();
     }
 
     pub(in super::super) fn request_stop(&mut self, moment: Moment, mode: StopMode) {
@@ -197,31 +197,31 @@ impl Family {
 
     pub(in super::super) fn crash(&mut self, number: usize) {
         if let Some(member) = &mut self.members[number] {
-            member.model.light_fuse();
+            member.model.crash_next_step();
         }
     }
 
     /// A child that is being started is there.
     pub(in super::super) fn make(&mut self, moment: Moment, number: usize, child: usize) {
         let Some(member) = &mut self.members[number] else { return };
-        if !member.model.ground.is_being_made(child) {
+        if !member.model.environment.is_being_made(child) {
             return;
         }
-        member.model.ground.make(child);
+        member.model.environment.make(child);
         if let Some(below) = self.below(number, child) {
             self.drop_member(below);
             self.bring_to_life(moment, below);
         }
-        self.stirred.push(Stir::Call(number, Task::Start(child)));
+        self.changed.push(FamilyChange::Call(number, Task::Start(child)));
     }
 
     /// A child ends of itself; a supervisor takes along what it keeps.
     pub(in super::super) fn end(&mut self, number: usize, child: usize, ending: Ending) {
         let Some(member) = &mut self.members[number] else { return };
-        if !member.model.ground.is_alive(child) {
+        if !member.model.environment.is_alive(child) {
             return;
         }
-        member.model.ground.ends(child, ending);
+        member.model.environment.ends(child, ending);
         if let Some(below) = self.below(number, child) {
             self.drop_member(below);
         }
@@ -232,7 +232,7 @@ impl Family {
     fn has_ended(&mut self, number: usize, child: usize) {
         self.is_touched = true;
         let waiting = [Task::Start(child), Task::Watch(child), Task::Stop(child)];
-        self.stirred.extend(waiting.map(|task| Stir::Call(number, task)));
+        self.changed.extend(waiting.map(|task| FamilyChange::Call(number, task)));
     }
 
     // === What leaves ===
@@ -263,7 +263,7 @@ impl Family {
         member.model.answered = answers;
         let set_out = std::mem::take(&mut member.model.set_out);
         if member.model.next_timer().is_some() {
-            self.stirred.push(Stir::Due(number));
+            self.changed.push(FamilyChange::Due(number));
         }
         for task in set_out {
             self.sets_out(moment, number, task);
@@ -277,7 +277,7 @@ impl Family {
             Some(PARENT) => {
                 member.is_started = Some(matches!(answer, Some(SupervisorAnswer::AwaitStarted(Ok(())))));
                 if let Some((parent, child)) = self.parent_of(number) {
-                    self.stirred.push(Stir::Call(parent, Task::Start(child)));
+                    self.changed.push(FamilyChange::Call(parent, Task::Start(child)));
                 }
             }
             Some(asker) if member.askers.remove(&asker) => self.answered.push(asker),
@@ -297,16 +297,17 @@ impl Family {
     /// A call was made: it comes back of itself, but for a watch.
     fn sets_out(&mut self, moment: Moment, number: usize, task: Task) {
         match task {
-            Task::Start(child) => self.stirred.push(Stir::Make(number, child)),
+            Task::Start(child) => self.changed.push(FamilyChange::Make(number, child)),
             Task::Stop(child) => {
-                let told = self.members[number].as_ref().and_then(|member| member.model.ground.told(child));
+                let told =
+                    self.members[number].as_ref().and_then(|member| member.model.environment.told(child));
                 if let (Some(mode), Some(below)) = (told, self.below(number, child)) {
                     self.tell_to_stop(moment, below, mode);
                 }
             }
             Task::Found | Task::Watch(_) | Task::Describe => {}
         }
-        self.stirred.push(Stir::Call(number, task));
+        self.changed.push(FamilyChange::Call(number, task));
     }
 
     /// A supervisor that has ended is a child that has.
@@ -317,11 +318,11 @@ impl Family {
         match self.parent_of(number) {
             Some((parent, child)) => {
                 if let Some(member) = &mut self.members[parent] {
-                    member.model.ground.ends(child, ending);
+                    member.model.environment.ends(child, ending);
                 }
                 self.has_ended(parent, child);
             }
-            None => self.stirred.push(Stir::Begin),
+            None => self.changed.push(FamilyChange::Begin),
         }
     }
 

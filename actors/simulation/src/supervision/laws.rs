@@ -12,7 +12,7 @@ use callboard_actors::vocabulary::{Moment, Timestamp};
 use super::super::law::Law;
 use super::super::stand_in::Constant;
 use super::super::witness::{Verdict, Witness};
-use super::ground::Ground;
+use super::environment::Environment;
 use super::groups::{Group, Reason, is_due_after};
 use super::known::{Cause, End, Known, State};
 
@@ -295,19 +295,19 @@ impl SupervisionLaws {
     }
 
     /// It has ended: nothing of what it kept may live on.
-    pub(super) fn ended_with(&mut self, ground: &Ground) {
+    pub(super) fn ended_with(&mut self, environment: &Environment) {
         for child in 0..self.children.len() {
-            if ground.is_alive(child) && !ground.is_stuck(child) {
+            if environment.is_alive(child) && !environment.is_stuck(child) {
                 self.verdict.violation(Law::S4, || format!("c{child} lives on after the end"));
             }
         }
     }
 
     /// Whether everything is as it should be when nothing happens any more.
-    pub(in super::super) fn check_calm(&mut self, ground: &Ground) {
+    pub(in super::super) fn check_calm(&mut self, environment: &Environment) {
         for child in 0..self.children.len() {
             let is_permanent = self.plan.children[child].restart == Restart::Permanent;
-            if is_permanent && !ground.is_alive(child) {
+            if is_permanent && !environment.is_alive(child) {
                 self.verdict.violation(Law::S1, || format!("c{child} is permanent, and does not live"));
             }
             if !self.children[child].has_run {

@@ -6,7 +6,7 @@ mod laws;
 mod orders;
 mod report;
 
-mod ground;
+mod environment;
 mod model;
 
 mod family;
@@ -14,8 +14,8 @@ mod family;
 mod event;
 mod world;
 
+pub use environment::Task;
 pub use event::{SupervisionBounds, SupervisionEvent, TaskEnd};
-pub(super) use family::{Branch, Family, Stir};
-pub use ground::Task;
+pub(super) use family::{Branch, Family, FamilyChange};
 pub use laws::SupervisionLaws;
 pub use world::SupervisionWorld;

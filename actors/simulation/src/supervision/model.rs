@@ -7,19 +7,19 @@ use callboard_actors::supervisor::{Plan, Supervisor, SupervisorAnswer, Superviso
 use callboard_actors::vocabulary::{Moment, Timestamp};
 
 use super::super::allocation::Reply;
-use super::super::came::Came;
 use super::super::instances::NoDisk;
+use super::super::observed::Observed;
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::Violation;
-use super::ground::{Ground, Task, Work};
+use super::environment::{Environment, Task, Work};
 use super::laws::SupervisionLaws;
 
 /// A supervisor and its children.
 #[derive(Debug, Clone, Hash)]
 pub(in super::super) struct SupervisionModel {
     supervisor: StandIn<Supervisor, NoDisk, SupervisionLaws>,
-    pub(in super::super) ground: Ground,
+    pub(in super::super) environment: Environment,
     /// How it has ended, if it has.
     pub(in super::super) ending: Option<Ending>,
     /// Who was answered, and what; `None` for those who were refused.
@@ -27,21 +27,21 @@ pub(in super::super) struct SupervisionModel {
     /// The calls that were made.
     pub(super) set_out: Vec<Task>,
     /// What left, as a trace has it, if it is traced.
-    pub(super) told: Option<Vec<Came>>,
+    pub(super) told: Option<Vec<Observed>>,
 }
 
 impl SupervisionModel {
     pub(in super::super) fn new(plan: Plan, tamper: Option<Rc<dyn Tamper<Supervisor>>>) -> Self {
-        let ground = Ground::new(plan.children.len());
+        let environment = Environment::new(plan.children.len());
         let laws = SupervisionLaws::new(plan.clone());
         let supervisor = StandIn::begin(plan, NoDisk, laws, Rules::default()).tampered_with(tamper);
-        Self { supervisor, ground, ending: None, answered: Vec::new(), set_out: Vec::new(), told: None }
+        Self { supervisor, environment, ending: None, answered: Vec::new(), set_out: Vec::new(), told: None }
     }
 
     // === What may be known ===
 
     pub(in super::super) fn broken(&self) -> Option<&Violation> {
-        self.supervisor.witness.verdict.broken().or_else(|| self.ground.verdict.broken())
+        self.supervisor.witness.verdict.broken().or_else(|| self.environment.verdict.broken())
     }
 
     pub(in super::super) const fn steps(&self) -> u64 {
@@ -52,8 +52,8 @@ impl SupervisionModel {
         self.supervisor.machine()
     }
 
-    pub(in super::super) const fn is_fuse_lit(&self) -> bool {
-        self.supervisor.is_fuse_lit()
+    pub(in super::super) const fn crashes_next(&self) -> bool {
+        self.supervisor.crashes_next()
     }
 
     pub(in super::super) fn next_timer(&self) -> Option<Timestamp> {
@@ -62,42 +62,45 @@ impl SupervisionModel {
 
     /// When the next call comes back at the latest.
     pub(in super::super) fn next_deadline(&self) -> Option<Timestamp> {
-        self.ground.work.values().filter_map(|work| self.ground.due_of(work)).min()
+        self.environment.work.values().filter_map(|work| self.environment.due_of(work)).min()
     }
 
     /// How many calls are under way.
     pub(in super::super) fn calls(&self) -> usize {
-        self.ground.work.len()
+        self.environment.work.len()
     }
 
     /// The calls that are under way.
     pub(super) fn tasks(&self) -> Vec<Task> {
-        self.ground.work.values().map(Work::task).collect()
+        self.environment.work.values().map(Work::task).collect()
     }
 
     /// The oldest call for this that can come back in this way.
     pub(super) fn place_of(&self, task: Task, reply: Reply) -> Option<usize> {
-        self.ground.work.values().position(|work| work.task() == task && self.ground.can_return(work, reply))
+        self.environment
+            .work
+            .values()
+            .position(|work| work.task() == task && self.environment.can_return(work, reply))
     }
 
     /// Until when a call for this comes back at the latest.
     pub(super) fn deadline_of(&self, task: Task) -> Option<Timestamp> {
-        let mut alike = self.ground.work.values().filter(|work| work.task() == task);
-        alike.find_map(|work| self.ground.due_of(work))
+        let mut alike = self.environment.work.values().filter(|work| work.task() == task);
+        alike.find_map(|work| self.environment.due_of(work))
     }
 
     /// Looks whether everything is as it should be when nothing happens any more.
     pub(in super::super) fn check_calm(&mut self) {
-        self.supervisor.witness.check_calm(&self.ground);
+        self.supervisor.witness.check_calm(&self.environment);
     }
 
     fn number_of(&self, place: usize) -> Option<u64> {
-        self.ground.work.keys().nth(place).copied()
+        self.environment.work.keys().nth(place).copied()
     }
 
     /// Whether the call of this place, counted from the oldest, can come back in this way now: what is due earlier comes first.
     pub(in super::super) fn can_return(&self, place: usize, reply: Reply) -> bool {
-        let Some(work) = self.number_of(place).and_then(|number| self.ground.work.get(&number)) else {
+        let Some(work) = self.number_of(place).and_then(|number| self.environment.work.get(&number)) else {
             return false;
         };
         let waits = match (work, reply) {
@@ -108,10 +111,10 @@ impl SupervisionModel {
             ) => false,
         };
         let is_its_turn = || {
-            let due = self.ground.due_of(work);
+            let due = self.environment.due_of(work);
             due <= self.next_deadline() && self.next_timer().is_none_or(|timer| Some(timer) >= due)
         };
-        self.ground.can_return(work, reply) && (!waits || is_its_turn())
+        self.environment.can_return(work, reply) && (!waits || is_its_turn())
     }
 
     // === What happens ===
@@ -119,7 +122,7 @@ impl SupervisionModel {
     /// A call comes back; later, if it took until its deadline. Says when that was.
     pub(in super::super) fn returns(&mut self, moment: Moment, place: usize, reply: Reply) -> Timestamp {
         let Some(number) = self.number_of(place) else { return moment.now };
-        let (until, outcome) = self.ground.give_back(number, reply);
+        let (until, outcome) = self.environment.give_back(number, reply);
         let now = until.unwrap_or(moment.now).max(moment.now);
         if let Some(outcome) = outcome {
             self.supervisor.returned(Moment { now, ..moment }, number, outcome);
@@ -139,20 +142,20 @@ impl SupervisionModel {
         self.supervisor.timers_due(moment);
     }
 
-    pub(in super::super) fn light_fuse(&mut self) {
-        self.supervisor.light_fuse();
+    pub(in super::super) fn crash_next_step(&mut self) {
+        self.supervisor.crash_next_step();
     }
 
     /// Carries what has left.
     pub(in super::super) fn hear(&mut self, moment: Moment) {
         loop {
             if self.supervisor.is_loading() {
-                self.ground.cut_off();
+                self.environment.cut_off();
             }
             let left = self.supervisor.leaving(moment);
             if let Some(told) = &mut self.told {
-                told.extend(Came::noted("supervisor", &mut self.supervisor));
-                told.extend(left.iter().map(|left| Came::left_to("supervisor", left, |asker| asker > 0)));
+                told.extend(Observed::noted("supervisor", &mut self.supervisor));
+                told.extend(left.iter().map(|left| Observed::left_to("supervisor", left, |asker| asker > 0)));
             }
             for left in left {
                 self.take_in(moment, left);
@@ -168,12 +171,12 @@ impl SupervisionModel {
             Left::Answer(asker, answer) => self.answered.push((asker, Some(answer))),
             Left::Refused(asker, _) => self.answered.push((Some(asker), None)),
             Left::Call { number, deadline, call } if self.supervisor.awaits(number) => {
-                self.ground.begin(moment.now, number, deadline, call);
-                self.set_out.extend(self.ground.work.get(&number).map(Work::task));
+                self.environment.begin(moment.now, number, deadline, call);
+                self.set_out.extend(self.environment.work.get(&number).map(Work::task));
             }
             Left::Ended(ending) => {
-                self.supervisor.witness.ended_with(&self.ground);
-                self.ground.drop_all();
+                self.supervisor.witness.ended_with(&self.environment);
+                self.environment.drop_all();
                 self.ending = Some(ending);
             }
             // The calls of a step behind which another one crashed are given up with it.

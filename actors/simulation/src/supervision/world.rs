@@ -105,20 +105,20 @@ impl SupervisionWorld {
 
     /// Whether a child may end of itself: whenever it likes, if it was told to and that is not awaited.
     fn may_end(&self, child: usize) -> bool {
-        let ground = &self.model.ground;
-        let is_told = ground.told(child).is_some();
-        ground.is_alive(child) && !ground.is_being_stopped(child) && (self.left.ends > 0 || is_told)
+        let environment = &self.model.environment;
+        let is_told = environment.told(child).is_some();
+        environment.is_alive(child) && !environment.is_being_stopped(child) && (self.left.ends > 0 || is_told)
     }
 
     fn end(&mut self, child: usize, end: TaskEnd) {
-        if self.model.ground.told(child).is_none() {
+        if self.model.environment.told(child).is_none() {
             self.left.ends = self.left.ends.saturating_sub(1);
         }
         let ending = match end {
             TaskEnd::Finishes => Ending::Normal,
             TaskEnd::Falls => Ending::Killed,
         };
-        self.model.ground.ends(child, ending);
+        self.model.environment.ends(child, ending);
     }
 
     // === When nothing goes wrong any more ===
@@ -158,7 +158,7 @@ impl World for SupervisionWorld {
         }
         let mut maybe = |is_possible: bool, event| is_possible.then(|| events.push(event));
         for child in children {
-            let is_being_made = self.left.is_slow && self.model.ground.is_being_made(child);
+            let is_being_made = self.left.is_slow && self.model.environment.is_being_made(child);
             maybe(is_being_made, SupervisionEvent::Make(child));
             for end in TaskEnd::ALL {
                 maybe(self.may_end(child), SupervisionEvent::End(child, end));
@@ -169,7 +169,7 @@ impl World for SupervisionWorld {
         maybe(self.left.asks > 0, SupervisionEvent::Describe);
         maybe(self.due().is_some(), SupervisionEvent::Pass);
         maybe(self.may_wait(), SupervisionEvent::Wait);
-        maybe(self.left.crashes > 0 && !self.model.is_fuse_lit(), SupervisionEvent::Crash);
+        maybe(self.left.crashes > 0 && !self.model.crashes_next(), SupervisionEvent::Crash);
         for mode in self.left.stops.iter().filter(|_| self.left.stops_max > 0) {
             maybe(true, SupervisionEvent::Shutdown(*mode));
             maybe(!self.is_stopping, SupervisionEvent::Stop(*mode));
@@ -187,7 +187,7 @@ impl Play for SupervisionWorld {
 
     fn take(&mut self, event: &SupervisionEvent) -> Result<(), Violation> {
         match *event {
-            SupervisionEvent::Make(child) => self.model.ground.make(child),
+            SupervisionEvent::Make(child) => self.model.environment.make(child),
             SupervisionEvent::Return(place, reply) => self.returns(place, reply),
             SupervisionEvent::End(child, end) => self.end(child, end),
             SupervisionEvent::Restart(child) => {
@@ -209,12 +209,12 @@ impl Play for SupervisionWorld {
             }
             SupervisionEvent::Crash => {
                 self.left.crashes -= 1;
-                self.model.light_fuse();
+                self.model.crash_next_step();
             }
             SupervisionEvent::Shutdown(mode) => {
                 self.left.stops_max -= 1;
                 // A crash costs the message.
-                self.is_stopping |= !self.model.is_fuse_lit();
+                self.is_stopping |= !self.model.crashes_next();
                 self.ask(Shutdown { mode });
             }
             SupervisionEvent::Stop(mode) => {

@@ -7,8 +7,8 @@ use callboard_actors::tasks::{
 };
 use callboard_actors::vocabulary::{AllocationId, Timestamp};
 
+use super::environment::{Known, Standing};
 use super::event::Question;
-use super::ground::{Known, Standing};
 use super::host::Host;
 use crate::Law;
 
@@ -34,16 +34,16 @@ impl Host {
     /// Whether a start has reached a process that is still busy with it.
     pub(super) fn is_busy_with(&self, task: u8) -> bool {
         let Some((number, TasksCall::Start(run, _))) = self.open(Question::Start, task) else { return false };
-        self.sent.contains(&number) && self.ground.works().iter().any(|work| work.run == run)
+        self.sent.contains(&number) && self.environment.works().iter().any(|work| work.run == run)
     }
 
     fn is_due(&self, number: u64, call: &TasksCall) -> bool {
         match call {
             // A start that waits for its driver is decided by time.
             TasksCall::Start(run, _) => {
-                self.sent.contains(&number) && !self.ground.works().iter().any(|work| work.run == *run)
+                self.sent.contains(&number) && !self.environment.works().iter().any(|work| work.run == *run)
             }
-            TasksCall::Wait(run) => !self.ground.says_runs(&run.id),
+            TasksCall::Wait(run) => !self.environment.says_runs(&run.id),
             _ => true,
         }
     }
@@ -80,7 +80,7 @@ impl Host {
     pub(super) fn trouble(&mut self, now: Timestamp, question: Question, task: u8) {
         let Some((number, call)) = self.open(question, task) else { return };
         if let TasksCall::Start(run, _) = call {
-            self.ground.tried(run.name);
+            self.environment.tried(run.name);
         }
         let trouble = Trouble::passing("no answer in time");
         let outcome = match question {
@@ -109,12 +109,12 @@ impl Host {
 
     /// A launch of the driver is refused: no start waits for it.
     pub(super) fn refuse_launch(&mut self, now: Timestamp) {
-        self.ground.is_refused = true;
+        self.environment.is_refused = true;
         self.answer_waiting(now, |_| true);
     }
 
     pub(super) fn begin(&mut self, place: u8) {
-        let Some(run) = self.ground.begin(usize::from(place)) else { return };
+        let Some(run) = self.environment.begin(usize::from(place)) else { return };
         if self.told.get(&run.name).is_some_and(|told| told.is_down()) {
             self.check_down(&run.name, "is told to be down");
         }
@@ -122,17 +122,17 @@ impl Host {
 
     /// The driver finishes a start with this result, which is delivered if the call still waits.
     pub(super) fn finish(&mut self, now: Timestamp, place: u8, is_told: impl FnOnce(&RunKey) -> Started) {
-        let Some(work) = self.ground.works().get(usize::from(place)) else { return };
+        let Some(work) = self.environment.works().get(usize::from(place)) else { return };
         let started = is_told(&work.run);
         let is_started = matches!(started, Started::Runs(_));
-        let Some(run) = self.ground.finish(usize::from(place), is_started) else { return };
+        let Some(run) = self.environment.finish(usize::from(place), is_started) else { return };
         let is_it = |(number, call): &(u64, &TasksCall)| {
             self.sent.contains(number) && matches!(call, TasksCall::Start(other, _) if *other == run)
         };
         let waits = self.actor.calls().find(is_it).map(|(number, _)| number);
         if let Some(number) = waits {
             if matches!(started, Started::Refused(_)) {
-                self.ground.refused.insert(run.name);
+                self.environment.refused.insert(run.name);
             }
             self.starts.insert(run.id, Asked::Answered);
             self.returned(now, number, TasksOutcome::Started(started));
@@ -140,8 +140,8 @@ impl Host {
     }
 
     fn recover(&mut self, run: &RunKey) -> Result<(), Trouble> {
-        let lives = self.ground.lives(&run.id) && self.ground.manner.recovers;
-        let Some(process) = self.ground.serving_mut() else { return Err(absent()) };
+        let lives = self.environment.lives(&run.id) && self.environment.manner.recovers;
+        let Some(process) = self.environment.serving_mut() else { return Err(absent()) };
         if process.knows.contains_key(&run.id) {
             return Ok(());
         }
@@ -155,9 +155,9 @@ impl Host {
 
     fn inspect(&self, run: &RunKey) -> Result<Found, Trouble> {
         let words = "task not found".to_owned();
-        let Some(process) = self.ground.serving() else {
+        let Some(process) = self.environment.serving() else {
             // As in `Starts::found_without`.
-            let is_proof = self.ground.is_refused && !self.start_waits(run);
+            let is_proof = self.environment.is_refused && !self.start_waits(run);
             return if is_proof { Ok(Found::Nothing { words, is_proof }) } else { Err(absent()) };
         };
         Ok(match process.knows.get(&run.id) {
@@ -173,7 +173,7 @@ impl Host {
     /// Ends the process, unless it can have no start of the run under way. It may continue until it has ended.
     fn replace(&mut self, run: &RunKey) -> Result<(), Trouble> {
         let asked = self.starts.get(&run.id).copied();
-        let Some(process) = self.ground.serving_mut() else { return Err(absent()) };
+        let Some(process) = self.environment.serving_mut() else { return Err(absent()) };
         if !is_proof(asked, Some(process.identity())) {
             process.standing = Standing::Doomed;
         }
@@ -181,7 +181,7 @@ impl Host {
     }
 
     fn wait(&mut self, run: &RunKey) -> Result<TaskExit, Trouble> {
-        let Some(process) = self.ground.serving() else { return Err(absent()) };
+        let Some(process) = self.environment.serving() else { return Err(absent()) };
         match process.knows.get(&run.id) {
             Some(Known::Ended(code)) => {
                 // One that was to stop, or could not be recovered, has not ended by itself.
@@ -195,7 +195,7 @@ impl Host {
     }
 
     fn stop(&mut self, run: &RunKey) -> Result<(), Trouble> {
-        let Some(process) = self.ground.serving() else { return Err(absent()) };
+        let Some(process) = self.environment.serving() else { return Err(absent()) };
         if process.knows.contains_key(&run.id) {
             self.end_copy(&run.name, &run.id, "stopped");
         }
@@ -203,7 +203,7 @@ impl Host {
     }
 
     fn destroy(&mut self, run: &RunKey) -> Result<(), Trouble> {
-        let Some(process) = self.ground.serving() else { return Err(absent()) };
+        let Some(process) = self.environment.serving() else { return Err(absent()) };
         let known = process.knows.get(&run.id).copied();
         if known.is_some() {
             self.end_copy(&run.name, &run.id, "destroyed");
@@ -218,7 +218,7 @@ impl Host {
             };
             self.verdict.violation(Law::Shell1, what);
         }
-        if let Some(process) = self.ground.serving_mut() {
+        if let Some(process) = self.environment.serving_mut() {
             process.knows.remove(&run.id);
         }
         self.starts.remove(&run.id);
@@ -227,10 +227,10 @@ impl Host {
 
     /// Kills the copies of the task that really live, unless the driver may still begin a start of it.
     fn sweep(&mut self, run: &RunKey, heard: Heard) -> Result<Swept, Trouble> {
-        if heard == Heard::NothingOfStart && (self.ground.may_still_begin() || self.start_waits(run)) {
+        if heard == Heard::NothingOfStart && (self.environment.may_still_begin() || self.start_waits(run)) {
             return Err(Trouble::passing("its driver was told to start it and may still begin"));
         }
-        let found = self.ground.copies.iter().filter(|copied| copied.name == run.name);
+        let found = self.environment.copies.iter().filter(|copied| copied.name == run.name);
         let found: Vec<TaskId> = found.map(|copied| copied.run.clone()).collect();
         found.iter().for_each(|copy| self.end_copy(&run.name, copy, "swept away"));
         let words = if found.is_empty() { "no process of it was left" } else { "killed what was left of it" };
@@ -247,10 +247,10 @@ impl Host {
     fn end_copy(&mut self, name: &AllocationId, run: &TaskId, how: &str) {
         let is_wanted = self.wants.get(name) == Some(&Some(true)) && self.ends.is_none();
         let is_held = self.actor.books.has_held(run) && !self.excused.contains(run);
-        if is_wanted && is_held && self.ground.lives(run) && self.ground.says_runs(run) {
+        if is_wanted && is_held && self.environment.lives(run) && self.environment.says_runs(run) {
             self.verdict.violation(Law::T4, || format!("{run} is {how}, which is wanted and runs"));
         }
-        self.ground.kill(run);
+        self.environment.kill(run);
     }
 }
 

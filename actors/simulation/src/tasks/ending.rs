@@ -6,8 +6,8 @@ use callboard_actors::vocabulary::{AllocationId, Timestamp};
 
 use super::answering::handle;
 use super::born::RESTARTS_MAX;
-use super::ground::Standing;
-use super::host::{Host, Told};
+use super::environment::Standing;
+use super::host::{Host, LastReport};
 use crate::{Law, Outcome};
 
 impl Host {
@@ -17,7 +17,7 @@ impl Host {
         if self.actor.has_ended() {
             return false;
         }
-        let standing = self.ground.process.as_ref().map(|process| process.standing);
+        let standing = self.environment.process.as_ref().map(|process| process.standing);
         let due = self.questions().into_iter().find(|(_, _, is_due)| *is_due);
         if self.actor.books.waiting() > 0 && !self.actor.is_sick() {
             self.settle(now, usize::MAX, Outcome::Written);
@@ -25,9 +25,9 @@ impl Host {
             self.load(now);
         } else if standing != Some(Standing::Serves) {
             match standing {
-                Some(Standing::Left) => self.ground.find(),
-                Some(Standing::Doomed) => self.ground.die(),
-                Some(Standing::Serves) | None => self.ground.launch(),
+                Some(Standing::Left) => self.environment.find(),
+                Some(Standing::Doomed) => self.environment.die(),
+                Some(Standing::Serves) | None => self.environment.launch(),
             }
             self.carry(now);
         } else if let Some(place) = self.awaited_work() {
@@ -46,13 +46,14 @@ impl Host {
             TasksCall::Start(run, _) if self.sent.contains(&number) => Some(run),
             _ => None,
         });
-        let place = starts.find_map(|run| self.ground.works().iter().position(|work| work.run == *run))?;
+        let place =
+            starts.find_map(|run| self.environment.works().iter().position(|work| work.run == *run))?;
         u8::try_from(place).ok()
     }
 
     /// The driver proceeds with a start.
     fn work(&mut self, now: Timestamp, place: u8) {
-        if self.ground.works().get(usize::from(place)).is_some_and(|work| work.has_begun) {
+        if self.environment.works().get(usize::from(place)).is_some_and(|work| work.has_begun) {
             self.finish(now, place, |run| Started::Runs(handle(run)));
         } else {
             self.begin(place);
@@ -61,7 +62,7 @@ impl Host {
 
     /// The driver proceeds with a start that no call waits for. False if there is none.
     pub(super) fn go_on_alone(&mut self, now: Timestamp) -> bool {
-        let has_one = !self.ground.works().is_empty();
+        let has_one = !self.environment.works().is_empty();
         if has_one {
             self.work(now, 0);
         }
@@ -70,7 +71,7 @@ impl Host {
 
     /// Whether nothing more happens by itself, not even later.
     pub(super) fn is_calm(&self) -> bool {
-        let is_settled = |told: &Told| told.is_down() || told.phase == TaskPhase::Running;
+        let is_settled = |told: &LastReport| told.is_down() || told.phase == TaskPhase::Running;
         self.actor.has_ended()
             || self.ends.is_none()
                 && self.actor.machine().is_some()
@@ -109,11 +110,11 @@ impl Host {
         if !self.actor.has_ended() {
             return Err((Law::S3, format!("told to end, the tasks go on: {:?}", self.told)));
         }
-        if mode == StopMode::Detach && self.ground.manner.survives {
+        if mode == StopMode::Detach && self.environment.manner.survives {
             return Ok(());
         }
         for (name, told) in &self.told {
-            if self.ground.living(name) > 0 && told.phase != TaskPhase::OutOfReach {
+            if self.environment.living(name) > 0 && told.phase != TaskPhase::OutOfReach {
                 return Err((Law::T3, format!("the host has stopped, and {name} runs: {told:?}")));
             }
         }
@@ -131,17 +132,17 @@ impl Host {
         self.told.iter().try_for_each(|(name, told)| self.check_task(name, told))
     }
 
-    fn check_task(&self, name: &AllocationId, told: &Told) -> Result<(), (Law, String)> {
+    fn check_task(&self, name: &AllocationId, told: &LastReport) -> Result<(), (Law, String)> {
         let wanted = self.wants.get(name).copied().flatten();
-        let copies = &self.ground.copies;
-        let living = self.ground.living(name);
+        let copies = &self.environment.copies;
+        let living = self.environment.living(name);
         match told.phase {
             TaskPhase::Running if wanted == Some(false) => {
                 Err((Law::T3, format!("{name} was to stop, and is told to run")))
             }
             TaskPhase::Running => {
                 let run = told.run.as_ref();
-                if run.is_some_and(|run| self.ground.says_runs(run) && self.ground.lives(run)) {
+                if run.is_some_and(|run| self.environment.says_runs(run) && self.environment.lives(run)) {
                     return Ok(());
                 }
                 Err((Law::T2, format!("{name} is told to run as {run:?}, and there live {copies:?}")))
@@ -166,11 +167,11 @@ impl Host {
     }
 
     /// Whether the reported state of a wanted task has a cause.
-    fn is_so(&self, name: &AllocationId, told: &Told) -> bool {
+    fn is_so(&self, name: &AllocationId, told: &LastReport) -> bool {
         match told.phase {
-            TaskPhase::Ended => self.ground.exits.get(name) == Some(&0),
+            TaskPhase::Ended => self.environment.exits.get(name) == Some(&0),
             TaskPhase::Failed => {
-                self.ground.refused.contains(name) || told.restarts >= u64::from(RESTARTS_MAX)
+                self.environment.refused.contains(name) || told.restarts >= u64::from(RESTARTS_MAX)
             }
             TaskPhase::OutOfReach
             | TaskPhase::Stopped

@@ -1,4 +1,4 @@
-//! A run of the host with its tasks, and the transport between them and the ground: it delivers the machine's effects, and the
+//! A run of the host with its tasks, and the transport between them and the environment: it delivers the machine's effects, and the
 //! world decides when an answer returns.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,8 +12,8 @@ use callboard_actors::vocabulary::{AllocationId, Moment, Timestamp};
 
 use super::born::{Actor, actor, numbered, options};
 use super::disk::{TasksDisk, is_to_rest};
+use super::environment::{Environment, Work};
 use super::event::TasksBounds;
-use super::ground::{Ground, Work};
 use super::laws::TasksLaws;
 use crate::{Law, Left, Outcome, Tamper, Verdict, Violation};
 
@@ -21,19 +21,19 @@ use crate::{Law, Left, Outcome, Tamper, Verdict, Violation};
 const DRIVER_TIMEOUT: Duration = Duration::from_secs(5);
 /// The last report about a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct LastReport {
     pub(super) phase: TaskPhase,
     pub(super) run: Option<TaskId>,
     pub(super) restarts: u64,
 }
 
-/// The machine, its ground, and the transport between them.
+/// The machine, its environment, and the transport between them.
 #[derive(Debug, Clone)]
 pub(super) struct Host {
     pub(super) actor: Actor,
     options: Rc<TasksOptions>,
     tamper: Option<Rc<dyn Tamper<Tasks>>>,
-    pub(super) ground: Ground,
+    pub(super) environment: Environment,
     pub(super) names: Vec<AllocationId>,
     /// The starts that this run of the host has requested, as `HostRunners` keeps them.
     pub(super) starts: BTreeMap<TaskId, Asked>,
@@ -52,7 +52,7 @@ pub(super) struct Host {
     pub(super) wants: BTreeMap<AllocationId, Option<bool>>,
     /// The last request to stop each task.
     stoppers: BTreeMap<AllocationId, u64>,
-    pub(super) told: BTreeMap<AllocationId, Told>,
+    pub(super) told: BTreeMap<AllocationId, LastReport>,
     /// The runs that the host may end: their end was reported or requested, or they cannot be recovered.
     pub(super) excused: BTreeSet<TaskId>,
     /// The runs that have ended by themselves, as their driver has told this run of the host.
@@ -69,7 +69,7 @@ impl Host {
             actor: actor(&options, TasksDisk::default(), TasksLaws::default(), tamper.clone()),
             options,
             tamper,
-            ground: Ground::new(bounds.manner),
+            environment: Environment::new(bounds.manner),
             starts: BTreeMap::new(),
             sent: BTreeSet::new(),
             timeout: BTreeMap::new(),
@@ -94,7 +94,7 @@ impl Host {
 
     pub(super) fn broken(&mut self) -> Option<&Violation> {
         self.verdict.heard_of(self.actor.witness.verdict.broken());
-        self.verdict.heard_of(self.ground.verdict.broken());
+        self.verdict.heard_of(self.environment.verdict.broken());
         self.verdict.broken()
     }
 
@@ -135,12 +135,12 @@ impl Host {
         disk.begin_run(reached);
         let laws = std::mem::take(&mut self.actor.witness);
         self.actor = actor(&self.options, disk, laws, self.tamper.clone());
-        self.ground.next_run();
+        self.environment.next_run();
         self.runs += 1;
         let is_unwanted = |name| self.wants.get(name) != Some(&Some(true));
-        let unwanted = self.ground.copies.iter().filter(|copied| is_unwanted(&copied.name));
+        let unwanted = self.environment.copies.iter().filter(|copied| is_unwanted(&copied.name));
         self.excused.extend(unwanted.map(|copied| copied.run.clone()));
-        let copies = &self.ground.copies;
+        let copies = &self.environment.copies;
         self.excused.retain(|run| copies.iter().any(|copied| copied.run == *run));
         self.excused.extend(self.actor.books.runs_to_end().cloned());
         // Tasks that were stopped, or failed, start again.
@@ -207,7 +207,7 @@ impl Host {
     pub(super) fn say_stop(&mut self, now: Timestamp, task: u8) {
         let Some(name) = self.name(task).cloned() else { return };
         self.wants.insert(name.clone(), Some(false));
-        let copies = self.ground.copies.iter().filter(|copied| copied.name == name);
+        let copies = self.environment.copies.iter().filter(|copied| copied.name == name);
         self.excused.extend(copies.map(|copied| copied.run.clone()));
         self.excused.extend(self.actor.books.run(&name).map(|run| run.id.clone()));
         self.stoppers.insert(name.clone(), self.askers + 1);
@@ -282,7 +282,7 @@ impl Host {
             TasksCall::Locate { .. } => TasksOutcome::Located(Err(Trouble::passing("it was not looked up"))),
             TasksCall::Start(run, _) => {
                 self.check_intent(run);
-                if !self.ground.is_refused {
+                if !self.environment.is_refused {
                     self.timeout.insert(number, now + DRIVER_TIMEOUT);
                     return;
                 }
@@ -336,7 +336,7 @@ impl Host {
     }
 
     fn tell(&mut self, report: &TaskReport) {
-        let told = Told { phase: report.phase, run: report.id.clone(), restarts: report.restarts };
+        let told = LastReport { phase: report.phase, run: report.id.clone(), restarts: report.restarts };
         if told.is_down() {
             self.check_down(&report.name, report.phase.as_str());
         }
@@ -349,7 +349,7 @@ impl Host {
             self.verdict
                 .violation(Law::Shell1, || format!("{run} is told to run, and its handle is not on disk"));
         }
-        let tried = self.ground.tried.get(&report.name).copied().unwrap_or_default();
+        let tried = self.environment.tried.get(&report.name).copied().unwrap_or_default();
         if told.restarts > tried {
             let what = format!("{} is charged {} restarts of {tried} starts", report.name, told.restarts);
             self.verdict.violation(Law::T2, || what);
@@ -366,15 +366,15 @@ impl Host {
 
     /// Checks that no copy lives of a task that is reported down.
     pub(super) fn check_down(&mut self, name: &AllocationId, what: &str) {
-        if self.ground.living(name) > 0 {
-            let copies = &self.ground.copies;
+        if self.environment.living(name) > 0 {
+            let copies = &self.environment.copies;
             self.verdict.violation(Law::T3, || format!("{name} {what}, and there live {copies:?}"));
         }
     }
 
     /// Delivers waiting starts to the driver, if it accepts requests.
     pub(super) fn send_starts(&mut self) {
-        let Some(process) = self.ground.serving_mut() else { return };
+        let Some(process) = self.environment.serving_mut() else { return };
         let mut sent = Vec::new();
         for (number, call) in self.actor.calls() {
             if let TasksCall::Start(run, _) = call
@@ -386,11 +386,11 @@ impl Host {
                 process.works.push(Work { run: run.clone(), has_begun: false });
             }
         }
-        sent.into_iter().for_each(|name| self.ground.tried(name));
+        sent.into_iter().for_each(|name| self.environment.tried(name));
     }
 }
 
-impl Told {
+impl LastReport {
     /// Whether the report says that nothing of it runs.
     pub(super) const fn is_down(&self) -> bool {
         matches!(self.phase, TaskPhase::Stopped | TaskPhase::Ended | TaskPhase::Failed)

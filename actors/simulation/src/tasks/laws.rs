@@ -1,4 +1,4 @@
-//! The laws of the tasks that need only the machine; the [host](super::host) checks those that need the ground.
+//! The laws of the tasks that need only the machine; the [host](super::host) checks those that need the environment.
 
 use callboard_actors::shell::{Effect, Input};
 use callboard_actors::tasks::Tasks;

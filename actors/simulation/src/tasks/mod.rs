@@ -6,14 +6,14 @@
 //!   walk ────── by seed ────┘                │  ▲
 //!                                      calls │  │ answers
 //!                                            ▼  │
-//!                                          ground: one driver's process, what it knows, and the copies that really live
+//!                                          environment: one driver's process, what it knows, and the copies that really live
 //! ```
 //!
 //! The machine and its rules of evidence are those of production; the driver and the processes are simple models. After each
 //! step the laws T1 to T5 are checked against the copies that really live.
 
 mod disk;
-mod ground;
+mod environment;
 
 mod laws;
 

@@ -9,8 +9,8 @@ use callboard_actors::tasks::{Started, Tasks};
 use callboard_actors::vocabulary::Timestamp;
 
 use super::answering::handle;
+use super::environment::Standing;
 use super::event::{Question, TasksBounds, TasksEvent};
-use super::ground::Standing;
 use super::host::Host;
 use crate::{Outcome, Play, Tamper, Violation, World};
 
@@ -76,11 +76,11 @@ impl TasksWorld {
     }
 
     fn driver(&self, events: &mut Vec<TasksEvent>) {
-        let ground = &self.host.ground;
-        match ground.process.as_ref().map(|process| process.standing) {
+        let environment = &self.host.environment;
+        match environment.process.as_ref().map(|process| process.standing) {
             None => {
                 events.push(TasksEvent::Launch);
-                if self.left.refusals > 0 && !ground.is_refused {
+                if self.left.refusals > 0 && !environment.is_refused {
                     events.push(TasksEvent::RefuseLaunch);
                 }
             }
@@ -88,12 +88,12 @@ impl TasksWorld {
             Some(Standing::Doomed) => events.push(TasksEvent::Die),
             Some(Standing::Serves) => {}
         }
-        if ground.process.as_ref().is_some_and(|process| process.standing != Standing::Doomed)
+        if environment.process.as_ref().is_some_and(|process| process.standing != Standing::Doomed)
             && self.left.deaths > 0
         {
             events.push(TasksEvent::Die);
         }
-        for (place, work) in (0..u8::MAX).zip(ground.works()) {
+        for (place, work) in (0..u8::MAX).zip(environment.works()) {
             events.push(if work.has_begun { TasksEvent::Done(place) } else { TasksEvent::Begin(place) });
             if self.left.faults > 0 {
                 events.extend([TasksEvent::Fail(place), TasksEvent::Refuse(place)]);
@@ -124,7 +124,7 @@ impl TasksWorld {
             if self.left.stops > 0 {
                 events.push(TasksEvent::Stop(number));
             }
-            if self.left.exits > 0 && self.host.ground.living(name) > 0 {
+            if self.left.exits > 0 && self.host.environment.living(name) > 0 {
                 events.extend([TasksEvent::Exit(number, 0), TasksEvent::Exit(number, 1)]);
             }
         }
@@ -136,10 +136,10 @@ impl TasksWorld {
         match *event {
             TasksEvent::Start(task) => host.say_start(now, task),
             TasksEvent::Stop(task) => host.say_stop(now, task),
-            TasksEvent::Launch => host.ground.launch(),
+            TasksEvent::Launch => host.environment.launch(),
             TasksEvent::RefuseLaunch => host.refuse_launch(now),
-            TasksEvent::Found => host.ground.find(),
-            TasksEvent::Die => host.ground.die(),
+            TasksEvent::Found => host.environment.find(),
+            TasksEvent::Die => host.environment.die(),
             TasksEvent::Begin(place) => host.begin(place),
             TasksEvent::Done(place) => host.finish(now, place, |run| Started::Runs(handle(run))),
             TasksEvent::Fail(place) => host.finish(now, place, |_| Started::Retry("not now".to_owned())),
@@ -149,14 +149,14 @@ impl TasksWorld {
             TasksEvent::Trouble(question, task) => host.trouble(now, question, task),
             TasksEvent::Exit(task, code) => {
                 if let Some(name) = host.name(task).cloned() {
-                    host.ground.exit(&name, code);
+                    host.environment.exit(&name, code);
                 }
             }
             TasksEvent::Disk(is_sick) => host.disk(now, is_sick),
             TasksEvent::Settle(count, outcome) => host.settle(now, usize::from(count), outcome),
             TasksEvent::Load => host.load(now),
             TasksEvent::Pass => self.pass(),
-            TasksEvent::Crash => host.actor.light_fuse(),
+            TasksEvent::Crash => host.actor.crash_next_step(),
             TasksEvent::Kill(reached) => {
                 host.next_run(usize::from(reached));
                 host.load(now);
@@ -172,8 +172,12 @@ impl TasksWorld {
         if let TasksEvent::End(mode) = event {
             left.ends = other(left.ends, *mode);
         }
-        let is_doomed =
-            self.host.ground.process.as_ref().is_some_and(|process| process.standing == Standing::Doomed);
+        let is_doomed = self
+            .host
+            .environment
+            .process
+            .as_ref()
+            .is_some_and(|process| process.standing == Standing::Doomed);
         let of = match event {
             TasksEvent::Start(_) => &mut left.starts,
             TasksEvent::Stop(_) => &mut left.stops,
@@ -229,7 +233,7 @@ impl World for TasksWorld {
         let mut maybe = |is_possible: bool, event| is_possible.then(|| events.push(event));
         maybe(self.host.actor.is_loading(), TasksEvent::Load);
         maybe(self.left.pauses > 0 && self.host.due().is_some(), TasksEvent::Pass);
-        maybe(self.left.crashes > 0 && !self.host.actor.is_fuse_lit(), TasksEvent::Crash);
+        maybe(self.left.crashes > 0 && !self.host.actor.crashes_next(), TasksEvent::Crash);
         events
     }
 }

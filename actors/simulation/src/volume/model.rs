@@ -261,7 +261,7 @@ impl VolumeModel {
 
     pub(crate) const fn crash(&mut self, takes_effect: bool) {
         self.cut_takes_effect = takes_effect;
-        self.owner.light_fuse();
+        self.owner.crash_next_step();
     }
 
     /// What is mounted at this place is unmounted from outside.

@@ -122,7 +122,7 @@ impl World for VolumeWorld {
         maybe(self.model.has_unconfirmed(), VolumeEvent::Confirm(false));
         maybe(owner.is_loading(), VolumeEvent::Load);
         maybe(left.pauses > 0 && self.model.due().is_some(), VolumeEvent::Pass);
-        maybe(left.crashes > 0 && !owner.is_fuse_lit(), VolumeEvent::Crash);
+        maybe(left.crashes > 0 && !owner.crashes_next(), VolumeEvent::Crash);
         maybe(left.reboots > 0, VolumeEvent::Reboot);
         maybe(
             left.damages > 0 && self.model.owner.books.can_be_told_of_its_claims(),

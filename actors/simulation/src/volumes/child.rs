@@ -35,7 +35,7 @@ pub(super) struct Child {
     /// Whether its owner has named its id for its deletion.
     pub(super) may_be_deleted: bool,
     /// Whether it falls over its next message.
-    pub(super) is_fuse_lit: bool,
+    pub(super) crashes_next: bool,
     pub(super) waiting: Vec<(u64, Waits)>,
     pub(super) told: Option<Arc<VolumeStatus>>,
 }
@@ -48,7 +48,7 @@ impl Child {
             id,
             is_stopping: false,
             may_be_deleted: false,
-            is_fuse_lit: false,
+            crashes_next: false,
             waiting: Vec::new(),
             told: None,
         }

@@ -83,7 +83,7 @@ impl VolumeModel {
             VolumeAct::IsSilent => {}
             VolumeAct::FallsOverNext => {
                 if let Some(child) = &mut self.child {
-                    child.is_fuse_lit = true;
+                    child.crashes_next = true;
                 }
             }
             VolumeAct::Falls => return self.end(Ending::BudgetSpent("it crashed".to_owned())),

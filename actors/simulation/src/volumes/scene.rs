@@ -247,7 +247,7 @@ impl Scene for VolumesScene {
                 // One that has ended answers so.
                 let place =
                     self.volumes.iter().position(|volume| volume.life() == Some(life)).unwrap_or_default();
-                if self.volumes[place].is_fuse_lit(life) {
+                if self.volumes[place].crashes_next(life) {
                     let ended = self.volumes[place].act(place, VolumeAct::Falls);
                     self.endings.extend(ended);
                 }

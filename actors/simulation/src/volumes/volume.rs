@@ -159,8 +159,8 @@ impl VolumeModel {
     }
 
     /// Whether the actor of this life falls over its next message.
-    pub(super) fn is_fuse_lit(&self, life: Attempt) -> bool {
-        self.child.as_ref().is_some_and(|child| child.life == life && child.is_fuse_lit)
+    pub(super) fn crashes_next(&self, life: Attempt) -> bool {
+        self.child.as_ref().is_some_and(|child| child.life == life && child.crashes_next)
     }
 
     /// The actor of this life.
@@ -275,7 +275,7 @@ impl VolumeModel {
             VolumeAct::Fails => self.next_step(child).is_some_and(|step| self.may_fail(step)),
             VolumeAct::GivesUp | VolumeAct::IsSilent => !child.waiting.is_empty(),
             VolumeAct::Falls => true,
-            VolumeAct::FallsOverNext => !child.is_fuse_lit,
+            VolumeAct::FallsOverNext => !child.crashes_next,
             VolumeAct::Ends => child.is_stopping,
         }
     }

@@ -433,7 +433,7 @@ fn a_supervisor_that_forgets_what_was_read_breaks_r1d() {
 }
 
 #[test]
-fn a_supervisor_that_retires_one_that_lost_the_seat_before_it_was_read_breaks_r1d() {
+fn a_supervisor_that_retires_one_that_was_replaced_before_it_was_read_breaks_r1d() {
     let bounds = InstancesBounds { standbys: 2, ..ONE };
     found_out(Law::R1d, bounds, &InstancesWorld::new(bounds, Some(Rc::new(Hasty)), None));
 }

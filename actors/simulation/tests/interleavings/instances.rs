@@ -141,11 +141,11 @@ fn every_order_of_standbys_leaves_one_instance_of_each_registration_r1d() {
     }
 }
 
-/// One standby, which takes over and has to give the seat back. Others that register meanwhile would be more than can be tried.
+/// One standby, which takes over and is replaced again. Others that register meanwhile would be more than can be tried.
 #[test]
-fn every_order_of_a_seat_that_goes_there_and_back_keeps_what_was_not_given_out_r1d() {
+fn every_order_of_a_takeover_and_back_keeps_what_was_not_given_out_r1d() {
     if is_full() {
         let there_and_back = InstancesBounds { standbys: 3, joins: Some(1), ..ONE };
-        try_all("the seat goes there and back", &InstancesWorld::new(there_and_back, None, None));
+        try_all("a takeover and back", &InstancesWorld::new(there_and_back, None, None));
     }
 }

@@ -233,7 +233,7 @@ fn through_the_stand_in(events: &[Event]) -> Vec<Heard> {
                 }
             }
             Event::RefuseNext => stand.books.refuse_next(),
-            Event::Crash => stand.light_fuse(),
+            Event::Crash => stand.crash_next_step(),
         }
         // Pauses end one after another, as long as they end within the two seconds.
         let mut later = now;

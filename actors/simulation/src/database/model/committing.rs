@@ -89,9 +89,9 @@ impl<D: Medium> DatabaseModel<D> {
             self.verdict.violation(law, || format!("a commit takes {taken} writes where {due} wait"));
         }
         let batch = Rc::new(batch);
-        let came = self.bring_to_disk(&batch, writes.len() > least);
-        let is_written = match &*came {
-            Came::Done { is_synced } => {
+        let outcome = self.bring_to_disk(&batch, writes.len() > least);
+        let is_written = match &*outcome {
+            ActionOutcome::Done { is_synced } => {
                 if !is_synced {
                     self.verdict
                         .violation(Law::P1, || "a commit is done, and a power cut would undo it".to_owned());
@@ -99,7 +99,7 @@ impl<D: Medium> DatabaseModel<D> {
                 self.plain.committed(changes);
                 true
             }
-            Came::Failed { is_transient, what } => {
+            ActionOutcome::Failed { is_transient, what } => {
                 self.check_failure(*is_transient, what);
                 if self.database == DatabaseState::Open {
                     self.plain.doubted(changes);
@@ -107,7 +107,7 @@ impl<D: Medium> DatabaseModel<D> {
                 self.has_failed = true;
                 false
             }
-            Came::Opened(_) | Came::Read(_) => unreachable!("a commit is done or not"),
+            ActionOutcome::Opened(_) | ActionOutcome::Read(_) => unreachable!("a commit is done or not"),
         };
         self.finished.push_back(Finished { batch, is_written, writes });
         if is_written {
@@ -117,14 +117,14 @@ impl<D: Medium> DatabaseModel<D> {
     }
 
     /// Carries a commit out, rightly or in the way of a wrong persister.
-    fn bring_to_disk(&mut self, batch: &Rc<Batch>, is_merged: bool) -> Rc<Came> {
+    fn bring_to_disk(&mut self, batch: &Rc<Batch>, is_merged: bool) -> Rc<ActionOutcome> {
         let whole = Rc::clone(batch);
         let Some(fault) = self.fault else { return self.volume.carry_out(Action::Commit(whole)) };
         let part =
             |operations: Operations| Rc::new(Batch { operations: Arc::new(operations), ..Batch::default() });
         let (mut first, all) = (Operations::clone(&batch.operations), batch.operations.iter().count());
         match fault {
-            PersisterFault::AnswersBeforeTheSync => Rc::new(Came::Done { is_synced: true }),
+            PersisterFault::AnswersBeforeTheSync => Rc::new(ActionOutcome::Done { is_synced: true }),
             PersisterFault::DropsARow if batch.writes > 1 => {
                 let most = first.take_first(all - 1, Operations::default());
                 self.volume.carry_out(Action::Commit(part(most)))
@@ -141,7 +141,7 @@ impl<D: Medium> DatabaseModel<D> {
                 self.volume.carry_out(Action::Commit(part(first)))
             }
             PersisterFault::StaysBroken if self.has_failed => {
-                Rc::new(Came::Failed { is_transient: true, what: "it failed before".to_owned() })
+                Rc::new(ActionOutcome::Failed { is_transient: true, what: "it failed before".to_owned() })
             }
             _ => self.volume.carry_out(Action::Commit(whole)),
         }

@@ -24,7 +24,7 @@ impl DriversModel {
                 if let Some(link) = self.link_of(life) {
                     link.is_cut = true;
                 }
-                self.stir_eventor(life);
+                self.mark_eventor_changed(life);
                 // Else calls in flight may take a while to end.
                 if within.is_zero() {
                     self.driver_returns(moment, life, number, Ok(Ok(Reached::Done)));
@@ -33,8 +33,8 @@ impl DriversModel {
             DriverCall::Advance(StartStep::Launch, _) => {
                 self.drop_link(life);
                 let name = self.children.get(&life).map(|child| child.name.clone());
-                let ground = name.and_then(|name| self.grounds.get_mut(&name));
-                if ground.is_some_and(|ground| !ground.launch_begins()) {
+                let environment = name.and_then(|name| self.grounds.get_mut(&name));
+                if environment.is_some_and(|environment| !environment.launch_begins()) {
                     self.violation(Law::Prc4, "a second process is launched beside the first".to_owned());
                 }
             }
@@ -53,12 +53,12 @@ impl DriversModel {
         if let Some(Child { actor: Actor::Driver(child), .. }) = self.children.get_mut(&life) {
             child.link = None;
         }
-        self.stir_eventor(life);
+        self.mark_eventor_changed(life);
     }
 
-    fn stir_eventor(&mut self, life: Attempt) {
+    fn mark_eventor_changed(&mut self, life: Attempt) {
         if let Some(driver) = self.children.get(&life).map(|child| child.name.clone()) {
-            self.stir(&driver);
+            self.mark_changed(&driver);
         }
     }
 
@@ -126,13 +126,13 @@ impl DriversModel {
     /// Whether a call can come back in this way.
     pub(in super::super::super) fn can_answer(&self, life: Attempt, number: u64, conduct: Conduct) -> bool {
         let Some(child) = self.children.get(&life) else { return false };
-        let Some(ground) = self.grounds.get(&child.name) else { return false };
+        let Some(environment) = self.grounds.get(&child.name) else { return false };
         match &child.actor {
             Actor::Driver(driver) => {
                 let is_over_it = driver.link.as_ref().is_some_and(|link| number > link.dialed);
-                let is_linked = is_over_it && is_linked(driver, ground);
+                let is_linked = is_over_it && is_linked(driver, environment);
                 driver.actor.calls().find(|(other, _)| *other == number).is_some_and(|(_, call)| {
-                    is_possible(call, conduct, (is_linked, driver.is_unwell), ground)
+                    is_possible(call, conduct, (is_linked, driver.is_unwell), environment)
                 })
             }
             Actor::Eventor(eventor) => {
@@ -150,12 +150,12 @@ impl DriversModel {
         conduct: Conduct,
     ) -> bool {
         let Some(stream) = &eventor.stream else { return conduct == Conduct::Well };
-        let Some(ground) = self.grounds.get(driver) else { return false };
+        let Some(environment) = self.grounds.get(driver) else { return false };
         match conduct {
             Conduct::Well if !self.is_held(driver, stream) => true,
             Conduct::Well => match (call, stream.cursor) {
                 (EventorCall::Open { .. }, _) => true,
-                (_, Some(cursor)) => ground.has_more(cursor),
+                (_, Some(cursor)) => environment.has_more(cursor),
                 (_, None) => false,
             },
             Conduct::Refuses | Conduct::IsSilent => true,
@@ -165,11 +165,11 @@ impl DriversModel {
 
     /// Whether a stream's connection is held by its driver and leads to a process.
     fn is_held(&self, driver: &DriverName, stream: &Stream) -> bool {
-        let Some(ground) = self.grounds.get(driver) else { return false };
+        let Some(environment) = self.grounds.get(driver) else { return false };
         self.children.values().any(|child| match &child.actor {
             Actor::Driver(held) if child.name == *driver => {
                 let is_same = |link: &Link| !link.is_cut && link.generation == stream.generation;
-                held.link.as_ref().is_some_and(|link| is_same(link) && ground.runs(link.tag))
+                held.link.as_ref().is_some_and(|link| is_same(link) && environment.runs(link.tag))
             }
             Actor::Driver(_) | Actor::Eventor(_) => false,
         })
@@ -208,7 +208,7 @@ impl DriversModel {
         let name = child.name.clone();
         let Actor::Driver(driver) = &mut child.actor else { return None };
         let call = driver.actor.calls().find(|(other, _)| *other == number)?.1.clone();
-        let ground = self.grounds.get_mut(&name)?;
+        let environment = self.grounds.get_mut(&name)?;
         if conduct != Conduct::Well && conduct != Conduct::IsUnwell && conduct != Conduct::Lingers {
             if matches!(call, DriverCall::Advance(StartStep::Launch, _)) {
                 let refusal = match conduct {
@@ -217,7 +217,7 @@ impl DriversModel {
                     _ => None,
                 };
                 if let Some((kind, what)) = refusal {
-                    ground.launch_fails();
+                    environment.launch_fails();
                     return Some(Ok(Err(Trouble { kind, what: what.to_owned() })));
                 }
             }
@@ -226,8 +226,8 @@ impl DriversModel {
             return Some(trouble(conduct));
         }
         let reached = match call {
-            DriverCall::Advance(StartStep::Recall, _) => Reached::Recalled(ground.recalled()),
-            DriverCall::Advance(StartStep::Launch, _) => match ground.launch_succeeds() {
+            DriverCall::Advance(StartStep::Recall, _) => Reached::Recalled(environment.recalled()),
+            DriverCall::Advance(StartStep::Launch, _) => match environment.launch_succeeds() {
                 Some(launched) => Reached::Launched(launched),
                 None => return Some(trouble(Conduct::Refuses)),
             },
@@ -262,19 +262,19 @@ impl DriversModel {
             DriverCall::AwaitEnd(_) => Reached::Ended("exit code 1".to_owned()),
             DriverCall::ShutdownAnswer => {
                 if conduct == Conduct::Well {
-                    ground.exits();
+                    environment.exits();
                 }
                 Reached::Done
             }
             DriverCall::StopProcess { tag, .. } => {
-                if ground.stopped(tag) {
+                if environment.stopped(tag) {
                     Reached::Ended("ended".to_owned())
                 } else {
                     Reached::Done
                 }
             }
         };
-        self.stir(&self.children.get(&life)?.name.clone());
+        self.mark_changed(&self.children.get(&life)?.name.clone());
         Some(Ok(Ok(reached)))
     }
 
@@ -284,7 +284,7 @@ impl DriversModel {
         };
         let Some(stream) = &eventor.stream else { return Some(EventorOutcome::Heard(Ok(EventBatch::Ended))) };
         let asked = Asked { driver: name.clone(), rpc: DriverRpc::TaskEvents };
-        let ground = self.grounds.get(name)?;
+        let environment = self.grounds.get(name)?;
         let heard = match conduct {
             _ if !self.is_held(name, stream) => {
                 let reason = "its process ended".to_owned();
@@ -296,9 +296,12 @@ impl DriversModel {
             }
             _ => {
                 let (batch, next) = match stream.cursor {
-                    None => (EventBatch::Opened(ground.stream()), ground.cursor_after(stream.after.as_ref())),
+                    None => (
+                        EventBatch::Opened(environment.stream()),
+                        environment.cursor_after(stream.after.as_ref()),
+                    ),
                     Some(cursor) => {
-                        let (events, next) = ground.read(cursor);
+                        let (events, next) = environment.read(cursor);
                         (EventBatch::Events(events), next)
                     }
                 };
@@ -327,19 +330,21 @@ fn numbers(child: &Child) -> impl Iterator<Item = u64> + use<> {
 }
 
 /// Whether a driver is connected to the process that runs.
-pub(super) fn is_linked(driver: &DriverChild, ground: &Ground) -> bool {
-    driver.link.as_ref().is_some_and(|link| ground.runs(link.tag))
+pub(super) fn is_linked(driver: &DriverChild, environment: &Environment) -> bool {
+    driver.link.as_ref().is_some_and(|link| environment.runs(link.tag))
 }
 
 fn is_possible(
     call: &DriverCall,
     conduct: Conduct,
     (is_linked, is_unwell): (bool, bool),
-    ground: &Ground,
+    environment: &Environment,
 ) -> bool {
     match (call, conduct) {
-        (DriverCall::AwaitEnd(tag), Conduct::Well) => !ground.runs(*tag),
-        (DriverCall::Advance(StartStep::Dial, Some(launched)), Conduct::Well) => ground.runs(launched.tag),
+        (DriverCall::AwaitEnd(tag), Conduct::Well) => !environment.runs(*tag),
+        (DriverCall::Advance(StartStep::Dial, Some(launched)), Conduct::Well) => {
+            environment.runs(launched.tag)
+        }
         (
             DriverCall::Advance(StartStep::Recall | StartStep::Launch, _)
             | DriverCall::StopProcess { .. }

@@ -3,7 +3,7 @@
 use callboard_actors::driver::{DriverAsk, RestartNow};
 use callboard_actors::lease::LeasedCalls;
 
-use super::super::super::came::Came;
+use super::super::super::observed::Observed;
 use super::super::super::witness::NO_CALLER_WAITS;
 use super::*;
 
@@ -19,9 +19,9 @@ impl DriversModel {
             }
             self.owner.take_left(&mut left);
             if let Some(told) = &mut self.told {
-                told.extend(Came::noted("drivers", &mut self.owner));
+                told.extend(Observed::noted("drivers", &mut self.owner));
                 told.extend(
-                    left.iter().map(|left| Came::left_to("drivers", left, |asker| asker != NO_ASKER)),
+                    left.iter().map(|left| Observed::left_to("drivers", left, |asker| asker != NO_ASKER)),
                 );
             }
             if left.is_empty() {
@@ -174,7 +174,7 @@ impl DriversModel {
     pub(super) fn carry_child(&mut self, moment: Moment, life: Attempt) {
         let Some(child) = self.children.get(&life) else { return };
         let (number, kind) = (child.number, child.kind());
-        self.set_off.push(SetOff::Stirred(number, kind));
+        self.set_off.push(SetOff::Changed(number, kind));
         match kind {
             ChildKind::Driver => while self.carry_driver(moment, life) {},
             ChildKind::Eventor => while self.carry_eventor(moment, life) {},
@@ -202,7 +202,7 @@ impl DriversModel {
         }
         let left = child.actor.leaving(moment);
         if let Some(told) = &mut self.told {
-            told.extend(Came::noted(&format!("driver {name}"), &mut child.actor));
+            told.extend(Observed::noted(&format!("driver {name}"), &mut child.actor));
         }
         self.owner.witness.verdict.heard_of(child.actor.witness.verdict.broken());
         let has_left = !left.is_empty();
@@ -256,7 +256,7 @@ impl DriversModel {
         }
         let left = child.actor.leaving(moment);
         if let Some(told) = &mut self.told {
-            told.extend(Came::noted(&format!("eventor {driver}"), &mut child.actor));
+            told.extend(Observed::noted(&format!("eventor {driver}"), &mut child.actor));
         }
         self.owner.witness.verdict.heard_of(child.actor.witness.verdict.broken());
         let has_left = !left.is_empty();
@@ -287,9 +287,9 @@ impl DriversModel {
         let driver = child.name;
         if let Some(told) = self.told.as_mut().filter(|_| ending == Ending::Killed) {
             let of = if kind == ChildKind::Driver { "driver" } else { "eventor" };
-            told.push(Came::killed(format!("{of} {driver}")));
+            told.push(Observed::killed(format!("{of} {driver}")));
         }
-        self.stir(&driver);
+        self.mark_changed(&driver);
         if !child.mail.is_empty() {
             self.late.insert(life, Late { number, kind, mail: child.mail });
             self.set_off.push(SetOff::Mail(number, kind));

@@ -70,9 +70,10 @@ impl DriversModel {
         }
         let child = self.children.get(&life)?;
         let is_alone = match &child.actor {
-            Actor::Driver(driver) => {
-                !self.grounds.get(&child.name).is_some_and(|ground| answering::is_linked(driver, ground))
-            }
+            Actor::Driver(driver) => !self
+                .grounds
+                .get(&child.name)
+                .is_some_and(|environment| answering::is_linked(driver, environment)),
             Actor::Eventor(_) => false,
         };
         (is_alone && self.can_answer(life, call, Conduct::IsSilent)).then_some(Conduct::IsSilent)

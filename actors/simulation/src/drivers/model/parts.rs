@@ -172,7 +172,7 @@ pub(in super::super::super) enum SetOff {
     /// Word of endings.
     Endings,
     /// This actor of a driver has something under way, or waits for an instant.
-    Stirred(u32, ChildKind),
+    Changed(u32, ChildKind),
 }
 
 impl Child {

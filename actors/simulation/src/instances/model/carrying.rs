@@ -1,7 +1,7 @@
 //! Carrying: what leaves the parent or a child is done, or set on its way.
 
-use super::super::super::came::Came;
 use super::super::super::law::Law;
+use super::super::super::observed::Observed;
 use super::super::super::witness::NO_CALLER_WAITS;
 use super::*;
 
@@ -20,7 +20,7 @@ impl InstancesModel {
             }
             self.parent.take_left(&mut left);
             if let Some(noted) = &mut self.noted {
-                noted.extend(Came::noted("instances", &mut self.parent));
+                noted.extend(Observed::noted("instances", &mut self.parent));
             }
             if left.is_empty() {
                 return;
@@ -125,10 +125,10 @@ impl InstancesModel {
 
     pub(super) fn carry_child(&mut self, moment: Moment, life: Attempt) {
         let Some(child) = self.children.get_mut(&life) else { return };
-        self.stirred.push(life);
+        self.changed.push(life);
         let left = child.actor.leaving(moment);
         if let Some(noted) = &mut self.noted {
-            noted.extend(Came::noted(&name(&child.place), &mut child.actor));
+            noted.extend(Observed::noted(&name(&child.place), &mut child.actor));
         }
         self.parent.witness.verdict.heard_of(child.actor.witness.verdict.broken());
         for left in left {
@@ -176,7 +176,7 @@ impl InstancesModel {
         self.steps_before.0 += actor.steps();
         self.late.insert(life, reports);
         if let Some(noted) = self.noted.as_mut().filter(|_| ending == Ending::Killed) {
-            noted.push(Came::killed(name(&place)));
+            noted.push(Observed::killed(name(&place)));
         }
         let (plugin, allocation) = place;
         self.endings.push_back(ChildEnded { plugin, allocation, life, ending });

@@ -3,8 +3,8 @@
 use callboard_actors::processes::{Processes, ProcessesCall, ProcessesOutcome};
 use callboard_actors::vocabulary::Timestamp;
 
-use super::super::super::came::Came;
 use super::super::super::law::Law;
+use super::super::super::observed::Observed;
 use super::super::super::stand_in::{Left, StandIn};
 use super::super::super::witness::NO_CALLER_WAITS;
 use super::{NO_ASKER, ProcessesModel};
@@ -24,9 +24,9 @@ impl ProcessesModel {
         loop {
             self.owner.take_left(&mut left);
             if let Some(told) = &mut self.told {
-                told.extend(Came::noted("processes", &mut self.owner));
+                told.extend(Observed::noted("processes", &mut self.owner));
                 told.extend(
-                    left.iter().map(|left| Came::left_to("processes", left, |asker| asker != NO_ASKER)),
+                    left.iter().map(|left| Observed::left_to("processes", left, |asker| asker != NO_ASKER)),
                 );
             }
             if left.is_empty() {
@@ -37,12 +37,12 @@ impl ProcessesModel {
             }
         }
         for tag in self.owner.books.take_retired() {
-            if self.ground.runs(tag) {
+            if self.environment.runs(tag) {
                 self.violation(Law::Prc9, "a record is gone, and its process runs".to_owned());
             }
         }
         self.verdict.heard_of(self.owner.witness.verdict.broken());
-        self.verdict.heard_of(self.ground.verdict.broken());
+        self.verdict.heard_of(self.environment.verdict.broken());
     }
 
     fn take_in(&mut self, now: Timestamp, left: Left<Processes>) {
@@ -80,15 +80,15 @@ impl ProcessesModel {
                 return;
             }
             ProcessesCall::AwaitDisk { .. } => {}
-            ProcessesCall::Release => self.ground.release(),
+            ProcessesCall::Release => self.environment.release(),
             ProcessesCall::Start { life, config } => {
                 if config.spec.is_some() && !self.owner.books.holds(config.record.tag) {
                     self.violation(Law::Prc9, "a process is started whose intent is not on disk".to_owned());
                 }
-                self.ground.start(life, *config);
+                self.environment.start(life, *config);
             }
-            ProcessesCall::End { life, .. } => self.ground.end(life),
-            ProcessesCall::Stop { life, mode } => self.ground.stop(life, mode),
+            ProcessesCall::End { life, .. } => self.environment.end(life),
+            ProcessesCall::Stop { life, mode } => self.environment.stop(life, mode),
         }
         self.returned(now, number, ProcessesOutcome::Done);
     }

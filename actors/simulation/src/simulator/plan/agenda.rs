@@ -1,7 +1,7 @@
 //! What can be planned, and which of it only once at a time.
 
 use super::super::database::DatabaseDoing;
-use super::super::event::{DriverDoing, Happening};
+use super::super::event::{DriverDoing, EventKind};
 use super::super::processes::ProcessesDoing;
 use super::super::supervision::FamilyDoing;
 use super::super::volumes::VolumeDoing;
@@ -68,28 +68,28 @@ pub(super) enum Once {
 }
 
 /// As which of these it is planned, if it is planned once at a time.
-pub(super) const fn once_of(what: Happening) -> Option<Once> {
+pub(super) const fn once_of(what: EventKind) -> Option<Once> {
     Some(match what {
-        Happening::Settle(..) => Once::Settle,
-        Happening::Load(_) => Once::Load,
-        Happening::Feed => Once::Feed,
-        Happening::Endings => Once::Endings,
-        Happening::InventoryFeed => Once::InventoryFeed,
-        Happening::Wake => Once::Wake,
-        Happening::RegistryTimers => Once::Registry,
-        Happening::InstancesTimers => Once::Instances,
-        Happening::InventoryTimers => Once::Inventory,
-        Happening::InstanceTimers(plugin) => Once::Instance(plugin),
-        Happening::Driver(driver, doing) => Once::Driver(driver, doing),
-        Happening::Workload(who, doing) => Once::Workload(who, doing),
-        Happening::Workloads(doing) => Once::Workloads(doing),
-        Happening::DriversEndings => Once::DriversEndings,
-        Happening::DriversTimers => Once::Drivers,
-        Happening::Processes(doing) => Once::Processes(doing),
-        Happening::Volume(number, doing) => Once::Volume(number, doing),
-        Happening::Family(number, doing) => Once::Family(number, doing),
-        Happening::Start => Once::Start,
-        Happening::Database(DatabaseDoing::Tell) => Once::Tell,
+        EventKind::Settle(..) => Once::Settle,
+        EventKind::Load(_) => Once::Load,
+        EventKind::Feed => Once::Feed,
+        EventKind::Endings => Once::Endings,
+        EventKind::InventoryFeed => Once::InventoryFeed,
+        EventKind::Wake => Once::Wake,
+        EventKind::RegistryTimers => Once::Registry,
+        EventKind::InstancesTimers => Once::Instances,
+        EventKind::InventoryTimers => Once::Inventory,
+        EventKind::InstanceTimers(plugin) => Once::Instance(plugin),
+        EventKind::Driver(driver, doing) => Once::Driver(driver, doing),
+        EventKind::Workload(who, doing) => Once::Workload(who, doing),
+        EventKind::Workloads(doing) => Once::Workloads(doing),
+        EventKind::DriversEndings => Once::DriversEndings,
+        EventKind::DriversTimers => Once::Drivers,
+        EventKind::Processes(doing) => Once::Processes(doing),
+        EventKind::Volume(number, doing) => Once::Volume(number, doing),
+        EventKind::Family(number, doing) => Once::Family(number, doing),
+        EventKind::Start => Once::Start,
+        EventKind::Database(DatabaseDoing::Tell) => Once::Tell,
         _ => return None,
     })
 }

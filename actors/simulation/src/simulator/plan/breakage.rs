@@ -3,9 +3,9 @@
 use callboard_actors::vocabulary::Timestamp;
 
 use super::super::super::instances::Behaviour;
-use super::super::event::{DriverDoing, Happening};
+use super::super::event::{DriverDoing, EventKind};
 use super::super::faults::Fault;
-use super::super::host_model::{Curtain, HostModel};
+use super::super::host_model::{HostModel, HostPhase};
 use super::super::supervision::FamilyDoing;
 use super::Plan;
 
@@ -25,8 +25,8 @@ impl Plan {
         self.meets(&ways, 12, Behaviour::Well)
     }
 
-    pub(super) fn breakage(&mut self, at: Timestamp, host_model: &HostModel) -> Option<Happening> {
-        if host_model.curtain != Curtain::Up {
+    pub(super) fn breakage(&mut self, at: Timestamp, host_model: &HostModel) -> Option<EventKind> {
+        if host_model.phase != HostPhase::Running {
             return None;
         }
         if let Some(end) = self.host_ends(host_model) {
@@ -37,10 +37,10 @@ impl Plan {
         if drivers > 0
             && let Some(doing) = self.driver_breaks()
         {
-            return Some(Happening::Driver(driver, doing));
+            return Some(EventKind::Driver(driver, doing));
         }
         if let Some(doing) = self.processes_break(host_model) {
-            return Some(Happening::Processes(doing));
+            return Some(EventKind::Processes(doing));
         }
         if let Some(crash) = self.volume_crashes(host_model) {
             return Some(crash);
@@ -52,28 +52,28 @@ impl Plan {
             return Some(breaks);
         }
         if self.does(Fault::Disk, 20) {
-            return Some(Happening::DiskFull);
+            return Some(EventKind::DiskFull);
         }
         if self.does(Fault::Crash, 3) {
             if let Some(crash) = self.workload_crashes(3, host_model) {
                 return Some(crash);
             }
             return Some(match self.chance.below(6 + u64::from(drivers.min(5))) {
-                0..=1 => Happening::CrashRegistry,
-                2 => Happening::CrashInstances,
-                3 => Happening::CrashInventory,
-                4 => Happening::CrashInstance(self.instance(host_model)),
-                5 => Happening::Fall(self.instance(host_model)),
-                6 => Happening::CrashDrivers,
-                7 => Happening::Driver(driver, DriverDoing::Crash),
-                8 => Happening::Driver(driver, DriverDoing::CrashEventor),
-                9 => Happening::Driver(driver, DriverDoing::Fall),
-                _ => Happening::Driver(driver, DriverDoing::FallEventor),
+                0..=1 => EventKind::CrashRegistry,
+                2 => EventKind::CrashInstances,
+                3 => EventKind::CrashInventory,
+                4 => EventKind::CrashInstance(self.instance(host_model)),
+                5 => EventKind::Fall(self.instance(host_model)),
+                6 => EventKind::CrashDrivers,
+                7 => EventKind::Driver(driver, DriverDoing::Crash),
+                8 => EventKind::Driver(driver, DriverDoing::CrashEventor),
+                9 => EventKind::Driver(driver, DriverDoing::Fall),
+                _ => EventKind::Driver(driver, DriverDoing::FallEventor),
             });
         }
         self.does(Fault::Crash, 4).then(|| {
             let number = u8::try_from(self.chance.below(host_model.family.len() as u64)).unwrap_or(0);
-            Happening::Family(number, FamilyDoing::Crash)
+            EventKind::Family(number, FamilyDoing::Crash)
         })
     }
 
@@ -81,19 +81,19 @@ impl Plan {
     fn instance(&mut self, host_model: &HostModel) -> u32 {
         let places = host_model.instances_model.places();
         let place = places.iter().nth(self.chance.below(places.len().max(1) as u64) as usize);
-        place.map_or(0, |place| host_model.cast.number_of(place))
+        place.map_or(0, |place| host_model.names.number_of(place))
     }
 
     /// The host is killed, or told to stop.
-    fn host_ends(&mut self, host_model: &HostModel) -> Option<Happening> {
+    fn host_ends(&mut self, host_model: &HostModel) -> Option<EventKind> {
         if self.does(Fault::KillHost, 30) {
             let waiting = u64::try_from(host_model.registry.books.waiting()).unwrap_or(0);
             let of_processes = u64::try_from(host_model.owned.model.waiting()).unwrap_or(0);
             let [reached, of_processes] = [waiting, of_processes]
                 .map(|waiting| u32::try_from(self.chance.below(waiting + 1)).unwrap_or(0));
-            return Some(Happening::KillHost(reached, of_processes));
+            return Some(EventKind::KillHost(reached, of_processes));
         }
         self.does(Fault::Shutdown, 40)
-            .then(|| if self.chance.once_in(2) { Happening::Stop } else { Happening::Detach })
+            .then(|| if self.chance.once_in(2) { EventKind::Stop } else { EventKind::Detach })
     }
 }

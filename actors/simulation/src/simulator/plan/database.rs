@@ -5,7 +5,7 @@ use callboard_actors::persister::{DiskFault, Reached};
 use super::super::super::database::Trouble;
 use super::super::super::writes::Outcome;
 use super::super::database::DatabaseDoing;
-use super::super::event::Happening;
+use super::super::event::EventKind;
 use super::Plan;
 
 /// Few commits change the disk more often than this.
@@ -13,15 +13,15 @@ const CHANGES: u64 = 14;
 
 impl Plan {
     /// The same, as it happens to a real database: a failure has a cause, and a host is killed at some change of the disk.
-    pub(super) fn in_database(&mut self, what: Happening) -> Happening {
-        Happening::Database(match what {
-            Happening::Settle(count, Outcome::Written) => DatabaseDoing::Commit(count, None),
-            Happening::Settle(count, Outcome::Failed | Outcome::FailedButWritten) => {
+    pub(super) fn in_database(&mut self, what: EventKind) -> EventKind {
+        EventKind::Database(match what {
+            EventKind::Settle(count, Outcome::Written) => DatabaseDoing::Commit(count, None),
+            EventKind::Settle(count, Outcome::Failed | Outcome::FailedButWritten) => {
                 DatabaseDoing::Commit(count, Some(self.trouble()))
             }
-            Happening::Load(true) => DatabaseDoing::Load(None),
-            Happening::Load(false) => DatabaseDoing::Load(Some(self.trouble())),
-            Happening::KillHost(committing, of_processes) => {
+            EventKind::Load(true) => DatabaseDoing::Load(None),
+            EventKind::Load(false) => DatabaseDoing::Load(Some(self.trouble())),
+            EventKind::KillHost(committing, of_processes) => {
                 let change = self.chance.below(CHANGES);
                 DatabaseDoing::Kill { committing, of_processes, change, reached: self.reached() }
             }

@@ -6,7 +6,7 @@ use callboard_actors::persister::WRITE_DEADLINE;
 use callboard_actors::vocabulary::Timestamp;
 
 use super::super::disk::DiskTrouble;
-use super::super::event::Happening;
+use super::super::event::EventKind;
 use super::super::faults::Fault;
 use super::agenda::Planned;
 use super::{Plan, micros};
@@ -27,7 +27,7 @@ const LEFT_ALONE: u64 = 100_000;
 
 impl Plan {
     /// The disk goes wrong, if nothing is wrong with it.
-    pub(super) fn disk_breaks(&mut self, at: Timestamp) -> Option<Happening> {
+    pub(super) fn disk_breaks(&mut self, at: Timestamp) -> Option<EventKind> {
         if self.disk.is_some() {
             return None;
         }
@@ -36,12 +36,12 @@ impl Plan {
         self.disk = Some((trouble, until));
         self.add(until, Planned::DiskSound);
         self.add(at + WRITE_DEADLINE, Planned::DiskLate);
-        Some(Happening::Disk(Some(trouble)))
+        Some(EventKind::Disk(Some(trouble)))
     }
 
-    pub(super) const fn disk_is_sound(&mut self) -> Happening {
+    pub(super) const fn disk_is_sound(&mut self) -> EventKind {
         self.disk = None;
-        Happening::Disk(None)
+        EventKind::Disk(None)
     }
 
     /// How much longer a commit takes than on a sound disk, in microseconds.

@@ -4,7 +4,7 @@ use callboard_actors::vocabulary::Timestamp;
 
 use super::super::super::drivers::{Conduct, Order};
 use super::super::drivers::TASKS;
-use super::super::event::{DriverDoing, Happening};
+use super::super::event::{DriverDoing, EventKind};
 use super::super::faults::Fault;
 use super::super::host_model::HostModel;
 use super::agenda::Planned;
@@ -33,13 +33,13 @@ impl Plan {
         }
     }
 
-    pub(super) fn turn_of_driver(&mut self, at: Timestamp, driver: u32, turn: DriverTurn) -> Happening {
+    pub(super) fn turn_of_driver(&mut self, at: Timestamp, driver: u32, turn: DriverTurn) -> EventKind {
         let pause = match turn {
             DriverTurn::Order => 500_000 + self.chance.below(6_000_000),
             DriverTurn::Happen => 5_000 + self.chance.below(300_000),
             DriverTurn::Read => 20_000 + self.chance.below(1_500_000),
             // It comes once.
-            DriverTurn::Mail(mail) => return Happening::Driver(driver, mail),
+            DriverTurn::Mail(mail) => return EventKind::Driver(driver, mail),
         };
         self.add(at + micros(pause), Planned::Driver(driver, turn));
         let doing = match turn {
@@ -48,7 +48,7 @@ impl Plan {
             DriverTurn::Read => DriverDoing::Read,
             DriverTurn::Mail(mail) => mail,
         };
-        Happening::Driver(driver, doing)
+        EventKind::Driver(driver, doing)
     }
 
     /// What breaks among the drivers of itself, if anything does.

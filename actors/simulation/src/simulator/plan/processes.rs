@@ -2,7 +2,7 @@
 
 use callboard_actors::vocabulary::Timestamp;
 
-use super::super::event::Happening;
+use super::super::event::EventKind;
 use super::super::faults::Fault;
 use super::super::host_model::HostModel;
 use super::super::processes::{ProcessDoing, ProcessesDoing};
@@ -18,7 +18,7 @@ impl Plan {
     }
 
     /// A message about a process.
-    pub(super) fn process_turn(&mut self, at: Timestamp, number: u32) -> Happening {
+    pub(super) fn process_turn(&mut self, at: Timestamp, number: u32) -> EventKind {
         let pause = micros(100_000 + self.chance.below(3_000_000));
         self.add(at + pause, Planned::ProcessTurn(number));
         let doing = match self.chance.below(20) {
@@ -27,7 +27,7 @@ impl Plan {
             14..=17 => ProcessDoing::Recall,
             _ => ProcessDoing::AwaitEnd,
         };
-        Happening::Processes(ProcessesDoing::Process(number, doing))
+        EventKind::Processes(ProcessesDoing::Process(number, doing))
     }
 
     /// How long it takes until something happens of itself among the processes, in microseconds.
@@ -48,7 +48,7 @@ impl Plan {
     }
 
     /// What comes of what happens of itself.
-    pub(super) fn comes_of(&mut self, doing: ProcessesDoing, host_model: &HostModel) -> Option<Happening> {
+    pub(super) fn comes_of(&mut self, doing: ProcessesDoing, host_model: &HostModel) -> Option<EventKind> {
         let doing = match doing {
             ProcessesDoing::Process(number, ProcessDoing::Act) if self.does(Fault::Fail, 40) => {
                 ProcessesDoing::Process(number, ProcessDoing::Fail)
@@ -61,7 +61,7 @@ impl Plan {
             ProcessesDoing::Load(_) => ProcessesDoing::Load(!self.does(Fault::Disk, 8)),
             other => other,
         };
-        Some(Happening::Processes(doing))
+        Some(EventKind::Processes(doing))
     }
 
     /// Something breaks among the processes.

@@ -4,7 +4,7 @@ use callboard_actors::vocabulary::Timestamp;
 
 use super::super::super::allocation::Reply;
 use super::super::super::supervision::{Task, TaskEnd};
-use super::super::event::Happening;
+use super::super::event::EventKind;
 use super::super::faults::Fault;
 use super::super::host_model::HostModel;
 use super::super::supervision::FamilyDoing;
@@ -33,7 +33,7 @@ impl Plan {
         at: Timestamp,
         turn: FamilyTurn,
         host_model: &HostModel,
-    ) -> Option<Happening> {
+    ) -> Option<EventKind> {
         let pause = match turn {
             FamilyTurn::End => self.chance.below(600_000),
             FamilyTurn::Ask => 50_000 + self.chance.below(3_000_000),
@@ -52,7 +52,7 @@ impl Plan {
                 _ => FamilyDoing::Describe,
             },
         };
-        Some(Happening::Family(u8::try_from(number).unwrap_or(0), doing))
+        Some(EventKind::Family(u8::try_from(number).unwrap_or(0), doing))
     }
 
     /// How a call comes back. Each way of doing so badly is a fault of its own; what hangs comes back at its deadline.
@@ -61,9 +61,9 @@ impl Plan {
         number: u8,
         doing: FamilyDoing,
         host_model: &HostModel,
-    ) -> Option<Happening> {
+    ) -> Option<EventKind> {
         let FamilyDoing::Return(task, Reply::Good) = doing else {
-            return Some(Happening::Family(number, doing));
+            return Some(EventKind::Family(number, doing));
         };
         let has_deadline = host_model.family.deadline_of(number.into(), task).is_some();
         let reply = match task {
@@ -78,6 +78,6 @@ impl Plan {
         // One that has ended already, or is not there yet, has no choice.
         let is_possible = host_model.family.can_return(host_model.moment(), number.into(), task, reply);
         let reply = if is_possible { reply } else { Reply::Good };
-        Some(Happening::Family(number, FamilyDoing::Return(task, reply)))
+        Some(EventKind::Family(number, FamilyDoing::Return(task, reply)))
     }
 }

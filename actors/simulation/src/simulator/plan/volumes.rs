@@ -4,7 +4,7 @@ use callboard_actors::vocabulary::Timestamp;
 
 use super::super::super::volume::{Answered, VolumeModel};
 use super::super::super::writes::Outcome;
-use super::super::event::Happening;
+use super::super::event::EventKind;
 use super::super::faults::Fault;
 use super::super::host_model::HostModel;
 use super::super::volumes::{USERS, VolumeDoing};
@@ -25,7 +25,7 @@ impl Plan {
         at: Timestamp,
         number: u32,
         host_model: &HostModel,
-    ) -> Option<Happening> {
+    ) -> Option<EventKind> {
         let pause = micros(20_000 + self.chance.below(3_000_000));
         self.add(at + pause, Planned::Volume(number));
         let creates = host_model.volumes.get(number)?.node.creates;
@@ -44,7 +44,7 @@ impl Plan {
             23 => VolumeDoing::Heal,
             _ => return None,
         };
-        Some(Happening::Volume(number, doing))
+        Some(EventKind::Volume(number, doing))
     }
 
     /// How long it takes until something happens of itself in a volume, in microseconds.
@@ -88,11 +88,11 @@ impl Plan {
     }
 
     /// A step of a volume crashes.
-    pub(super) fn volume_crashes(&mut self, host_model: &HostModel) -> Option<Happening> {
+    pub(super) fn volume_crashes(&mut self, host_model: &HostModel) -> Option<EventKind> {
         let volumes = host_model.volumes.len();
         if volumes == 0 || !self.does(Fault::Crash, 6) {
             return None;
         }
-        Some(Happening::Volume(self.chance.place(volumes), VolumeDoing::Crash))
+        Some(EventKind::Volume(self.chance.place(volumes), VolumeDoing::Crash))
     }
 }

@@ -4,7 +4,7 @@ use callboard_actors::allocation::Task;
 use callboard_actors::vocabulary::Timestamp;
 
 use super::super::super::allocation::Reply;
-use super::super::event::Happening;
+use super::super::event::EventKind;
 use super::super::faults::Fault;
 use super::super::host_model::HostModel;
 use super::super::workloads::{WorkloadDoing, WorkloadOrder, Workloads, WorkloadsDoing};
@@ -69,19 +69,19 @@ impl Plan {
     }
 
     /// The process of a supervised task dies, if this fault is done.
-    pub(super) fn workload_dies(&mut self, host_model: &HostModel) -> Option<Happening> {
+    pub(super) fn workload_dies(&mut self, host_model: &HostModel) -> Option<EventKind> {
         let who = self.some_workload(host_model)?;
-        self.does(Fault::Die, 4).then_some(Happening::Workload(who, WorkloadDoing::Die))
+        self.does(Fault::Die, 4).then_some(EventKind::Workload(who, WorkloadDoing::Die))
     }
 
     /// A supervisor or its owner crashes or falls, in one of so many times.
-    pub(super) fn workload_crashes(&mut self, once_in: u64, host_model: &HostModel) -> Option<Happening> {
+    pub(super) fn workload_crashes(&mut self, once_in: u64, host_model: &HostModel) -> Option<EventKind> {
         let who = self.some_workload(host_model)?;
         let crash = match self.chance.below(8) {
-            0..=2 => Happening::Workload(who, WorkloadDoing::Crash),
-            3..=5 => Happening::Workload(who, WorkloadDoing::Fall),
-            6 => Happening::Workloads(WorkloadsDoing::Crash),
-            _ => Happening::Workloads(WorkloadsDoing::Fall),
+            0..=2 => EventKind::Workload(who, WorkloadDoing::Crash),
+            3..=5 => EventKind::Workload(who, WorkloadDoing::Fall),
+            6 => EventKind::Workloads(WorkloadsDoing::Crash),
+            _ => EventKind::Workloads(WorkloadsDoing::Fall),
         };
         self.chance.once_in(once_in).then_some(crash)
     }

@@ -5,8 +5,8 @@ use callboard_actors::instances::{AwaitRetired, HealthOf, InstanceReport, Instan
 use callboard_actors::registry::{Describe, Description, Registry, RegistryAnswer};
 use callboard_actors::shell::{Ending, Machine, Message};
 
-use super::super::super::came::Came;
 use super::super::super::law::Law;
+use super::super::super::observed::Observed;
 use super::super::super::stand_in::{Left, Refusal};
 use super::super::super::witness::NO_CALLER_WAITS;
 use super::*;
@@ -59,7 +59,7 @@ enum What {
 impl HostModel {
     /// What leaves a supervisor is done, or set on its way.
     pub(super) fn carry_workload(&mut self, place: usize) {
-        self.workloads.stirs(place);
+        self.workloads.mark_changed(place);
         let moment = self.moment();
         loop {
             let Some(held) = &mut self.workloads.all[place].slot else { return };
@@ -68,7 +68,7 @@ impl HostModel {
             }
             let left = held.supervisor.leaving(moment);
             if let Some(trace) = &mut self.trace {
-                trace.extend(Came::noted(&journal_name(place), &mut held.supervisor));
+                trace.extend(Observed::noted(&journal_name(place), &mut held.supervisor));
             }
             let steps = held.supervisor.steps();
             self.verdict.heard_of(held.supervisor.witness.verdict.broken());
@@ -83,7 +83,7 @@ impl HostModel {
     }
 
     fn take_from_workload(&mut self, place: usize, left: Left<Allocation>) {
-        self.note(|| Came::left(&trace_name(place), &left));
+        self.note(|| Observed::left(&trace_name(place), &left));
         match left {
             Left::Answer(Some(call), answer) => self.supervisor_answers(place, call, &answer),
             // Its crash ends it, and its owner hears first who asked.
@@ -105,7 +105,7 @@ impl HostModel {
     /// Its supervisor ends by force.
     pub(super) fn supervisor_is_killed(&mut self, place: usize) {
         if self.workloads.all[place].slot.is_some() {
-            self.note(|| Came::killed(journal_name(place)));
+            self.note(|| Observed::killed(journal_name(place)));
             self.supervisor_ended(place, Ending::Killed);
         }
     }
@@ -235,7 +235,7 @@ impl HostModel {
         };
         if let Some(outcome) = outcome {
             workload.arrivals.push_back((number, outcome));
-            self.workloads.stirred.push(place);
+            self.workloads.changed.push(place);
         }
     }
 }

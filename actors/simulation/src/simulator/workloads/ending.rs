@@ -38,7 +38,7 @@ impl HostModel {
             while !self.workloads.all[at].news.is_empty() {
                 self.workload_does(who, WorkloadDoing::News);
             }
-            self.hear();
+            self.dispatch();
         }
     }
 

@@ -8,7 +8,7 @@ use callboard_actors::shell::StopMode;
 
 use super::super::super::allocations::Known;
 use super::super::super::law::Law;
-use super::super::host_model::Curtain;
+use super::super::host_model::HostPhase;
 use super::owner::NO_ASKER;
 use super::*;
 
@@ -143,7 +143,7 @@ impl HostModel {
     /// The shell answers the callers that still wait.
     pub(super) fn owner_has_ended(&mut self) {
         self.workloads.office.unanswered.clear();
-        let is_stopped = self.curtain == Curtain::Leaving(StopMode::Stop);
+        let is_stopped = self.phase == HostPhase::StoppingWorkloads(StopMode::Stop);
         for workload in &mut self.workloads.all {
             workload.runs &= !is_stopped;
         }
@@ -158,7 +158,7 @@ impl Workloads {
     /// The host is gone. If it was killed, every other process goes with it; if it was not, it saw to them.
     pub(in super::super) fn next_run(&mut self, is_killed: bool) {
         self.asked.clear();
-        self.stirred.clear();
+        self.changed.clear();
         self.office.next_run();
         for (place, workload) in (0_u64..).zip(&mut self.all) {
             workload.let_go();

@@ -10,8 +10,8 @@ use callboard_actors::shell::StopMode;
 use callboard_actors::vocabulary::Backoff;
 
 use super::super::super::allocations::{AllocationsLaws, Known, Memory};
-use super::super::super::came::Came;
 use super::super::super::law::Law;
+use super::super::super::observed::Observed;
 use super::super::super::stand_in::Left;
 use super::super::super::witness::NO_CALLER_WAITS;
 use super::*;
@@ -137,7 +137,7 @@ impl HostModel {
         match doing {
             WorkloadsDoing::Endings => self.endings_arrive(),
             WorkloadsDoing::Due => office.is_due(moment),
-            WorkloadsDoing::Crash if is_up => office.owner.light_fuse(),
+            WorkloadsDoing::Crash if is_up => office.owner.crash_next_step(),
             WorkloadsDoing::Fall if is_up => {
                 self.workloads.all.iter_mut().for_each(Workload::let_go);
                 self.workloads.office.succeed();
@@ -171,7 +171,7 @@ impl HostModel {
             }
             office.owner.take_left(&mut left);
             if let Some(trace) = &mut self.trace {
-                trace.extend(Came::noted("allocations", &mut office.owner));
+                trace.extend(Observed::noted("allocations", &mut office.owner));
             }
             if left.is_empty() && !office.owner.is_loading() {
                 break;
@@ -188,7 +188,7 @@ impl HostModel {
     }
 
     fn take_from_owner(&mut self, left: Left<Allocations>) {
-        self.note(|| Came::left_to("allocations", &left, |asker| asker != NO_ASKER));
+        self.note(|| Observed::left_to("allocations", &left, |asker| asker != NO_ASKER));
         match left {
             Left::Answer(Some(asker), answer) => self.host_hears(asker, &answer),
             Left::Refused(asker, _) => self.host_is_refused(asker),
@@ -296,10 +296,10 @@ impl HostModel {
             return;
         }
         if office.await_endings.is_some() && !office.endings.is_empty() {
-            self.signals.push(Signal::Ready(Happening::Workloads(WorkloadsDoing::Endings)));
+            self.signals.push(Signal::Ready(EventKind::Workloads(WorkloadsDoing::Endings)));
         }
         if let Some(at) = office.next_due() {
-            self.signals.push(Signal::Due(Happening::Workloads(WorkloadsDoing::Due), at));
+            self.signals.push(Signal::Due(EventKind::Workloads(WorkloadsDoing::Due), at));
         }
     }
 }

@@ -42,13 +42,13 @@ impl Workloads {
         let allocation = workload.spec.allocation.clone();
         self.office.endings.push(SupervisorEnded { allocation, life: held.life, ending });
         self.office.is_stirred = true;
-        self.stirs(place);
+        self.mark_changed(place);
     }
 
     /// Something happens to this one.
-    pub(super) fn stirs(&mut self, place: usize) {
+    pub(super) fn mark_changed(&mut self, place: usize) {
         self.all[place].is_content = false;
-        self.stirred.push(place);
+        self.changed.push(place);
     }
 }
 

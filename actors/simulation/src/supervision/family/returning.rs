@@ -3,7 +3,7 @@
 use callboard_actors::vocabulary::Moment;
 
 use super::super::super::allocation::Reply;
-use super::super::ground::Task;
+use super::super::environment::Task;
 use super::Family;
 
 impl Family {
@@ -23,7 +23,7 @@ impl Family {
         // One that was killed takes along what it keeps.
         if let Task::Start(child) | Task::Stop(child) = task
             && let Some(below) = self.below(number, child)
-            && self.members[number].as_ref().is_some_and(|member| !member.model.ground.is_alive(child))
+            && self.members[number].as_ref().is_some_and(|member| !member.model.environment.is_alive(child))
         {
             self.drop_member(below);
         }
@@ -51,14 +51,14 @@ impl Family {
         }
         let (Task::Start(child) | Task::Stop(child)) = task else { return Some(reply) };
         let Some(below) = self.below(number, child) else { return Some(reply) };
-        let ground = &self.members[number].as_ref()?.model.ground;
+        let environment = &self.members[number].as_ref()?.model.environment;
         match task {
-            Task::Start(_) if ground.is_being_made(child) => (reply != Reply::Good).then_some(reply),
-            Task::Start(_) if ground.is_alive(child) => {
+            Task::Start(_) if environment.is_being_made(child) => (reply != Reply::Good).then_some(reply),
+            Task::Start(_) if environment.is_alive(child) => {
                 let is_started = self.members[below].as_ref()?.is_started?;
                 Some(if is_started { Reply::Good } else { Reply::Bad })
             }
-            Task::Stop(_) if ground.is_alive(child) => None,
+            Task::Stop(_) if environment.is_alive(child) => None,
             Task::Start(_) | Task::Stop(_) | Task::Found | Task::Watch(_) | Task::Describe => {
                 Some(Reply::Good)
             }

@@ -8,7 +8,7 @@ use callboard_actors::vocabulary::{AllocationId, PluginKey, PluginName, PluginTy
 
 /// Plugins come in pairs: the controller half has an even number, the node half the next odd one.
 #[derive(Debug, Clone)]
-pub(in super::super) struct Cast {
+pub(in super::super) struct Names {
     plugins: Vec<PluginKey>,
     numbers: BTreeMap<PluginKey, u32>,
     allocations: Vec<AllocationId>,
@@ -18,7 +18,7 @@ pub(in super::super) struct Cast {
 const MONOLITHS: u32 = 4;
 const CONTROLLERS: u32 = 5;
 
-impl Cast {
+impl Names {
     pub(super) fn new(plugins: u32, allocations: u32) -> Self {
         let name =
             |number: u32| PluginName::new(format!("p{number}")).expect("a letter and digits are a name");

@@ -48,17 +48,17 @@ struct Actor {
 
 /// All processes that run, and all actors.
 #[derive(Debug, Clone, Hash, Default)]
-pub(super) struct Ground {
+pub(super) struct Environment {
     running: BTreeMap<ProcessTag, Running>,
     actors: BTreeMap<Attempt, Actor>,
     /// The actors for which something has changed.
-    stirred: Vec<Attempt>,
+    changed: Vec<Attempt>,
     /// Whether the host ends and leaves in place what outlives it.
     pub(super) is_let_go: bool,
     pub(super) verdict: Verdict,
 }
 
-impl Ground {
+impl Environment {
     /// An earlier run of the host left a process.
     pub(super) fn leave(&mut self, record: &ProcessRecord) {
         let running = Running { name: record.name.clone(), lifetime: record.lifetime };
@@ -82,21 +82,21 @@ impl Ground {
             said: VecDeque::new(),
         };
         self.actors.insert(life, actor);
-        self.stirred.push(life);
+        self.changed.push(life);
     }
 
     pub(super) fn end(&mut self, life: Attempt) {
         if let Some(actor) = self.actors.get_mut(&life) {
             actor.is_to_end = true;
         }
-        self.stirred.push(life);
+        self.changed.push(life);
     }
 
     pub(super) fn stop(&mut self, life: Attempt, mode: StopMode) {
         if let Some(actor) = self.actors.get_mut(&life) {
             actor.stop = Some(mode);
         }
-        self.stirred.push(life);
+        self.changed.push(life);
     }
 
     /// Actors are no more. A launch that has not come to its end is undone, and what is ready goes on. What they have said
@@ -118,7 +118,7 @@ impl Ground {
     /// The host is killed: what is bound to it ends with it, and whatever else runs goes on.
     pub(super) fn next_run(&mut self) {
         self.actors.clear();
-        self.stirred.clear();
+        self.changed.clear();
         self.is_let_go = false;
         self.running.retain(|_, process| process.lifetime == Lifetime::Surviving);
     }
@@ -148,7 +148,7 @@ impl Ground {
     pub(super) fn exit(&mut self, tag: ProcessTag) {
         self.running.remove(&tag);
         let watching = self.actors.iter().filter(|(_, actor)| actor.config.record.tag == tag);
-        self.stirred.extend(watching.map(|(life, _)| *life));
+        self.changed.extend(watching.map(|(life, _)| *life));
     }
 
     /// The actors that have something to do.
@@ -183,7 +183,7 @@ impl Ground {
         if std::mem::replace(&mut actor.at, At::Over) == At::Spawned {
             self.running.remove(&actor.config.record.tag);
         }
-        self.stirred.push(life);
+        self.changed.push(life);
     }
 
     /// An actor goes one step on. What it is at fails if it `fails`. Gives the launch that began with that.
@@ -199,7 +199,7 @@ impl Ground {
         }
         let born = (before == At::Begun && actor.at == At::Spawned).then_some(actor.config.record.tag);
         self.actors.insert(life, actor);
-        self.stirred.push(life);
+        self.changed.push(life);
         born
     }
 
@@ -284,15 +284,15 @@ impl Ground {
     pub(super) fn take_word(&mut self, life: Attempt) -> Option<(ProcessName, ProcessNews)> {
         let actor = self.actors.get_mut(&life)?;
         let news = actor.said.pop_front()?;
-        self.stirred.push(life);
+        self.changed.push(life);
         Some((actor.config.record.name.clone(), news))
     }
 
     /// For which processes something has changed since this was last asked: whether an actor of each has something to do, and
     /// whether a word of one is on its way.
-    pub(super) fn take_stirred(&mut self) -> Vec<(ProcessName, bool, bool)> {
-        let stirred = std::mem::take(&mut self.stirred);
-        let names = stirred.iter().filter_map(|life| Some(&self.actors.get(life)?.config.record.name));
+    pub(super) fn take_changed(&mut self) -> Vec<(ProcessName, bool, bool)> {
+        let changed = std::mem::take(&mut self.changed);
+        let names = changed.iter().filter_map(|life| Some(&self.actors.get(life)?.config.record.name));
         let state = |name: &ProcessName| {
             let is_busy = self.actor_of(name, self.busy()).is_some();
             (name.clone(), is_busy, self.actor_of(name, self.speaking()).is_some())

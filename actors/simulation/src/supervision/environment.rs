@@ -16,7 +16,7 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The children, their lives, and what is being done with them.
 #[derive(Debug, Clone, Hash)]
-pub(in super::super) struct Ground {
+pub(in super::super) struct Environment {
     slots: Vec<Slot>,
     lives: BTreeMap<u64, Life>,
     lives_ever: u64,
@@ -78,7 +78,7 @@ impl Work {
     }
 }
 
-impl Ground {
+impl Environment {
     pub(super) fn new(children: usize) -> Self {
         Self {
             slots: vec![Slot::default(); children],

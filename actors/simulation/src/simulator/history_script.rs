@@ -12,39 +12,39 @@ use super::Simulation;
 use super::database::DatabaseDoing;
 use super::disk::DiskTrouble;
 use super::drivers::is_unnumbered;
-use super::event::{DriverDoing, Event, Happening, plugin_text};
+use super::event::{DriverDoing, Event, EventKind, plugin_text};
+use super::names::Names;
 use super::processes::{ProcessDoing, ProcessesDoing};
-use super::roles::Cast;
 use super::supervision::FamilyDoing;
 use super::volumes::VolumeDoing;
 use super::workloads::{HEALTH_TIMEOUT, WorkloadDoing, WorkloadOrder, Workloads, WorkloadsDoing};
 
 /// What a script says of one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Saying {
+pub enum ScriptText {
     /// These lines.
     Lines(Vec<String>),
     /// Nothing: it happens of itself, in an order that no script can force.
-    OfItself,
+    Automatic,
     /// Nothing: no verb says it.
-    Unsayable,
+    NoVerb,
 }
 
 /// A history in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct HistoryScript {
     /// What there is before a host starts.
     pub before: Vec<String>,
     /// What each event comes to.
-    pub sayings: Vec<(Event, Saying)>,
+    pub events: Vec<(Event, ScriptText)>,
 }
 
 impl Simulation {
     /// Puts a history into the words of a message script.
     #[must_use]
-    pub fn tell(&self, history: &[Event]) -> Told {
-        let mut teller = Teller {
-            cast: Cast::new(self.plugins, self.allocations),
+    pub fn to_script(&self, history: &[Event]) -> HistoryScript {
+        let mut writer = ScriptWriter {
+            names: Names::new(self.plugins, self.allocations),
             drivers: BTreeSet::new(),
             tasks: BTreeSet::new(),
             wanted: BTreeSet::new(),
@@ -53,19 +53,19 @@ impl Simulation {
             left: BTreeSet::new(),
         };
         for event in history {
-            teller.meets(event.what);
+            writer.meets(event.what);
         }
-        teller.wanted.clone_from(&teller.drivers);
-        let mut before = teller.before();
+        writer.wanted.clone_from(&writer.drivers);
+        let mut before = writer.before();
         before.push("host start".to_owned());
-        before.extend(teller.wishes());
-        let sayings = history.iter().map(|event| (*event, teller.say(event.what))).collect();
-        Told { before, sayings }
+        before.extend(writer.wishes());
+        let events = history.iter().map(|event| (*event, writer.text_of(event.what))).collect();
+        HistoryScript { before, events }
     }
 }
 
-struct Teller {
-    cast: Cast,
+struct ScriptWriter {
+    names: Names,
     drivers: BTreeSet<u32>,
     tasks: BTreeSet<(u32, u8)>,
     wanted: BTreeSet<u32>,
@@ -76,17 +76,17 @@ struct Teller {
     left: BTreeSet<u32>,
 }
 
-fn line(text: String) -> Saying {
-    Saying::Lines(vec![text])
+fn line(text: String) -> ScriptText {
+    ScriptText::Lines(vec![text])
 }
 
-impl Teller {
-    fn meets(&mut self, what: Happening) {
+impl ScriptWriter {
+    fn meets(&mut self, what: EventKind) {
         match what {
-            Happening::Register(who, _) | Happening::Workload(who, WorkloadDoing::Order(_)) => {
+            EventKind::Register(who, _) | EventKind::Workload(who, WorkloadDoing::Order(_)) => {
                 self.allocations.insert(who);
             }
-            Happening::Driver(number, doing) => {
+            EventKind::Driver(number, doing) => {
                 self.drivers.insert(number);
                 if let DriverDoing::Task(task, _) | DriverDoing::Event(task) = doing {
                     self.tasks.insert((number, task));
@@ -99,7 +99,7 @@ impl Teller {
     /// The plugins and drivers of the world.
     fn before(&self) -> Vec<String> {
         let plugin = |who: &u32| {
-            let register = self.cast.registering(*who, 0);
+            let register = self.names.registering(*who, 0);
             match &register.provider {
                 Some(provider) => format!("plugin a{who} name={provider}"),
                 None => format!("plugin a{who}"),
@@ -121,84 +121,84 @@ impl Teller {
         lines
     }
 
-    fn say(&mut self, what: Happening) -> Saying {
+    fn text_of(&mut self, what: EventKind) -> ScriptText {
         match what {
-            Happening::Register(who, kind) => line(register(&self.cast.registering(who, kind), who, kind)),
-            Happening::Deregister(who) => {
-                let plugins = self.cast.deregistering(who).plugins;
+            EventKind::Register(who, kind) => line(register(&self.names.registering(who, kind), who, kind)),
+            EventKind::Deregister(who) => {
+                let plugins = self.names.deregistering(who).plugins;
                 let plugins: Vec<String> = plugins.iter().map(ToString::to_string).collect();
                 line(format!("deregister a{who} {}", plugins.join(" ")))
             }
-            Happening::Ask(question) => line(question.to_string()),
-            Happening::Dispense(plugin) => line(format!("dispense {} within=10s", plugin_text(plugin))),
-            Happening::Check(plugin) => line(format!("check {}", plugin_text(plugin))),
-            Happening::AwaitRetired(who) => line(format!("retired a{who}")),
-            Happening::TakeInventory => line("inventory".to_owned()),
-            Happening::Disk(Some(trouble @ (DiskTrouble::Full | DiskTrouble::ReadOnly))) => {
+            EventKind::Ask(question) => line(question.to_string()),
+            EventKind::Dispense(plugin) => line(format!("dispense {} within=10s", plugin_text(plugin))),
+            EventKind::Check(plugin) => line(format!("check {}", plugin_text(plugin))),
+            EventKind::AwaitRetired(who) => line(format!("retired a{who}")),
+            EventKind::TakeInventory => line("inventory".to_owned()),
+            EventKind::Disk(Some(trouble @ (DiskTrouble::Full | DiskTrouble::ReadOnly))) => {
                 line(format!("disk {trouble}"))
             }
-            Happening::Disk(None) => line("disk mended".to_owned()),
-            Happening::CrashRegistry => line("crash registry".to_owned()),
-            Happening::CrashInstances => line("crash instances".to_owned()),
-            Happening::CrashInventory => line("crash inventory".to_owned()),
-            Happening::KillHost(..) => line("host kill".to_owned()),
-            Happening::Stop => {
+            EventKind::Disk(None) => line("disk mended".to_owned()),
+            EventKind::CrashRegistry => line("crash registry".to_owned()),
+            EventKind::CrashInstances => line("crash instances".to_owned()),
+            EventKind::CrashInventory => line("crash inventory".to_owned()),
+            EventKind::KillHost(..) => line("host kill".to_owned()),
+            EventKind::Stop => {
                 self.running.clear();
                 line("host stop".to_owned())
             }
-            Happening::Detach => line("host detach".to_owned()),
-            Happening::Start => {
+            EventKind::Detach => line("host detach".to_owned()),
+            EventKind::Start => {
                 self.left = std::mem::take(&mut self.running);
                 let mut lines = vec!["host start".to_owned()];
                 lines.extend(self.wishes());
-                Saying::Lines(lines)
+                ScriptText::Lines(lines)
             }
-            Happening::Driver(number, doing) => self.say_of_driver(number, doing),
-            Happening::Processes(doing) => say_of_processes(doing),
-            Happening::Database(doing) => say_of_database(doing),
-            Happening::Family(_, FamilyDoing::Return(_, Reply::Good) | FamilyDoing::Timers) => {
-                Saying::OfItself
+            EventKind::Driver(number, doing) => self.text_of_driver(number, doing),
+            EventKind::Processes(doing) => text_of_processes(doing),
+            EventKind::Database(doing) => text_of_database(doing),
+            EventKind::Family(_, FamilyDoing::Return(_, Reply::Good) | FamilyDoing::Timers) => {
+                ScriptText::Automatic
             }
-            Happening::Volume(_, doing) => say_of_volume(doing),
-            Happening::Workload(who, doing) => self.say_of_workload(who, doing),
-            Happening::Workloads(WorkloadsDoing::Crash) => line("crash allocations".to_owned()),
-            Happening::Workloads(WorkloadsDoing::Fall) => line("end allocations".to_owned()),
-            Happening::Wake
-            | Happening::Settle(_, Outcome::Written)
-            | Happening::Load(true)
-            | Happening::Checked(true)
-            | Happening::Feed
-            | Happening::InventoryFeed
-            | Happening::Report(_)
-            | Happening::Endings
-            | Happening::Answer(_, super::super::instances::Behaviour::Well)
-            | Happening::RegistryTimers
-            | Happening::InstancesTimers
-            | Happening::InstanceTimers(_)
-            | Happening::InventoryTimers
-            | Happening::Workloads(WorkloadsDoing::Endings | WorkloadsDoing::Due)
-            | Happening::DriversEndings
-            | Happening::DriversTimers => Saying::OfItself,
-            Happening::DiskFull
-            | Happening::Disk(Some(DiskTrouble::Slow | DiskTrouble::Hangs))
-            | Happening::DiskLate
-            | Happening::Settle(_, Outcome::Failed | Outcome::FailedButWritten)
-            | Happening::Load(false)
-            | Happening::Checked(false)
-            | Happening::Answer(..)
-            | Happening::CrashInstance(_)
-            | Happening::CrashDrivers
-            | Happening::Family(..)
-            | Happening::Fall(_) => Saying::Unsayable,
+            EventKind::Volume(_, doing) => text_of_volume(doing),
+            EventKind::Workload(who, doing) => self.text_of_workload(who, doing),
+            EventKind::Workloads(WorkloadsDoing::Crash) => line("crash allocations".to_owned()),
+            EventKind::Workloads(WorkloadsDoing::Fall) => line("end allocations".to_owned()),
+            EventKind::Wake
+            | EventKind::Settle(_, Outcome::Written)
+            | EventKind::Load(true)
+            | EventKind::Checked(true)
+            | EventKind::Feed
+            | EventKind::InventoryFeed
+            | EventKind::Report(_)
+            | EventKind::Endings
+            | EventKind::Answer(_, super::super::instances::Behaviour::Well)
+            | EventKind::RegistryTimers
+            | EventKind::InstancesTimers
+            | EventKind::InstanceTimers(_)
+            | EventKind::InventoryTimers
+            | EventKind::Workloads(WorkloadsDoing::Endings | WorkloadsDoing::Due)
+            | EventKind::DriversEndings
+            | EventKind::DriversTimers => ScriptText::Automatic,
+            EventKind::DiskFull
+            | EventKind::Disk(Some(DiskTrouble::Slow | DiskTrouble::Hangs))
+            | EventKind::DiskLate
+            | EventKind::Settle(_, Outcome::Failed | Outcome::FailedButWritten)
+            | EventKind::Load(false)
+            | EventKind::Checked(false)
+            | EventKind::Answer(..)
+            | EventKind::CrashInstance(_)
+            | EventKind::CrashDrivers
+            | EventKind::Family(..)
+            | EventKind::Fall(_) => ScriptText::NoVerb,
         }
     }
 
-    fn say_of_workload(&mut self, who: u32, doing: WorkloadDoing) -> Saying {
+    fn text_of_workload(&mut self, who: u32, doing: WorkloadDoing) -> ScriptText {
         match doing {
             WorkloadDoing::Order(WorkloadOrder::Prepare) => {
                 // What outlived its host listens already.
                 let verb = if self.left.remove(&who) { "adopt" } else { "prepare" };
-                let (plugin, role) = Workloads::workload(&self.cast, who);
+                let (plugin, role) = Workloads::workload(&self.names, who);
                 let within = HEALTH_TIMEOUT.as_secs();
                 line(format!("{verb} a{who} {plugin} role={} timeout={within}s", role.as_str()))
             }
@@ -214,14 +214,14 @@ impl Teller {
             | WorkloadDoing::Deliver
             | WorkloadDoing::Answer
             | WorkloadDoing::News
-            | WorkloadDoing::Due => Saying::OfItself,
+            | WorkloadDoing::Due => ScriptText::Automatic,
             WorkloadDoing::Crash => line(format!("crash allocation a{who}")),
             WorkloadDoing::Fall => line(format!("end allocation a{who}")),
-            WorkloadDoing::Meet(..) | WorkloadDoing::Die => Saying::Unsayable,
+            WorkloadDoing::Meet(..) | WorkloadDoing::Die => ScriptText::NoVerb,
         }
     }
 
-    fn say_of_driver(&mut self, number: u32, doing: DriverDoing) -> Saying {
+    fn text_of_driver(&mut self, number: u32, doing: DriverDoing) -> ScriptText {
         match doing {
             DriverDoing::Order(order) => {
                 match order {
@@ -246,17 +246,17 @@ impl Teller {
             | DriverDoing::HearEnd
             | DriverDoing::Read
             | DriverDoing::Timers
-            | DriverDoing::EventorTimers => Saying::OfItself,
+            | DriverDoing::EventorTimers => ScriptText::Automatic,
             DriverDoing::Answer(_)
             | DriverDoing::Crash
             | DriverDoing::CrashEventor
             | DriverDoing::Fall
-            | DriverDoing::FallEventor => Saying::Unsayable,
+            | DriverDoing::FallEventor => ScriptText::NoVerb,
         }
     }
 }
 
-fn say_of_processes(doing: ProcessesDoing) -> Saying {
+fn text_of_processes(doing: ProcessesDoing) -> ScriptText {
     match doing {
         ProcessesDoing::Crash => line("crash processes".to_owned()),
         ProcessesDoing::Process(_, ProcessDoing::Act | ProcessDoing::Mail)
@@ -264,23 +264,23 @@ fn say_of_processes(doing: ProcessesDoing) -> Saying {
         | ProcessesDoing::Sweep(true)
         | ProcessesDoing::Settle(_, Outcome::Written)
         | ProcessesDoing::Load(true)
-        | ProcessesDoing::Timers => Saying::OfItself,
+        | ProcessesDoing::Timers => ScriptText::Automatic,
         // Only drivers have processes in a script.
         ProcessesDoing::Process(..)
         | ProcessesDoing::Sweep(false)
         | ProcessesDoing::Settle(..)
-        | ProcessesDoing::Load(false) => Saying::Unsayable,
+        | ProcessesDoing::Load(false) => ScriptText::NoVerb,
     }
 }
 
 /// The volumes of a simulation have plugins of their own, which no script has.
-fn say_of_volume(doing: VolumeDoing) -> Saying {
+fn text_of_volume(doing: VolumeDoing) -> ScriptText {
     match doing {
         VolumeDoing::Answer(Answered::Ok)
         | VolumeDoing::Settle(Outcome::Written)
         | VolumeDoing::Load
         | VolumeDoing::Allow
-        | VolumeDoing::Timers => Saying::OfItself,
+        | VolumeDoing::Timers => ScriptText::Automatic,
         VolumeDoing::Claim(_)
         | VolumeDoing::Release(_)
         | VolumeDoing::Create
@@ -293,16 +293,18 @@ fn say_of_volume(doing: VolumeDoing) -> Saying {
         | VolumeDoing::TakeOver
         | VolumeDoing::Confirm(_)
         | VolumeDoing::Settle(_)
-        | VolumeDoing::Crash => Saying::Unsayable,
+        | VolumeDoing::Crash => ScriptText::NoVerb,
     }
 }
 
 /// Which page of a disk was synced when, no script can say.
-fn say_of_database(doing: DatabaseDoing) -> Saying {
+fn text_of_database(doing: DatabaseDoing) -> ScriptText {
     match doing {
-        DatabaseDoing::Commit(_, None) | DatabaseDoing::Tell | DatabaseDoing::Load(None) => Saying::OfItself,
+        DatabaseDoing::Commit(_, None) | DatabaseDoing::Tell | DatabaseDoing::Load(None) => {
+            ScriptText::Automatic
+        }
         DatabaseDoing::Kill { .. } => line("host kill".to_owned()),
-        DatabaseDoing::Commit(_, Some(_)) | DatabaseDoing::Load(Some(_)) => Saying::Unsayable,
+        DatabaseDoing::Commit(_, Some(_)) | DatabaseDoing::Load(Some(_)) => ScriptText::NoVerb,
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) struct Process {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Ground {
+pub(super) struct Environment {
     pub(super) manner: Manner,
     pub(super) process: Option<Process>,
     launched: u8,
@@ -72,7 +72,7 @@ pub(super) struct Ground {
     pub(super) verdict: Verdict,
 }
 
-impl Ground {
+impl Environment {
     pub(super) const fn new(manner: Manner) -> Self {
         Self {
             manner,

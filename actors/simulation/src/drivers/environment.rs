@@ -22,14 +22,14 @@ struct Process {
 
 /// One event that the plugin has told: of which task, and which one of that task it is.
 #[derive(Debug, Clone, Copy, Hash)]
-struct Told {
+struct SentEvent {
     task: u8,
     ordinal: u32,
 }
 
 /// The process of one driver and its plugin. It outlives hosts.
 #[derive(Debug, Clone, Hash)]
-pub struct Ground {
+pub struct Environment {
     name: ProcessName,
     tasks: Arc<[TaskKey]>,
     keeps_positions: bool,
@@ -37,13 +37,13 @@ pub struct Ground {
     process: Option<Process>,
     is_launching: bool,
     launches: u64,
-    told: VecDeque<Told>,
+    told: VecDeque<SentEvent>,
     /// The number of the next event.
     next: u64,
     ordinals: BTreeMap<u8, u32>,
 }
 
-impl Ground {
+impl Environment {
     /// Nothing runs yet.
     #[must_use]
     pub fn new(name: ProcessName, tasks: Arc<[TaskKey]>, keeps_positions: bool) -> Self {
@@ -155,7 +155,7 @@ impl Ground {
         }
         let ordinal = self.ordinals.entry(task).or_default();
         *ordinal += 1;
-        self.told.push_back(Told { task, ordinal: *ordinal });
+        self.told.push_back(SentEvent { task, ordinal: *ordinal });
         self.next += 1;
         if self.told.len() > KEPT_MAX {
             self.told.pop_front();
@@ -202,7 +202,7 @@ impl Ground {
         (items.collect(), self.next)
     }
 
-    fn event(&self, launch: u64, told: Told) -> TaskEvent {
+    fn event(&self, launch: u64, told: SentEvent) -> TaskEvent {
         TaskEvent {
             task_id: Arc::from("task"),
             task: self.tasks[usize::from(told.task) % self.tasks.len()].clone(),

@@ -13,7 +13,7 @@ use super::witness::Witness;
 
 /// One thing that came of an event.
 #[derive(Debug, Clone)]
-pub enum Came {
+pub enum Observed {
     /// Something left an actor.
     Left {
         /// The actor, as a trace names it: `registry`, `a7`.
@@ -42,11 +42,11 @@ pub enum Answer {
 }
 
 /// A trace is no part of a state: the same state can be reached with different traces.
-impl Hash for Came {
+impl Hash for Observed {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
-impl Came {
+impl Observed {
     /// Something that is no answer to the host.
     pub(super) fn left(actor: &str, left: &dyn Debug) -> Self {
         Self::Left { actor: actor.to_owned(), code: format!("{left:?}"), answer: None }

@@ -3,24 +3,24 @@
 use callboard_actors::registry::Registry;
 use callboard_actors::shell::{FeedItem, Machine};
 
-use super::super::came::{Answer, Came};
 use super::super::law::Law;
+use super::super::observed::{Answer, Observed};
 use super::super::stand_in::{Left, Refusal};
 use super::super::witness::NO_CALLER_WAITS;
-use super::event::Happening;
+use super::event::EventKind;
 use super::host_model::{HostModel, Signal};
 
 /// How many news may wait for the instances; one more and they begin anew with a snapshot.
 const INBOX_MAX: usize = 1_024;
 
 impl HostModel {
-    pub(super) fn hear_registry(&mut self) {
+    pub(super) fn dispatch_registry(&mut self) {
         let mut left = Vec::new();
         self.registry.take_left(&mut left);
         if let Some(trace) = &mut self.trace {
-            trace.extend(Came::noted("registry", &mut self.registry));
+            trace.extend(Observed::noted("registry", &mut self.registry));
             let is_host = |asker| !self.workloads.has_asked(asker);
-            trace.extend(left.iter().map(|left| Came::left_to("registry", left, is_host)));
+            trace.extend(left.iter().map(|left| Observed::left_to("registry", left, is_host)));
         }
         for left in left {
             match left {
@@ -45,7 +45,7 @@ impl HostModel {
                     self.feed(FeedItem::Snapshot { number, view: (*view).clone() });
                 }
                 Left::Call { .. } => {
-                    self.signals.push(Signal::Ready(Happening::Checked(true)));
+                    self.signals.push(Signal::Ready(EventKind::Checked(true)));
                 }
                 Left::Ended(_) => self.unanswered.clear(),
                 Left::Answer(None, _) => self.violation(Law::Shell7, NO_CALLER_WAITS.to_owned()),
@@ -80,7 +80,7 @@ impl HostModel {
         self.inbox = 0;
     }
 
-    pub(super) fn hear_instances(&mut self) {
+    pub(super) fn dispatch_instances(&mut self) {
         if let (Some(noted), Some(trace)) = (&mut self.instances_model.noted, &mut self.trace) {
             trace.append(noted);
         }
@@ -88,12 +88,12 @@ impl HostModel {
             self.instances_model.forget_inbox();
             (self.inbox, self.is_owed) = (0, true);
             self.registry.subscribe();
-            self.hear_registry();
+            self.dispatch_registry();
         }
         let told = std::mem::take(&mut self.instances_model.to_registry);
         if !told.is_empty() {
             told.into_iter().for_each(|(call, ask)| self.instances_tell(call, ask));
-            self.hear_registry();
+            self.dispatch_registry();
         }
         for (asker, answer) in std::mem::take(&mut self.instances_model.answered) {
             let is_host = asker > 1 && !self.workloads.has_asked(asker);
@@ -101,7 +101,7 @@ impl HostModel {
                 let given =
                     answer.clone().map_or(Answer::Refused(Refusal::Crashed), |answer| Answer::Given(answer));
                 let (actor, code) = ("instances".to_owned(), format!("answer {answer:?}"));
-                Came::Left { actor, code, answer: is_host.then_some(given) }
+                Observed::Left { actor, code, answer: is_host.then_some(given) }
             });
             if asker > 1 {
                 self.answered(asker);
@@ -109,14 +109,14 @@ impl HostModel {
             }
         }
         for item in std::mem::take(&mut self.instances_model.told) {
-            self.note(|| Came::left("instances", &item));
+            self.note(|| Observed::left("instances", &item));
             let is_snapshot = matches!(item, FeedItem::Snapshot { .. });
             if self.inventory_is_owed && !is_snapshot {
                 continue;
             }
             self.inventory_is_owed = false;
             if self.inventory_inbox.is_empty() {
-                self.signals.push(Signal::Ready(Happening::InventoryFeed));
+                self.signals.push(Signal::Ready(EventKind::InventoryFeed));
             }
             self.inventory_inbox.push_back(item);
         }
