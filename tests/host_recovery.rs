@@ -51,7 +51,10 @@ async fn survives_a_restart(name: &str) {
 
     stage.restart(name).await;
     let after = stage.settled("second", &["first"]).await;
-    assert_eq!(after.generation, before.generation, "{name}: no other one became active");
+    // Its connection ends with the owner of the instances, and another connection is another generation (I2).
+    let is_same = after.generation == before.generation;
+    assert_eq!(is_same, name != "instances", "{name}: {} after {}", after.generation, before.generation);
+    assert!(after.generation >= before.generation, "{name}");
     stage.all_run(name).await;
 
     // It is no mere appearance: what ends leaves, the next one takes over, and numbers go on growing.
@@ -69,7 +72,7 @@ async fn all_actors_started_again_at_once_leave_nothing_behind_s1_s4() {
     let mut stage = Stage::open().await;
     stage.begin("first").await;
     stage.begin("second").await;
-    let before = stage.settled("second", &["first"]).await;
+    let mut before = stage.settled("second", &["first"]).await;
     for _ in 0..3 {
         let restarts = CHILDREN.map(|name| {
             let restart = RestartChild { name: name.to_owned() };
@@ -79,7 +82,8 @@ async fn all_actors_started_again_at_once_leave_nothing_behind_s1_s4() {
             restart.await.expect("the root lives").expect("it starts");
         }
         let after = stage.settled("second", &["first"]).await;
-        assert_eq!(after.generation, before.generation);
+        assert!(after.generation > before.generation, "another connection is another generation (I2)");
+        before = after;
     }
     stage.all_run("all").await;
     stage.end("all").await;
