@@ -46,7 +46,7 @@ pub struct DriversModel {
     children: BTreeMap<Attempt, Child>,
     /// What children said that have ended; it arrives all the same.
     late: BTreeMap<Attempt, Late>,
-    grounds: BTreeMap<DriverName, Environment>,
+    environments: BTreeMap<DriverName, Environment>,
     audiences: BTreeMap<DriverName, Subscribers>,
     /// Handlers whose registration is not answered yet.
     coming: BTreeMap<u64, (DriverName, JournalId)>,
@@ -81,7 +81,7 @@ impl DriversModel {
             owner: new_owner(&options),
             children: BTreeMap::new(),
             late: BTreeMap::new(),
-            grounds: (0..).zip(options.specs.iter()).filter_map(environment).collect(),
+            environments: (0..).zip(options.specs.iter()).filter_map(environment).collect(),
             audiences: options.specs.iter().map(subscribers).collect(),
             coming: BTreeMap::new(),
             generations: Generation::default(),
@@ -101,7 +101,7 @@ impl DriversModel {
     /// The host is gone, whatever it was at, and another one starts on what it left.
     pub(in super::super) fn next_run(&mut self) {
         self.steps_before = Count(self.steps());
-        for (driver, environment) in &mut self.grounds {
+        for (driver, environment) in &mut self.environments {
             let spec = self.options.specs.iter().find(|spec| spec.name == *driver);
             environment.next_run(spec.is_some_and(|spec| spec.process.lifetime == Lifetime::Surviving));
         }
@@ -142,7 +142,7 @@ impl DriversModel {
 
     /// Whether a process of a driver runs.
     pub(in super::super) fn is_process_running(&self, driver: &DriverName) -> bool {
-        self.grounds.get(driver).is_some_and(Environment::is_running)
+        self.environments.get(driver).is_some_and(Environment::is_running)
     }
 
     /// Whether a process could not be ended, so that one may be left.
@@ -172,7 +172,7 @@ impl DriversModel {
     /// A handler for this task comes.
     pub(in super::super) fn handler(&mut self, moment: Moment, asker: u64, driver: &DriverName, task: u8) {
         let (Some(environment), Some(subscribers)) =
-            (self.grounds.get(driver), self.audiences.get_mut(driver))
+            (self.environments.get(driver), self.audiences.get_mut(driver))
         else {
             return;
         };
@@ -213,14 +213,14 @@ impl DriversModel {
         self.stopped = Some(mode);
         // What is left of a driver that has no actor is for the owner of the processes to end.
         self.is_excused |=
-            self.grounds.keys().any(|driver| self.life_of(driver, ChildKind::Driver).is_none());
+            self.environments.keys().any(|driver| self.life_of(driver, ChildKind::Driver).is_none());
         self.owner.request_stop(moment, mode);
         self.carry(moment);
     }
 
     /// The process of a driver ends of itself.
     pub(in super::super) fn exits(&mut self, driver: &DriverName) {
-        if let Some(environment) = self.grounds.get_mut(driver) {
+        if let Some(environment) = self.environments.get_mut(driver) {
             environment.exits();
         }
         self.mark_changed(driver);
@@ -228,7 +228,7 @@ impl DriversModel {
 
     /// Something happens to a task, and the plugin tells.
     pub(in super::super) fn happens(&mut self, driver: &DriverName, task: u8) {
-        if let Some(environment) = self.grounds.get_mut(driver) {
+        if let Some(environment) = self.environments.get_mut(driver) {
             environment.happens(task);
         }
         self.mark_changed(driver);
@@ -351,7 +351,7 @@ impl DriversModel {
         for driver in tended {
             let serves = self.serves(&driver);
             if let (Some(subscribers), Some(environment)) =
-                (self.audiences.get_mut(&driver), self.grounds.get(&driver))
+                (self.audiences.get_mut(&driver), self.environments.get(&driver))
             {
                 subscribers.read();
                 if serves {
@@ -381,7 +381,7 @@ impl DriversModel {
             let survives = spec.is_some_and(|spec| spec.process.lifetime == Lifetime::Surviving);
             environment.is_running() && !(survives && self.stopped == Some(StopMode::Detach))
         };
-        if !self.is_excused && self.grounds.iter().any(is_left) {
+        if !self.is_excused && self.environments.iter().any(is_left) {
             self.violation(Law::Shd6, "the host has stopped, and the process of a driver goes on".to_owned());
         }
     }

@@ -33,7 +33,7 @@ impl DriversModel {
             DriverCall::Advance(StartStep::Launch, _) => {
                 self.drop_link(life);
                 let name = self.children.get(&life).map(|child| child.name.clone());
-                let environment = name.and_then(|name| self.grounds.get_mut(&name));
+                let environment = name.and_then(|name| self.environments.get_mut(&name));
                 if environment.is_some_and(|environment| !environment.launch_begins()) {
                     self.violation(Law::Prc4, "a second process is launched beside the first".to_owned());
                 }
@@ -46,19 +46,6 @@ impl DriversModel {
             | DriverCall::AwaitChange
             | DriverCall::ShutdownAnswer
             | DriverCall::StopProcess { .. } => {}
-        }
-    }
-
-    fn drop_link(&mut self, life: Attempt) {
-        if let Some(Child { actor: Actor::Driver(child), .. }) = self.children.get_mut(&life) {
-            child.link = None;
-        }
-        self.mark_eventor_changed(life);
-    }
-
-    fn mark_eventor_changed(&mut self, life: Attempt) {
-        if let Some(driver) = self.children.get(&life).map(|child| child.name.clone()) {
-            self.mark_changed(&driver);
         }
     }
 
@@ -126,7 +113,7 @@ impl DriversModel {
     /// Whether a call can come back in this way.
     pub(in super::super::super) fn can_answer(&self, life: Attempt, number: u64, conduct: Conduct) -> bool {
         let Some(child) = self.children.get(&life) else { return false };
-        let Some(environment) = self.grounds.get(&child.name) else { return false };
+        let Some(environment) = self.environments.get(&child.name) else { return false };
         match &child.actor {
             Actor::Driver(driver) => {
                 let is_over_it = driver.link.as_ref().is_some_and(|link| number > link.dialed);
@@ -150,7 +137,7 @@ impl DriversModel {
         conduct: Conduct,
     ) -> bool {
         let Some(stream) = &eventor.stream else { return conduct == Conduct::Well };
-        let Some(environment) = self.grounds.get(driver) else { return false };
+        let Some(environment) = self.environments.get(driver) else { return false };
         match conduct {
             Conduct::Well if !self.is_held(driver, stream) => true,
             Conduct::Well => match (call, stream.cursor) {
@@ -165,7 +152,7 @@ impl DriversModel {
 
     /// Whether a stream's connection is held by its driver and leads to a process.
     fn is_held(&self, driver: &DriverName, stream: &Stream) -> bool {
-        let Some(environment) = self.grounds.get(driver) else { return false };
+        let Some(environment) = self.environments.get(driver) else { return false };
         self.children.values().any(|child| match &child.actor {
             Actor::Driver(held) if child.name == *driver => {
                 let is_same = |link: &Link| !link.is_cut && link.generation == stream.generation;
@@ -208,7 +195,7 @@ impl DriversModel {
         let name = child.name.clone();
         let Actor::Driver(driver) = &mut child.actor else { return None };
         let call = driver.actor.calls().find(|(other, _)| *other == number)?.1.clone();
-        let environment = self.grounds.get_mut(&name)?;
+        let environment = self.environments.get_mut(&name)?;
         if conduct != Conduct::Well && conduct != Conduct::IsUnwell && conduct != Conduct::Lingers {
             if matches!(call, DriverCall::Advance(StartStep::Launch, _)) {
                 let refusal = match conduct {
@@ -284,7 +271,7 @@ impl DriversModel {
         };
         let Some(stream) = &eventor.stream else { return Some(EventorOutcome::Heard(Ok(EventBatch::Ended))) };
         let asked = Asked { driver: name.clone(), rpc: DriverRpc::TaskEvents };
-        let environment = self.grounds.get(name)?;
+        let environment = self.environments.get(name)?;
         let heard = match conduct {
             _ if !self.is_held(name, stream) => {
                 let reason = "its process ended".to_owned();

@@ -298,6 +298,19 @@ impl DriversModel {
         self.set_off.push(SetOff::Endings);
     }
 
+    pub(super) fn drop_link(&mut self, life: Attempt) {
+        if let Some(Child { actor: Actor::Driver(child), .. }) = self.children.get_mut(&life) {
+            child.link = None;
+        }
+        self.mark_eventor_changed(life);
+    }
+
+    pub(super) fn mark_eventor_changed(&mut self, life: Attempt) {
+        if let Some(driver) = self.children.get(&life).map(|child| child.name.clone()) {
+            self.mark_changed(&driver);
+        }
+    }
+
     fn kill_all(&mut self) {
         let lives: Vec<Attempt> = self.lives().collect();
         for life in lives {

@@ -71,7 +71,7 @@ impl DriversModel {
         let child = self.children.get(&life)?;
         let is_alone = match &child.actor {
             Actor::Driver(driver) => !self
-                .grounds
+                .environments
                 .get(&child.name)
                 .is_some_and(|environment| answering::is_linked(driver, environment)),
             Actor::Eventor(_) => false,
