@@ -21,6 +21,7 @@ mod database;
 mod drivers;
 mod instances;
 mod inventory;
+mod pairs;
 mod processes;
 mod registry;
 mod supervision;
@@ -29,4 +30,5 @@ mod volume;
 mod volume_pairs;
 mod volumes;
 
+use pairs::{Trouble, try_pairs};
 use trying::{changed, is_found_out, is_full, tampered_is_found_out, try_all, without};
