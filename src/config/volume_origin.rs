@@ -64,7 +64,7 @@ fn registered(
 ) -> Option<VolumeOrigin> {
     let volume_context = map(volume, "context", "volume_context", faults);
     let found = volume.text("id", faults)?;
-    if !check("id", found.at, rules::id("volume_id", &found.value), faults) {
+    if !check("id", found.at, rules::plugin_id("volume_id", &found.value), faults) {
         return None;
     }
     let (key, plugin) = named?;
@@ -155,11 +155,13 @@ fn content(create: &Table<'_>, faults: &mut Faults) -> Option<VolumeContentSourc
             None
         }
         (Some(found), None) => {
-            check("from_snapshot", found.at, rules::id("snapshot_id", &found.value), faults)
+            check("from_snapshot", found.at, rules::plugin_id("snapshot_id", &found.value), faults)
                 .then_some(VolumeContentSource::Snapshot(found.value))
         }
-        (None, Some(found)) => check("from_volume", found.at, rules::id("volume_id", &found.value), faults)
-            .then_some(VolumeContentSource::Volume(found.value)),
+        (None, Some(found)) => {
+            check("from_volume", found.at, rules::plugin_id("volume_id", &found.value), faults)
+                .then_some(VolumeContentSource::Volume(found.value))
+        }
         (None, None) => None,
     }
 }

@@ -61,7 +61,7 @@ impl Request for ControllerPublishVolumeRequest {
     }
 
     fn check(&self) -> Result<(), Fault> {
-        rules::id("volume_id", &self.volume_id)?;
+        rules::plugin_id("volume_id", &self.volume_id)?;
         rules::filled("C006", "node_id", &self.node_id, rules::NODE_ID_BYTES_MAX)?;
         self.volume_capability.check()?;
         check_secrets(&self.secrets)?;
@@ -108,7 +108,7 @@ impl Request for ControllerUnpublishVolumeRequest {
     }
 
     fn check(&self) -> Result<(), Fault> {
-        rules::id("volume_id", &self.volume_id)?;
+        rules::plugin_id("volume_id", &self.volume_id)?;
         if let UnpublishFrom::Node(node_id) = &self.from {
             rules::filled("C006", "node_id", node_id, rules::NODE_ID_BYTES_MAX)?;
         }
@@ -182,7 +182,7 @@ impl Request for ValidateVolumeCapabilitiesRequest {
     }
 
     fn check(&self) -> Result<(), Fault> {
-        rules::id("volume_id", &self.volume_id)?;
+        rules::plugin_id("volume_id", &self.volume_id)?;
         rules::map("volume_context", &self.volume_context)?;
         check_capabilities(&self.volume_capabilities)?;
         rules::map("parameters", &self.parameters)?;
@@ -227,7 +227,7 @@ impl Request for ControllerExpandVolumeRequest {
     }
 
     fn check(&self) -> Result<(), Fault> {
-        rules::id("volume_id", &self.volume_id)?;
+        rules::plugin_id("volume_id", &self.volume_id)?;
         self.capacity_range.check()?;
         check_secrets(&self.secrets)?;
         self.volume_capability.as_ref().map_or(Ok(()), VolumeCapability::check)
@@ -262,7 +262,7 @@ impl Request for ControllerModifyVolumeRequest {
     }
 
     fn check(&self) -> Result<(), Fault> {
-        rules::id("volume_id", &self.volume_id)?;
+        rules::plugin_id("volume_id", &self.volume_id)?;
         check_secrets(&self.secrets)?;
         rules::some("C009", "mutable_parameters", self.mutable_parameters.len())?;
         rules::map("mutable_parameters", &self.mutable_parameters)
@@ -290,7 +290,7 @@ impl Request for ControllerGetVolumeRequest {
     const CALL: Call = Call::ControllerGetVolume;
 
     fn check(&self) -> Result<(), Fault> {
-        rules::id("volume_id", &self.volume_id)
+        rules::plugin_id("volume_id", &self.volume_id)
     }
 
     fn check_answer(&self, answer: &ControllerGetVolumeResponse) -> Result<(), Fault> {

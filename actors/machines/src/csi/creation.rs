@@ -126,7 +126,7 @@ impl Request for DeleteVolumeRequest {
     }
 
     fn check(&self) -> Result<(), Fault> {
-        rules::id("volume_id", &self.volume_id)?;
+        rules::plugin_id("volume_id", &self.volume_id)?;
         check_secrets(&self.secrets)
     }
 }
@@ -168,9 +168,11 @@ mod tests {
         let request = create();
         let volume = Volume { volume_id: "v".to_owned(), capacity_bytes: 10, ..Volume::default() };
         assert_eq!(request.check_answer(&volume), Ok(()));
+        let long = Volume { volume_id: "v".repeat(rules::PLUGIN_TEXT_BYTES_MAX), ..volume.clone() };
+        assert_eq!(request.check_answer(&long), Ok(()), "without its id it could not be deleted");
         let bad = [
             ("C004", Volume { volume_id: String::new(), ..volume.clone() }),
-            ("C004", Volume { volume_id: "v".repeat(129), ..volume.clone() }),
+            ("C004", Volume { volume_id: "v".repeat(rules::PLUGIN_TEXT_BYTES_MAX + 1), ..volume.clone() }),
             ("C005", Volume { volume_context: map(&[("key", &"v".repeat(4096))]), ..volume.clone() }),
             ("C055", Volume { accessible_topology: vec![map(&[("zone", "")])], ..volume.clone() }),
         ];

@@ -26,7 +26,7 @@ pub struct VolumeGroupSnapshot {
 
 impl VolumeGroupSnapshot {
     fn check(&self) -> Result<(), Fault> {
-        rules::id("group_snapshot_id", &self.group_snapshot_id)?;
+        rules::plugin_id("group_snapshot_id", &self.group_snapshot_id)?;
         rules::some("C009", "snapshots", self.snapshots.len())?;
         self.snapshots.iter().try_for_each(|snapshot| {
             snapshot.check()?;
@@ -43,7 +43,7 @@ impl VolumeGroupSnapshot {
 /// Checks a required list of ids: at least one, none twice.
 fn check_ids(field: &'static str, ids: &[String]) -> Result<(), Fault> {
     rules::some("C009", field, ids.len())?;
-    ids.iter().try_for_each(|id| rules::id(field, id))?;
+    ids.iter().try_for_each(|id| rules::plugin_id(field, id))?;
     match ids.iter().collect::<BTreeSet<_>>().len() == ids.len() {
         true => Ok(()),
         false => Err(inconsistent("C009", field, "has an id twice")),
@@ -52,7 +52,7 @@ fn check_ids(field: &'static str, ids: &[String]) -> Result<(), Fault> {
 
 /// Checks what every call on a group names (C106): the group, all of its snapshots, and secrets.
 fn check_group(group_snapshot_id: &str, snapshot_ids: &[String], secrets: &Secrets) -> Result<(), Fault> {
-    rules::id("group_snapshot_id", group_snapshot_id)?;
+    rules::plugin_id("group_snapshot_id", group_snapshot_id)?;
     check_ids("snapshot_ids", snapshot_ids)?;
     check_secrets(secrets)
 }

@@ -29,7 +29,7 @@ impl Request for GetMetadataAllocatedRequest {
     }
 
     fn check(&self) -> Result<(), Fault> {
-        rules::id("snapshot_id", &self.snapshot_id)?;
+        rules::plugin_id("snapshot_id", &self.snapshot_id)?;
         rules::number("C161", "starting_offset", self.starting_offset)?;
         rules::entries_max("C163", "max_results", self.max_results)?;
         check_secrets(&self.secrets)
@@ -60,8 +60,8 @@ impl Request for GetMetadataDeltaRequest {
     }
 
     fn check(&self) -> Result<(), Fault> {
-        rules::id("base_snapshot_id", &self.base_snapshot_id)?;
-        rules::id("target_snapshot_id", &self.target_snapshot_id)?;
+        rules::plugin_id("base_snapshot_id", &self.base_snapshot_id)?;
+        rules::plugin_id("target_snapshot_id", &self.target_snapshot_id)?;
         rules::number("C161", "starting_offset", self.starting_offset)?;
         rules::entries_max("C163", "max_results", self.max_results)?;
         check_secrets(&self.secrets)

@@ -62,7 +62,7 @@ impl Request for NodeStageVolumeRequest {
     }
 
     fn check(&self) -> Result<(), Fault> {
-        rules::id("volume_id", &self.volume_id)?;
+        rules::plugin_id("volume_id", &self.volume_id)?;
         rules::map("publish_context", &self.publish_context)?;
         rules::path("C125", "staging_target_path", &self.staging_target_path)?;
         self.volume_capability.check()?;
@@ -90,7 +90,7 @@ impl Request for NodeUnstageVolumeRequest {
     const CALL: Call = Call::NodeUnstageVolume;
 
     fn check(&self) -> Result<(), Fault> {
-        rules::id("volume_id", &self.volume_id)?;
+        rules::plugin_id("volume_id", &self.volume_id)?;
         rules::path("C125", "staging_target_path", &self.staging_target_path)
     }
 }
@@ -125,7 +125,7 @@ impl Request for NodePublishVolumeRequest {
     }
 
     fn check(&self) -> Result<(), Fault> {
-        rules::id("volume_id", &self.volume_id)?;
+        rules::plugin_id("volume_id", &self.volume_id)?;
         rules::map("publish_context", &self.publish_context)?;
         check_optional_path("C125", "staging_target_path", self.staging_target_path.as_ref())?;
         rules::path("C136", "target_path", &self.target_path)?;
@@ -159,7 +159,7 @@ impl Request for NodeUnpublishVolumeRequest {
     const CALL: Call = Call::NodeUnpublishVolume;
 
     fn check(&self) -> Result<(), Fault> {
-        rules::id("volume_id", &self.volume_id)?;
+        rules::plugin_id("volume_id", &self.volume_id)?;
         rules::path("C136", "target_path", &self.target_path)
     }
 }
@@ -213,7 +213,7 @@ impl Request for NodeGetVolumeStatsRequest {
     const CALL: Call = Call::NodeGetVolumeStats;
 
     fn check(&self) -> Result<(), Fault> {
-        rules::id("volume_id", &self.volume_id)?;
+        rules::plugin_id("volume_id", &self.volume_id)?;
         rules::path("C008", "volume_path", &self.volume_path)?;
         check_optional_path("C125", "staging_target_path", self.staging_target_path.as_ref())
     }
@@ -252,7 +252,7 @@ impl Request for NodeExpandVolumeRequest {
     }
 
     fn check(&self) -> Result<(), Fault> {
-        rules::id("volume_id", &self.volume_id)?;
+        rules::plugin_id("volume_id", &self.volume_id)?;
         rules::path("C008", "volume_path", &self.volume_path)?;
         self.capacity_range.as_ref().map_or(Ok(()), CapacityRange::check)?;
         check_optional_path("C125", "staging_target_path", self.staging_target_path.as_ref())?;

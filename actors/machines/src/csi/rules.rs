@@ -7,6 +7,9 @@ use crate::vocabulary::text::quoted;
 
 /// The size limit of a string field without a limit of its own, in bytes (C004).
 pub const STRING_BYTES_MAX: usize = 128;
+/// The size limit of an id or a paging token that a plugin chose and gets back as it is, in bytes. The specification allows 128
+/// ([`STRING_BYTES_MAX`]). Some plugins answer longer ones, and what they made can be deleted only by these.
+pub const PLUGIN_TEXT_BYTES_MAX: usize = 1_024;
 /// The size limit of a map, keys and values together, in bytes (C005).
 pub const MAP_BYTES_MAX: usize = 4 * 1024;
 /// The size limit of a node id, in bytes (C006).
@@ -61,12 +64,20 @@ pub const fn filled(rule: &'static str, field: &'static str, text: &str, limit: 
     length(rule, field, text, limit)
 }
 
-/// Checks a required string without a limit of its own, for instance an id (C004).
+/// Checks an id that a plugin chose (C004, with more room).
 ///
 /// # Errors
-/// [`Problem::Empty`] or [`Problem::TooLong`].
-pub const fn id(field: &'static str, text: &str) -> Result<(), Fault> {
-    filled("C004", field, text, STRING_BYTES_MAX)
+/// [`Problem::Empty`], or [`Problem::TooLong`] above [`PLUGIN_TEXT_BYTES_MAX`].
+pub const fn plugin_id(field: &'static str, text: &str) -> Result<(), Fault> {
+    filled("C004", field, text, PLUGIN_TEXT_BYTES_MAX)
+}
+
+/// Checks an id or a token that a plugin chose, and that may be empty (C004, with more room).
+///
+/// # Errors
+/// [`Problem::TooLong`] above [`PLUGIN_TEXT_BYTES_MAX`].
+pub const fn plugin_text(field: &'static str, text: &str) -> Result<(), Fault> {
+    length("C004", field, text, PLUGIN_TEXT_BYTES_MAX)
 }
 
 /// Checks a string that may be empty and has no limit of its own (C004).
@@ -146,7 +157,7 @@ pub fn path(rule: &'static str, field: &'static str, path: &str) -> Result<(), F
 /// # Errors
 /// The rule that it breaks.
 pub fn given_name(field: &'static str, name: &str) -> Result<(), Fault> {
-    id(field, name)?;
+    filled("C004", field, name, STRING_BYTES_MAX)?;
     match name.chars().any(|c| c.is_control() && !matches!(c, '\t' | '\n' | '\r')) {
         true => Err(malformed("C050", field, name, "a name without control characters")),
         false => Ok(()),

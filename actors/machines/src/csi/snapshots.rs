@@ -30,9 +30,9 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub(super) fn check(&self) -> Result<(), Fault> {
-        rules::id("snapshot_id", &self.snapshot_id)?;
-        rules::id("source_volume_id", &self.source_volume_id)?;
-        rules::string("group_snapshot_id", &self.group_snapshot_id)
+        rules::plugin_id("snapshot_id", &self.snapshot_id)?;
+        rules::plugin_id("source_volume_id", &self.source_volume_id)?;
+        rules::plugin_text("group_snapshot_id", &self.group_snapshot_id)
     }
 
     /// Checks that it has the id that was asked for.
@@ -67,7 +67,7 @@ impl Request for CreateSnapshotRequest {
     }
 
     fn check(&self) -> Result<(), Fault> {
-        rules::id("source_volume_id", &self.source_volume_id)?;
+        rules::plugin_id("source_volume_id", &self.source_volume_id)?;
         rules::given_name("name", &self.name)?;
         check_secrets(&self.secrets)?;
         rules::map("parameters", &self.parameters)
@@ -96,7 +96,7 @@ impl Request for DeleteSnapshotRequest {
     }
 
     fn check(&self) -> Result<(), Fault> {
-        rules::id("snapshot_id", &self.snapshot_id)?;
+        rules::plugin_id("snapshot_id", &self.snapshot_id)?;
         check_secrets(&self.secrets)
     }
 }
@@ -135,9 +135,9 @@ impl Request for ListSnapshotsRequest {
 
     fn check(&self) -> Result<(), Fault> {
         rules::entries_max("C091", "max_entries", self.max_entries)?;
-        rules::string("starting_token", &self.starting_token)?;
-        rules::string("source_volume_id", &self.source_volume_id)?;
-        rules::string("snapshot_id", &self.snapshot_id)?;
+        rules::plugin_text("starting_token", &self.starting_token)?;
+        rules::plugin_text("source_volume_id", &self.source_volume_id)?;
+        rules::plugin_text("snapshot_id", &self.snapshot_id)?;
         check_secrets(&self.secrets)
     }
 
@@ -165,7 +165,7 @@ impl Request for GetSnapshotRequest {
     }
 
     fn check(&self) -> Result<(), Fault> {
-        rules::id("snapshot_id", &self.snapshot_id)?;
+        rules::plugin_id("snapshot_id", &self.snapshot_id)?;
         check_secrets(&self.secrets)
     }
 

@@ -300,8 +300,8 @@ pub enum VolumeContentSource {
 impl VolumeContentSource {
     pub(super) fn check(&self) -> Result<(), Fault> {
         match self {
-            Self::Snapshot(id) => rules::id("snapshot_id", id),
-            Self::Volume(id) => rules::id("volume_id", id),
+            Self::Snapshot(id) => rules::plugin_id("snapshot_id", id),
+            Self::Volume(id) => rules::plugin_id("volume_id", id),
         }
     }
 }
@@ -363,7 +363,7 @@ pub struct Volume {
 impl Volume {
     /// Checks sizes and formats (C004, C005, C055).
     pub(super) fn check(&self) -> Result<(), Fault> {
-        rules::id("volume_id", &self.volume_id)?;
+        rules::plugin_id("volume_id", &self.volume_id)?;
         rules::map("volume_context", &self.volume_context)?;
         self.content_source.as_ref().map_or(Ok(()), VolumeContentSource::check)?;
         self.accessible_topology.iter().try_for_each(rules::topology)

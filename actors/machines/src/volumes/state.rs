@@ -52,7 +52,7 @@ impl KnownVolume {
     /// # Errors
     /// The first field that breaks a rule.
     pub fn check(&self) -> Result<(), Fault> {
-        rules::id("volume_id", &self.spec.volume_id)?;
+        rules::plugin_id("volume_id", &self.spec.volume_id)?;
         rules::map("volume_context", &self.spec.volume_context)?;
         rules::number("C059", "capacity_bytes", self.capacity_bytes.unwrap_or_default())?;
         self.accessible_topology.iter().try_for_each(rules::topology)
