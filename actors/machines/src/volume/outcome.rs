@@ -263,9 +263,9 @@ pub enum Expands {
     /// Never: it does not have the call.
     #[default]
     Not,
-    /// Only while they are not in use on any node (C109). Also what a plugin does that does not say when.
+    /// Only while they are not in use on any node (C109).
     Offline,
-    /// At any time (C110).
+    /// At any time (C110). Also what is tried at a plugin that does not say when: one that cannot answers FAILED_PRECONDITION (C113).
     Online,
 }
 
@@ -319,10 +319,11 @@ impl ControllerRoute {
     #[must_use]
     pub fn new(generation: Generation, fingerprint: &CsiFingerprint) -> Self {
         let can = |capability| controller_can(fingerprint, capability);
-        let expands = match fingerprint.expansion.contains(&Expansion::Online) {
-            _ if !can(ControllerCapability::ExpandVolume) => Expands::Not,
+        let says = |expansion| fingerprint.expansion.contains(&expansion);
+        let expands = match can(ControllerCapability::ExpandVolume) {
+            false => Expands::Not,
+            true if says(Expansion::Offline) && !says(Expansion::Online) => Expands::Offline,
             true => Expands::Online,
-            false => Expands::Offline,
         };
         Self {
             generation,
@@ -371,6 +372,24 @@ mod tests {
             assert_eq!(of(Known::NotNow).collect::<Vec<_>>(), ["FAILED_PRECONDITION", "NOT_FOUND"], "{step}");
             assert_eq!(of(Known::Unclear).count(), 17 - 7, "{step}");
         }
+    }
+
+    #[test]
+    fn a_plugin_expands_offline_only_if_it_says_that_and_nothing_else_c109_c110() {
+        let expands = |expansion: &[Expansion], can: bool| {
+            let mut plugin = fingerprint();
+            plugin.expansion = expansion.to_vec();
+            let keeps =
+                |capability: &ControllerCapability| can || *capability != ControllerCapability::ExpandVolume;
+            if let Some(controller) = &mut plugin.controller {
+                controller.retain(keeps);
+            }
+            ControllerRoute::new(Generation::new(1), &plugin).expands
+        };
+        assert_eq!(expands(&[Expansion::Offline], true), Expands::Offline);
+        assert_eq!(expands(&[], true), Expands::Online, "it answers FAILED_PRECONDITION if it cannot (C113)");
+        assert_eq!(expands(&[Expansion::Online, Expansion::Offline], true), Expands::Online);
+        assert_eq!(expands(&[Expansion::Online], false), Expands::Not);
     }
 
     #[test]
