@@ -26,6 +26,7 @@ use super::{
     AttachArgs, Before, CreateArgs, Failure, PublishArgs, Seen, StageArgs, Turn, VolumeCall, VolumeOptions,
     VolumeOutcome, VolumeSpec,
 };
+use crate::csi::rules::STRING_BYTES_MAX;
 use crate::csi::{
     Call, Client, Code, Context, ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest,
     DeleteVolumeRequest, FailedCall, NodePublishVolumeRequest, NodeStageVolumeRequest,
@@ -244,7 +245,15 @@ impl Admitted {
 
     async fn create(self, spec: &VolumeSpec, args: &CreateArgs) -> Result<crate::csi::Volume, Failure> {
         self.check_size(spec, args).await?;
-        self.send(&args.request(self.secrets.clone())).await
+        let created = self.send(&args.request(self.secrets.clone())).await?;
+        let bytes = created.volume_id.len();
+        if bytes > STRING_BYTES_MAX {
+            tracing::warn!(
+                volume = %spec.key, plugin = %spec.plugin, bytes,
+                "the plugin has chosen a volume id of more than {STRING_BYTES_MAX} bytes, which the specification does not allow; it is kept"
+            );
+        }
+        Ok(created)
     }
 
     async fn delete(self, spec: &VolumeSpec) -> Result<Context, Failure> {
@@ -334,7 +343,13 @@ impl Admitted {
         };
         let result = self.send(&request).await;
         let target = (&*target_path, staging_path.as_deref());
-        Ok(self.mounting.after_set_up(target, made, result).await)
+        match self.mounting.after_set_up(target, made, result).await {
+            (Ok(()), Seen::Nothing) => {
+                let left = self.clock.for_the_call();
+                Ok((Ok(()), self.mounting.look_for_late_mount(target, left).await))
+            }
+            came => Ok(came),
+        }
     }
 
     async fn unpublish(self, spec: &VolumeSpec, path: &Path) -> Result<NodeCame, Failure> {

@@ -3,12 +3,20 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
 
 use super::calls::NodeCame;
 use super::plugins::not_made;
 use super::shared::Shared;
 use super::{Failure, Known, Seen, VolumeLayout};
 use crate::mounts::{Made, MalformedPlace, Mounts, Place};
+
+/// How long a mount may be late.
+const LATE_MOUNT_MAX: Duration = Duration::from_secs(2);
+/// The pause between two looks for a late mount.
+const LATE_MOUNT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The mounts of this node, as one call needs them.
 pub(super) struct Mounting {
@@ -97,6 +105,27 @@ impl Mounting {
                     self.remove(path).await;
                 }
                 (result, seen)
+            }
+        }
+    }
+
+    /// Looks at a target at which the plugin has answered to have published, and nothing is mounted. There has to be a mount by then (V7), but
+    /// some plugins mount in the background: it is looked at again for a while, before it is taken for a lie and undone.
+    pub(super) async fn look_for_late_mount(
+        &self,
+        (path, staging): (&Path, Option<&Path>),
+        within: Duration,
+    ) -> Seen {
+        let due = Instant::now() + within.min(LATE_MOUNT_MAX);
+        loop {
+            let left = due.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Seen::Nothing;
+            }
+            sleep(left.min(LATE_MOUNT_PAUSE)).await;
+            match self.look(path, staging).await {
+                Seen::Nothing => {}
+                seen => return seen,
             }
         }
     }

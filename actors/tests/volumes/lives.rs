@@ -84,6 +84,26 @@ fn each_call_has_its_contexts_its_node_and_its_directories_c060_c071_c073_c074_c
     });
 }
 
+/// There has to be a mount before the answer, but some plugins mount in the background.
+#[test]
+fn a_mount_that_is_late_is_waited_for_and_one_that_does_not_come_is_undone_v7() {
+    story(|| async {
+        let node = Node::open();
+        let plugin = Plugin::new(&node.kernel);
+        let _serving = node.add_plugin("zfs", "p", &plugin).await;
+        let data = node.add_volume("zfs", "data").await;
+        plugin.once("NodePublishVolume", Act::AnswerThen(Duration::from_millis(1_500)));
+        let claimed = node.claim(&data, "a").await.expect("it is mounted in the end");
+        assert!(node.kernel.is_mounted(&claimed.path));
+        assert_eq!(plugin.take_calls(), UP);
+
+        plugin.once("NodePublishVolume", Act::AnswerThen(crate::fixture::LONG));
+        node.claim(&data, "b").await.expect("the second try mounts it");
+        assert_eq!(plugin.take_calls(), ["NodePublishVolume", "NodeUnpublishVolume", "NodePublishVolume"]);
+        node.stop().await;
+    });
+}
+
 #[test]
 fn a_takeover_during_a_claim_goes_on_with_the_next_generation_res_05() {
     story(|| async {

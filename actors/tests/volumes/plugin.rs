@@ -32,6 +32,8 @@ pub(crate) enum Act {
     DoneThen(Code),
     /// Its effect and its answer after so long.
     After(Duration),
+    /// Its answer, and its effect so long after that.
+    AnswerThen(Duration),
     /// Neither.
     Hang,
 }
@@ -203,6 +205,14 @@ impl Plugin {
                 Act::After(pause) => {
                     tokio::time::sleep(pause).await;
                     effect(&plugin.kernel);
+                    Ok(())
+                }
+                Act::AnswerThen(pause) => {
+                    let kernel = plugin.kernel.clone();
+                    tokio::spawn(async move {
+                        tokio::time::sleep(pause).await;
+                        effect(&kernel);
+                    });
                     Ok(())
                 }
                 Act::Hang => std::future::pending().await,
