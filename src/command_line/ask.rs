@@ -130,7 +130,8 @@ pub(super) enum AskError {
     #[error("the host has no volume {0}; `callboard volume list` shows those that it has")]
     UnknownVolume(String),
     #[error(
-        "{allocation} has no claim to volume {name}, or has none any more; `callboard volume status {name}` shows those that there are"
+        "{allocation} has no claim to volume {name}, or has none any more; anything left to be undone of the volume is tried again \
+         soon, and `callboard volume status {name}` shows it"
     )]
     NoClaim { allocation: String, name: String },
     #[error(

@@ -121,15 +121,29 @@ fn states(volume: &wire::VolumeStatus) -> String {
     format!("{}, attach {}, stage {}{claims}", volume.exists, volume.attach, volume.stage)
 }
 
-/// That nothing on this host serves the plugin of a volume that is in use, or on its way: it stays as it is until something does.
+/// That nothing on this host serves the plugin of a volume that is in use, or on its way: it stays as it is until something does. An
+/// allocation that an operator has stopped serves nothing, and a controller undoes nothing on this node.
 fn unserved(volume: &wire::VolumeStatus, status: &wire::GetStatusResponse) -> Option<Trouble> {
     let is_used = volume.pending || !volume.claims.is_empty();
-    let mut plugins = status.plugins.iter().filter(|plugin| plugin.expected > 0 || plugin.registered > 0);
-    let is_served = status.allocations.iter().any(|one| one.plugin == volume.plugin)
-        || plugins.any(|plugin| plugin.name == volume.plugin);
+    let needs_node = !volume.claims.is_empty() || !matches!(&*volume.stage, "" | "down");
+    let serves = |one: &&wire::AllocationStatus| {
+        one.plugin == volume.plugin && !(needs_node && one.role == "controller")
+    };
+    let mut served = status.allocations.iter().filter(serves);
+    let stopped = served.clone().find(|one| one.task_state == "stopped");
+    let is_there = |plugin: &&wire::PluginStatus| plugin.expected > 0 || plugin.registered > 0;
+    let of_its_plugin = |plugin: &wire::PluginStatus| {
+        plugin.name == volume.plugin && !(needs_node && plugin.r#type == "csi-controller")
+    };
+    let is_served = served.any(|one| one.task_state != "stopped")
+        || status.plugins.iter().filter(is_there).any(of_its_plugin);
     let of_it = || {
+        let advice = match stopped {
+            Some(one) => format!("`callboard start {}` starts one", one.name),
+            None => "add one to the configuration".to_owned(),
+        };
         let doing = format!("{} ({})", volume.doing, states(volume));
-        format!("no allocation serves its plugin {}; add one to the configuration: {doing}", volume.plugin)
+        format!("no allocation serves its plugin {}; {advice}: {doing}", volume.plugin)
     };
     (is_used && !is_served).then(|| Trouble { kind: "volume", name: volume.name.clone(), what: of_it() })
 }
@@ -348,6 +362,17 @@ default/b  zfs     unused      -        -       -           -                   
         let used = wire::VolumeStatus { claims: vec![claim("web", "")], ..volume("a") };
         assert_eq!(told(&used, &served), [""; 0]);
         assert_eq!(told(&used, &[])[0], format!("{none}in use (registered, attach up, stage up; web up)"));
+        let stopped = served
+            .each_ref()
+            .map(|one| wire::AllocationStatus { task_state: "stopped".to_owned(), ..one.clone() });
+        let controller = wire::AllocationStatus { role: "controller".to_owned(), ..served[0].clone() };
+        let with_controller = told(&used, &[stopped[0].clone(), controller]);
+        let stopped = &told(&used, &stopped)[0];
+        assert_eq!(&with_controller, std::slice::from_ref(stopped), "a controller undoes nothing here");
+        assert!(
+            stopped.starts_with("no allocation serves its plugin zfs; `callboard start zfs-1` starts one: "),
+            "{stopped}"
+        );
         let unused = wire::VolumeStatus { attach: String::new(), stage: String::new(), ..volume("a") };
         assert_eq!(told(&unused, &[]), [""; 0]);
     }

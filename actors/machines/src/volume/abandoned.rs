@@ -86,9 +86,9 @@ impl Volume {
         let mut others = self.abandoned.values().map(|target| &target.record);
         match others.find(|other| other.allocation != asked.allocation) {
             None => Ok(()),
-            Some(Abandoned { allocation, is_released, .. }) => {
+            Some(Abandoned { allocation, .. }) => {
                 let (volume, holder) = (self.record.spec.key.clone(), allocation.clone());
-                Err(ClaimError::Held { volume, holder, is_releasing: *is_released, reason })
+                Err(ClaimError::Abandoned { volume, holder, reason })
             }
         }
     }

@@ -61,6 +61,19 @@ pub enum ClaimError {
         /// What excludes the claim.
         reason: &'static str,
     },
+    /// It may still be mounted for an allocation whose claim was given up, or whose row was damaged, in a way that excludes this claim (V12).
+    #[error(
+        "volume {volume} may still be mounted for {holder}, whose claim was given up or lost: {reason}; its status shows \
+         what is tried about that, and it can be claimed when that has ended, or when the whole volume is given up by force"
+    )]
+    Abandoned {
+        /// The volume.
+        volume: VolumeKey,
+        /// Whose claim that was.
+        holder: AllocationId,
+        /// What excludes the claim.
+        reason: &'static str,
+    },
     /// An earlier claim of the allocation is being undone, or its release has no answer yet.
     #[error("volume {volume} is still being released for {allocation}; try again later")]
     Leaving {
@@ -163,7 +176,7 @@ impl ClaimError {
     pub const fn is_transient(&self) -> bool {
         match self {
             // The holder releases it some time.
-            Self::Held { .. } | Self::Leaving { .. } => true,
+            Self::Held { .. } | Self::Abandoned { .. } | Self::Leaving { .. } => true,
             Self::NotThere { is_transient, .. } => *is_transient,
             Self::Full { .. } | Self::Pending { .. } | Self::Unproven { .. } | Self::Stopping { .. } => true,
             Self::OtherUsage { .. } | Self::Invalid { .. } | Self::Failed { .. } | Self::Released { .. } => {

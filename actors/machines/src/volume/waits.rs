@@ -25,7 +25,9 @@ impl Wait {
         match self {
             Self::Route => "the route to the plugin is being read",
             Self::Node => "the plugin has no healthy node instance here",
-            Self::Controller => "the plugin has no healthy controller instance here",
+            Self::Controller => {
+                "the plugin has no healthy controller instance here; add or start an allocation of type controller or monolith"
+            }
             Self::NodeId => "the plugin has not told the id of this node",
             Self::InFlight => "a call is in flight",
             Self::Others => "it has to be set up anew, and other claims hold it",

@@ -126,6 +126,7 @@ impl Claimants {
 const fn is_refusal(error: &volume::ClaimError) -> bool {
     match error {
         volume::ClaimError::Held { .. }
+        | volume::ClaimError::Abandoned { .. }
         | volume::ClaimError::Leaving { .. }
         | volume::ClaimError::OtherUsage { .. }
         | volume::ClaimError::Invalid { .. }

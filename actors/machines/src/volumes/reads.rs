@@ -287,7 +287,7 @@ pub enum ReadError {
         reason: String,
     },
     /// The plugin refused it, or could not be asked.
-    #[error("plugin {plugin} did not answer the request: {reason}")]
+    #[error("the request to plugin {plugin} failed: {reason}")]
     Failed {
         /// The plugin.
         plugin: PluginName,
