@@ -139,8 +139,8 @@ fn what_is_wrong_with_an_order_about_volumes_says_what_to_do_and_changes_nothing
         &["serves plugin nfs as controller; did you mean `zfs`?"],
     );
     asked.is_refused(&create("--plugin zfs --access-mode writer"), usage, &["single-node-writer"]);
-    let words = create(&format!("--plugin zfs --from-snapshot {}", long(129)));
-    asked.is_refused(&words, refused, &["snapshot_id has 129 bytes, at most 128 are allowed"]);
+    let words = create(&format!("--plugin zfs --from-snapshot {}", long(1_025)));
+    asked.is_refused(&words, refused, &["snapshot_id has 1025 bytes, at most 1024 are allowed"]);
     let words = create("--plugin zfs --from-snapshot a --from-volume b");
     asked.is_refused(&words, usage, &["cannot be used with"]);
     let words = format!("volume create {} --plugin zfs", long(129));
@@ -226,8 +226,8 @@ fn what_is_wrong_with_an_order_about_volumes_says_what_to_do_and_changes_nothing
     );
     let words = snapshot(&format!("create data --name {}", long(129)));
     asked.is_refused(&words, refused, &["name has 129 bytes, at most 128 are allowed"]);
-    let words = snapshot(&format!("delete data --id {} --yes", long(129)));
-    asked.is_refused(&words, refused, &["snapshot_id has 129 bytes, at most 128 are allowed"]);
+    let words = snapshot(&format!("delete data --id {} --yes", long(1_025)));
+    asked.is_refused(&words, refused, &["snapshot_id has 1025 bytes, at most 1024 are allowed"]);
     asked.is_refused(&snapshot("delete data --id a"), usage, &["standard input is no terminal", "add --yes"]);
     asked.is_refused(
         &snapshot("group create data data --name a"),
