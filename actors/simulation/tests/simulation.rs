@@ -168,7 +168,7 @@ fn a_registry_that_never_ends_is_found_out_when_no_actor_takes_a_step_any_more_s
     let violation = found.expect_err("it was not found out").violation;
     assert_eq!(violation.law, Law::Shell7, "{violation}");
     assert!(
-        violation.to_string().contains("no actor takes a step any more, and the host is Fallen"),
+        violation.to_string().contains("no actor takes a step any more, and the host is StoppingRegistry"),
         "{violation}"
     );
 }
