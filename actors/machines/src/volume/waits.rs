@@ -26,7 +26,7 @@ impl Wait {
             Self::Route => "the route to the plugin is being read",
             Self::Node => "the plugin has no healthy node instance here",
             Self::Controller => {
-                "the plugin has no healthy controller instance here; add or start an allocation of type controller or monolith"
+                "the plugin has no healthy controller instance here, as an allocation of type controller or monolith has"
             }
             Self::NodeId => "the plugin has not told the id of this node",
             Self::InFlight => "a call is in flight",
