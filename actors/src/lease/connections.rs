@@ -40,11 +40,12 @@ pub(crate) fn counts<E: Clone>(gate: &Gate<E>) -> LeasedCalls {
 /// A connection serves one generation of a plugin, and no other connection does.
 type Served = (PluginKey, Generation);
 
-/// The open connections of all instances. Clones share them; it can be used from any thread. They outlive the owner of the instances,
-/// whichever ends it.
+/// The open connections of all instances. Clones share them; it can be used from any thread. It lives as long as the host, and so longer than
+/// an owner of the instances that its supervisor starts anew.
 #[derive(Debug, Clone, Default)]
 pub struct Connections {
     open: Arc<Mutex<HashMap<Served, Arc<Leased>>>>,
+    /// Whether an instance was started, by any owner.
     had_instances: Arc<AtomicBool>,
     host_stops: Arc<AtomicBool>,
 }
