@@ -26,7 +26,6 @@ use super::{
     AttachArgs, Before, CreateArgs, Failure, PublishArgs, Seen, StageArgs, Turn, VolumeCall, VolumeOptions,
     VolumeOutcome, VolumeSpec,
 };
-use crate::csi::rules::STRING_BYTES_MAX;
 use crate::csi::{
     Call, Client, Code, Context, ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest,
     DeleteVolumeRequest, FailedCall, NodePublishVolumeRequest, NodeStageVolumeRequest,
@@ -245,15 +244,7 @@ impl Admitted {
 
     async fn create(self, spec: &VolumeSpec, args: &CreateArgs) -> Result<crate::csi::Volume, Failure> {
         self.check_size(spec, args).await?;
-        let created = self.send(&args.request(self.secrets.clone())).await?;
-        let bytes = created.volume_id.len();
-        if bytes > STRING_BYTES_MAX {
-            tracing::warn!(
-                volume = %spec.key, plugin = %spec.plugin, bytes,
-                "the plugin has chosen a volume id of more than {STRING_BYTES_MAX} bytes, which the specification does not allow; it is kept"
-            );
-        }
-        Ok(created)
+        self.send(&args.request(self.secrets.clone())).await
     }
 
     async fn delete(self, spec: &VolumeSpec) -> Result<Context, Failure> {
