@@ -30,5 +30,5 @@ mod volume;
 mod volume_pairs;
 mod volumes;
 
-use pairs::{Trouble, try_pairs};
+use pairs::{Trouble, try_pairs, with_large};
 use trying::{changed, is_found_out, is_full, tampered_is_found_out, try_all, without};

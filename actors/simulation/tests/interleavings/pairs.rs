@@ -1,5 +1,6 @@
-//! Every two troubles of each world at once, in the smallest bounds in which they can meet. Each trouble alone, and larger bounds of those
-//! that have to do with each other, are in the file of its world; the pairs of a volume are in `volume_pairs.rs`.
+//! Every two troubles of a world at once, in the smallest bounds in which they can meet; the database, the agent and the tasks have no pairs.
+//! Each trouble alone, and larger bounds of those that have to do with each other, are in the file of its world; the pairs of a volume are in
+//! `volume_pairs.rs`.
 
 use callboard_actors::shell::StopMode;
 use callboard_actors::supervisor::Strategy;
@@ -25,6 +26,12 @@ pub(crate) fn try_pairs<B: Copy, W: World>(base: B, troubles: &[Trouble<B>], wor
             try_all(&format!("{one} and {other}"), &world(bounds));
         }
     }
+}
+
+/// These troubles, and in the large bounds those too whose pairs are more than the ordinary run can try.
+pub(crate) fn with_large<B: Copy>(troubles: &[Trouble<B>], large: &[Trouble<B>]) -> Vec<Trouble<B>> {
+    let large = if is_full() { large } else { &[] };
+    troubles.iter().chain(large).copied().collect()
 }
 
 const EITHER: &[StopMode] = &[StopMode::Stop, StopMode::Detach];
@@ -118,8 +125,8 @@ fn every_order_of_two_troubles_of_a_supervisor_s1_s4() {
             &[
                 ("a child that ends", |bounds| bounds.ends += 1),
                 ("a fault", |bounds| bounds.faults += 1),
-                ("a request for a restart", |bounds| bounds.asks += 1),
-                ("a lost watch", |bounds| bounds.waits += 1),
+                ("a question", |bounds| bounds.asks += 1),
+                ("a quiet time", |bounds| bounds.waits += 1),
                 ("a crash", |bounds| bounds.crashes += 1),
                 ("a stop", |bounds| (bounds.stops, bounds.stops_max) = (EITHER, 1)),
             ],
@@ -131,9 +138,6 @@ fn every_order_of_two_troubles_of_a_supervisor_s1_s4() {
 #[test]
 fn every_order_of_two_troubles_of_the_instances_i1_i7() {
     let base = InstancesBounds { routes: 1, ..InstancesBounds::NONE };
-    // Pairs with a takeover or a standby are more than the ordinary run can try.
-    let more: [Trouble<InstancesBounds>; 2] =
-        [("a takeover", |bounds| bounds.routes += 1), ("a standby", |bounds| bounds.standbys += 1)];
     let troubles: [Trouble<InstancesBounds>; 8] = [
         ("a lost connection", |bounds| bounds.hangups += 1),
         ("an answer that does not come", |bounds| {
@@ -146,9 +150,9 @@ fn every_order_of_two_troubles_of_the_instances_i1_i7() {
         ("a new owner", |bounds| bounds.successors += 1),
         ("a stop", |bounds| bounds.stops = true),
     ];
-    let more = if is_full() { &more[..] } else { &[] };
-    let all: Vec<_> = more.iter().chain(&troubles).copied().collect();
-    try_pairs(base, &all, |bounds| InstancesWorld::new(bounds, None, None));
+    let large: [Trouble<InstancesBounds>; 2] =
+        [("a takeover", |bounds| bounds.routes += 1), ("a standby", |bounds| bounds.standbys += 1)];
+    try_pairs(base, &with_large(&troubles, &large), |bounds| InstancesWorld::new(bounds, None, None));
 }
 
 #[test]
@@ -194,13 +198,6 @@ fn every_order_of_two_troubles_of_the_inventory_n1_hlt_08() {
 #[test]
 fn every_order_of_two_troubles_of_the_owner_of_the_volumes_v2_v15() {
     let base = VolumesBounds { claims: 1, releases: u8::from(is_full()), ..VolumesBounds::NONE };
-    // Pairs with what callers ask beside their claims are more than the ordinary run can try.
-    let more: [Trouble<VolumesBounds>; 4] = [
-        ("a force", |bounds| bounds.forces += 1),
-        ("a confirmation", |bounds| bounds.confirmations += 1),
-        ("a deletion", |bounds| bounds.deletions += 1),
-        ("an order", |bounds| bounds.orders += 1),
-    ];
     let troubles: [Trouble<VolumesBounds>; 9] = [
         ("a caller that waits", |bounds| bounds.waits += 1),
         ("a fault", |bounds| bounds.faults += 1),
@@ -212,7 +209,11 @@ fn every_order_of_two_troubles_of_the_owner_of_the_volumes_v2_v15() {
         ("a pause", |bounds| bounds.pauses += 1),
         ("a stop", |bounds| bounds.stops = EITHER),
     ];
-    let more = if is_full() { &more[..] } else { &[] };
-    let all: Vec<_> = more.iter().chain(&troubles).copied().collect();
-    try_pairs(base, &all, |bounds| VolumesWorld::new(bounds, None));
+    let large: [Trouble<VolumesBounds>; 4] = [
+        ("a force", |bounds| bounds.forces += 1),
+        ("a confirmation", |bounds| bounds.confirmations += 1),
+        ("a deletion", |bounds| bounds.deletions += 1),
+        ("an order", |bounds| bounds.orders += 1),
+    ];
+    try_pairs(base, &with_large(&troubles, &large), |bounds| VolumesWorld::new(bounds, None));
 }

@@ -4,7 +4,7 @@ use callboard_actors::shell::StopMode;
 use callboard_machines::volume::Expands;
 use callboard_simulation::{VolumeBounds, VolumeWorld};
 
-use crate::{Trouble, is_full, try_all};
+use crate::{Trouble, is_full, try_all, try_pairs, with_large};
 
 const TROUBLES: [Trouble<VolumeBounds>; 13] = [
     ("a fault", |bounds| bounds.faults += 1),
@@ -28,12 +28,8 @@ fn holds(small: VolumeBounds) {
         ("an expansion", |bounds| (bounds.expansions, bounds.expands) = (1, Expands::Online)),
         ("a group", |bounds| bounds.groups += 1),
     ];
-    let (base, orders) = match is_full() {
-        true => (VolumeBounds { claims: 2, pauses: 1, ..small }, &orders[..]),
-        false => (small, &[][..]),
-    };
-    let all: Vec<_> = TROUBLES.iter().chain(orders).copied().collect();
-    crate::try_pairs(base, &all, |bounds| VolumeWorld::new(bounds, None));
+    let base = if is_full() { VolumeBounds { claims: 2, pauses: 1, ..small } } else { small };
+    try_pairs(base, &with_large(&TROUBLES, &orders), |bounds| VolumeWorld::new(bounds, None));
 }
 
 const CLAIMED: VolumeBounds = VolumeBounds { claims: 1, releases: 1, ..VolumeBounds::NONE };
