@@ -57,13 +57,16 @@ async fn survives_a_restart(name: &str) {
     assert!(after.generation >= before.generation, "{name}");
     stage.all_run(name).await;
 
-    // It is no mere appearance: what ends leaves, the next one takes over, and numbers go on growing.
+    // It is no mere appearance: what ends leaves, the next one takes over, and a registration gets a number above all others.
     stage.exit("second").await;
     let failed_over = stage.settled("first", &[]).await;
-    assert!(failed_over.generation > after.generation, "{name}");
+    // It was active in its first generation, so it is in another one. A new owner of the instances may have given it that one before that of
+    // the second: then it is warm, and keeps it.
+    let is_above = failed_over.generation > after.generation;
+    assert!(is_above || name == "instances" && failed_over.generation > before.generation, "{name}");
     stage.begin("second").await;
     let again = stage.settled("second", &["first"]).await;
-    assert!(again.generation > failed_over.generation, "{name}");
+    assert!(again.generation > failed_over.generation.max(after.generation), "{name}");
     stage.end(name).await;
 }
 
@@ -270,15 +273,22 @@ impl Stage {
             match within(self.host.instances().ask(dispense)).await {
                 Ok(Ok(dispensed)) if dispensed.allocation == id(allocation) => {
                     let described = self.described(PluginType::CsiNode).await;
-                    let wanted: Option<Generation> = described.active.map(|active| active.generation);
-                    assert_eq!(Some(dispensed.generation), wanted, "what is handed out is what is active");
-                    return dispensed;
+                    let active: Option<Generation> = described.active.map(|active| active.generation);
+                    if Some(dispensed.generation) == active {
+                        return dispensed;
+                    }
+                    // Behind several restarts another generation may come between both questions.
+                    let handed_out = dispensed.generation;
+                    assert!(
+                        tokio::time::Instant::now() < deadline,
+                        "{handed_out} stays, and {active:?} is active"
+                    );
                 }
                 other => {
                     assert!(tokio::time::Instant::now() < deadline, "{allocation} cannot be had: {other:?}");
-                    tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             }
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
