@@ -77,6 +77,32 @@ fn what_is_below_a_mount_of_an_allocation_that_is_pulled_away_is_closed_v7_vol_0
 }
 
 #[test]
+fn a_mount_that_was_pulled_away_is_made_again_by_a_plugin_that_undoes_only_what_is_mounted_v4_v7() {
+    let name = "lives::a_mount_that_was_pulled_away_is_made_again_by_a_plugin_that_undoes_only_what_is_mounted_v4_v7";
+    in_namespace(name, async |_| {
+        let stage = Stage::new();
+        let (strict, failing) = (stage.path("strict"), "NodeUnpublishVolume=INTERNAL");
+        std::fs::write(&strict, "").expect("it can be written");
+        let host = builder(&stage).start_on_own_thread().await.expect("it starts");
+        let mut served =
+            plugin(&stage, "plugin").with(&["--fault", &format!("{failing},while:{}", strict.display())]);
+        served.start(&host).await;
+        let data = create(&host, "data").await;
+        let claimed = claim(&host, &data, "a", false).await.expect("it is set up");
+        write(&claimed.path, "from a");
+        unmount(&claimed.path, UnmountFlags::empty()).expect("it is mounted");
+        let again = claim(&host, &data, "a", false).await.expect("it is set up again");
+        assert_eq!(read(&again.path), "from a");
+        assert_eq!((served.calls("NodeUnpublishVolume"), served.calls("NodePublishVolume")), (1, 2));
+        std::fs::remove_file(&strict).expect("it is there");
+        release(&host, &data, "a").await;
+        nothing_is_left(&stage);
+        served.stop(&host).await;
+        host.stop().await;
+    });
+}
+
+#[test]
 fn the_inventory_tells_how_many_volumes_are_in_use_and_how_many_may_be_c147() {
     let name = "lives::the_inventory_tells_how_many_volumes_are_in_use_and_how_many_may_be_c147";
     in_namespace(name, async |_| {

@@ -307,7 +307,7 @@ impl Admitted {
         let staging_target_path = text(&args.staging_path)?;
         self.mounting.check(&args.staging_path).await?;
         let request = NodeUnstageVolumeRequest { volume_id: spec.volume_id.clone(), staging_target_path };
-        let result = self.send(&request).await;
+        let result = self.try_send(&request).await;
         Ok(self.mounting.after_undo(&args.staging_path, result).await)
     }
 
@@ -347,7 +347,7 @@ impl Admitted {
         let target_path = text(path)?;
         self.mounting.check(path).await?;
         let request = NodeUnpublishVolumeRequest { volume_id: spec.volume_id.clone(), target_path };
-        let result = self.send(&request).await;
+        let result = self.try_send(&request).await;
         Ok(self.mounting.after_undo(path, result).await)
     }
 }

@@ -11,6 +11,7 @@ use super::calls::NodeCame;
 use super::plugins::not_made;
 use super::shared::Shared;
 use super::{Failure, Known, Seen, VolumeLayout};
+use crate::csi::Code;
 use crate::mounts::{Made, MalformedPlace, Mounts, Place};
 
 /// How long a mount may be late.
@@ -91,22 +92,25 @@ impl Mounting {
     }
 
     /// Looks at what was undone, and removes its directory if nothing is there any more. What the plugin knows nothing of is decided by
-    /// the kernel (C.6).
-    pub(super) async fn after_undo(&self, path: &Path, result: Result<(), Failure>) -> NodeCame {
-        let is_over = match &result {
-            Ok(()) => true,
-            Err(failure) => matches!(failure.known, Known::Absent | Known::Unsupported),
-        };
-        match result {
-            Err(failure) if !is_over => not_looked(failure),
-            result => {
-                let seen = self.look(path, None).await;
-                if seen == Seen::Nothing {
-                    self.remove(path).await;
-                }
-                (result, seen)
+    /// the kernel (C.6). A plugin that may still be working on the call proves nothing, and the kernel is not asked.
+    pub(super) async fn after_undo(
+        &self,
+        path: &Path,
+        result: Result<(), (Option<Code>, Failure)>,
+    ) -> NodeCame {
+        let (result, is_over) = match result {
+            Ok(()) => (Ok(()), true),
+            Err((code, failure)) if code.is_none_or(may_go_on) => return not_looked(failure),
+            Err((_, failure)) => {
+                let is_over = matches!(failure.known, Known::Absent | Known::Unsupported);
+                (Err(failure), is_over)
             }
+        };
+        let seen = self.look(path, None).await;
+        if is_over && seen == Seen::Nothing {
+            self.remove(path).await;
         }
+        (result, seen)
     }
 
     /// Looks at a target at which the plugin has answered to have published, and nothing is mounted. There has to be a mount by then (V7), but
@@ -154,6 +158,29 @@ impl Mounting {
         if let Err(error) = self.mounts.remove(place).await {
             tracing::warn!(%error, "cannot remove a directory of a volume");
         }
+    }
+}
+
+/// Whether a plugin that answers with this code may still be working on the call, or has not got it (C003, C016).
+const fn may_go_on(code: Code) -> bool {
+    match code {
+        Code::Ok
+        | Code::Cancelled
+        | Code::DeadlineExceeded
+        | Code::ResourceExhausted
+        | Code::Aborted
+        | Code::Unavailable => true,
+        Code::Unknown
+        | Code::InvalidArgument
+        | Code::NotFound
+        | Code::AlreadyExists
+        | Code::PermissionDenied
+        | Code::FailedPrecondition
+        | Code::OutOfRange
+        | Code::Unimplemented
+        | Code::Internal
+        | Code::DataLoss
+        | Code::Unauthenticated => false,
     }
 }
 

@@ -217,7 +217,8 @@ impl Volume {
     fn schedule(&self, wanted: &[Operation], cx: &mut StepContext<Self>) {
         let due = wanted.iter().filter_map(|next| {
             let tries = self.tries_of(next)?;
-            tries.due(next.towards()).filter(|due| !tries.is_held && *due > cx.now())
+            let towards = next.towards();
+            tries.due(towards).filter(|due| !tries.holds(towards) && *due > cx.now())
         });
         match due.min() {
             Some(at) => cx.start_timer(VolumeTimer::Retry, at),

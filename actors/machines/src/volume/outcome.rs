@@ -228,7 +228,8 @@ pub enum VolumeOutcome {
     Created(Result<csi::Volume, Failure>),
     /// Of a call to the controller: the publish context of an attachment (C074); an empty one of its inverse and of a deletion.
     Controller(Result<Context, Failure>),
-    /// Of a call to the node service, with a look at its path after it. What was refused may be there all the same.
+    /// Of a call to the node service, with a look at its path after it. What was refused may be there all the same. After a failure the look is
+    /// [unclear](Seen::Unclear) if the plugin may still be working on the call.
     Node(Result<(), Failure>, Seen),
     /// Of the call of an order.
     Ordered(Result<Brought, Failure>),

@@ -211,6 +211,7 @@ impl Volume {
 
     fn went_down(&mut self, flight: &Flight, came: Came, cx: &mut StepContext<Self>) {
         let has_call = self.has_undo(&flight.what);
+        let is_gone = came.seen == Seen::Nothing;
         match came.not_down(&flight.what, self.undone_at(&flight.what), has_call) {
             None => self.note_down(&flight.what, cx),
             Some(failure) => {
@@ -223,7 +224,19 @@ impl Volume {
                 if is_held {
                     self.refuse_releases(&flight.what, &failure.reason, cx);
                 }
+                if is_gone {
+                    self.publish_instead(&flight.what);
+                }
             }
+        }
+    }
+
+    /// The plugin has answered that it does not undo a publication of which the kernel has nothing: some plugins undo only what is mounted. For
+    /// a claim that is held the same publication is repeated, which resolves it as well (V4). If nothing is mounted then, it is undone again.
+    fn publish_instead(&mut self, what: &Operation) {
+        let Operation::Unpublish(id) = what else { return };
+        if let Some(claim) = self.claims.get_mut(id).filter(|claim| claim.is_wanted()) {
+            claim.is_stale = false;
         }
     }
 

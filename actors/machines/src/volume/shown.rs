@@ -181,7 +181,7 @@ impl Volume {
         let tries = self.tries_of(next);
         let what = describe(next);
         match tries.map(|tries| (tries, tries.error.as_deref())) {
-            Some((tries, Some(error))) if tries.is_held => {
+            Some((tries, Some(error))) if tries.holds(next.towards()) => {
                 format!("{what} is held until the plugin changes or a caller asks again; {error}")
             }
             Some((_, Some(error))) => format!("{what} is tried again; {error}"),

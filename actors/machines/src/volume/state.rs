@@ -150,8 +150,12 @@ impl Tries {
 
     /// Whether a step in this direction has to wait.
     pub(super) fn waits(&self, towards: Towards, now: Timestamp) -> bool {
-        let is_held = self.is_held && self.towards == Some(towards);
-        is_held || self.due(towards).is_some_and(|due| due > now)
+        self.holds(towards) || self.due(towards).is_some_and(|due| due > now)
+    }
+
+    /// Whether a step in this direction is not tried again before the plugin changes or a caller asks for it.
+    pub(super) fn holds(&self, towards: Towards) -> bool {
+        self.is_held && self.towards == Some(towards)
     }
 
     /// A caller asks for the undo once more: it is tried after the first pause at most (C017). Not at once, since a caller to whom a denial is
