@@ -230,6 +230,7 @@ fn who_asks_where_no_host_runs_is_told_so_log_05() {
     let (code, said) = refusal(&ask(&["status", "--config", "/nowhere.toml"]));
     assert_eq!(code, 2);
     assert!(said.starts_with("callboard: cannot read configuration /nowhere.toml"), "{said}");
+    assert!(said.contains("name the host by --data-dir or --socket"), "{said}");
     assert_eq!(ask(&["status"]).status.code(), Some(2), "a host has to be named");
     assert_eq!(ask(&["stats"]).status.code(), Some(2));
 }

@@ -40,7 +40,7 @@ impl fmt::Display for TargetArgs {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TargetError {
     /// The configuration that should say where it is cannot be used.
-    #[error(transparent)]
+    #[error("{0}{}or name the host by --data-dir or --socket", joint(.0))]
     Config(#[from] ConfigError),
     /// It is not there, or did not answer as it was asked to.
     #[error(transparent)]
@@ -60,6 +60,14 @@ pub(super) enum TargetError {
     /// Its data directory was removed or replaced while it runs, and its socket with it.
     #[error(transparent)]
     Replaced(OwnershipError),
+}
+
+/// What joins the advice to an error: a list of problems has a line for each, and the advice has the last one.
+const fn joint(error: &ConfigError) -> &'static str {
+    match error {
+        ConfigError::Problems { .. } => "\n",
+        ConfigError::Unreadable { .. } | ConfigError::TooLong { .. } => "; ",
+    }
 }
 
 impl TargetError {
