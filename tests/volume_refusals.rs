@@ -123,6 +123,11 @@ fn what_is_wrong_with_an_order_about_volumes_says_what_to_do_and_changes_nothing
             &["is no size of a volume; give a whole number of bytes from 1 to 2^63 - 1"],
         );
     }
+    asked.is_refused(
+        &create("--plugin zfs --capacity 4MiB --limit 3MiB"),
+        refused,
+        &["limit_bytes is 3145728, below the required_bytes of 4194304"],
+    );
     let words = create(&format!("--plugin zfs --parameter a={}", long(4_096)));
     asked.is_refused(&words, refused, &["parameters has 4097 bytes, at most 4096 are allowed"]);
     let words = create(&format!("--plugin zfs --mount-flag {}", long(4_097)));

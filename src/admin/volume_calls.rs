@@ -49,12 +49,12 @@ pub(super) async fn create(
         let forgotten = forget_secrets(sources, &volume, within(asked.within_ms)).await;
         forgotten.map_err(|text| Status::unavailable(format!("volume {name} is not created: {text}")))?;
     }
-    let range = CapacityRange { required_bytes: asked.capacity_bytes, limit_bytes: 0 };
+    let range = CapacityRange { required_bytes: asked.capacity_bytes, limit_bytes: asked.limit_bytes };
     let create = CreateVolume {
         volume,
         plugin,
         new: NewVolume {
-            capacity_range: (asked.capacity_bytes > 0).then_some(range),
+            capacity_range: (range != CapacityRange::default()).then_some(range),
             capabilities: vec![capability(asked.usage)?],
             parameters: asked.parameters.into_iter().collect(),
             content_source: content(asked.from_snapshot, asked.from_volume)?,

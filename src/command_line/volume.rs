@@ -215,6 +215,10 @@ struct CreateArgs {
     #[arg(long, value_name = "SIZE", value_parser = volume_words::volume_size, allow_hyphen_values = true)]
     capacity: Option<u64>,
 
+    /// How large it may be at most [default: no limit]
+    #[arg(long, value_name = "SIZE", value_parser = volume_words::volume_size, allow_hyphen_values = true)]
+    limit: Option<u64>,
+
     #[command(flatten)]
     parameters: ParameterArgs,
 
@@ -343,6 +347,7 @@ async fn create(mut client: AdminClient, args: &CreateArgs) -> Result<(), AskErr
         name: args.name.clone(),
         plugin: args.plugin.to_string(),
         capacity_bytes: args.capacity.unwrap_or_default(),
+        limit_bytes: args.limit.unwrap_or_default(),
         parameters: args.parameters.read()?,
         usage: Some(args.usage.usage()),
         within_ms: args.wait.milliseconds(),
