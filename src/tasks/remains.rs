@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use callboard_actors::driver::DriverReport;
 use callboard_actors::driver::client::{TaskId, TaskStatus};
-use callboard_actors::driver::{DriverReport, DriverStage};
 use callboard_actors::drivers::{Drivers, ListDrivers};
 use callboard_actors::leftovers::{Named, ProcessTable, Search, TaskMark, Traces};
 use callboard_actors::processes::{ListProcesses, Processes};
@@ -13,7 +13,7 @@ use callboard_actors::shell::{Address, AskError};
 use callboard_actors::vocabulary::DriverName;
 
 use super::looks::Looks;
-use super::{Heard, KeptHandle, RunEvidence, RunKey, Swept, Trouble};
+use super::{Heard, KeptHandle, RunEvidence, RunKey, Swept, Trouble, may_still_begin};
 
 /// The timeout for killed processes to end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -216,23 +216,6 @@ impl Remains {
     }
 }
 
-/// Why a driver that received a start may still begin the run; `None` if no process that received it is left. A driver that
-/// has launched a process, or was refused when it would have, has checked before that none was left of an earlier run of the host.
-fn may_still_begin(report: Option<&DriverReport>) -> Option<String> {
-    match report {
-        Some(DriverReport { pid: Some(pid), .. }) => {
-            Some(format!("its driver (process {pid}) may have received its start request and may still execute it"))
-        }
-        Some(DriverReport { stage: DriverStage::Refused, .. }) => None,
-        Some(DriverReport { launches: 0, .. }) | None => Some(
-            "its driver may have received its start request, and it is unknown whether a process of the driver is left that may \
-            still execute it"
-                .to_owned(),
-        ),
-        Some(_) => None,
-    }
-}
-
 /// Handles a run that an older version began: the environment of its processes does not name it, so a search that finds
 /// nothing proves nothing. As in that version, the driver's answer has to suffice.
 fn unmarked(run: &RunKey, heard: Heard) -> Result<Swept, Trouble> {
@@ -257,21 +240,9 @@ mod tests {
     use callboard_actors::goplugin::SOCKET_DIR_VARIABLE;
     use callboard_actors::leftovers::{ALLOCATION_VARIABLE, TASK_VARIABLE};
     use callboard_actors::process::OWNER_VARIABLE;
-    use callboard_actors::vocabulary::{AllocationId, Timestamp};
+    use callboard_actors::vocabulary::AllocationId;
 
     use super::*;
-
-    #[test]
-    fn a_driver_that_is_refused_has_nothing_that_may_still_begin_a_run_t3() {
-        let unknown = DriverReport::of_nothing_yet(DriverName::new("exec").unwrap(), Timestamp::default());
-        assert!(may_still_begin(None).is_some() && may_still_begin(Some(&unknown)).is_some());
-        let refused = DriverReport { stage: DriverStage::Refused, ..unknown.clone() };
-        assert_eq!(may_still_begin(Some(&refused)), None);
-        let launched = DriverReport { launches: 1, ..unknown };
-        assert_eq!(may_still_begin(Some(&launched)), None);
-        let runs = DriverReport { pid: Some(7), ..launched };
-        assert!(may_still_begin(Some(&runs)).is_some());
-    }
 
     fn run_of(allocation: &str, number: u32) -> RunKey {
         RunKey {

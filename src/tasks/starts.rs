@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use callboard_actors::driver::client::{ServingProcess, TaskId};
-use callboard_actors::drivers::{DriverNotLeased, NotDispensed};
+use callboard_actors::drivers::DriverNotLeased;
 use tokio::sync::Notify;
 
-use super::{Asked, Found, Trouble, is_proof, not_dispensed};
+use super::{Asked, Found, Trouble, found_without, is_proof, not_dispensed};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Starts {
@@ -65,19 +65,14 @@ impl Starts {
         self.asked.borrow_mut().remove(run);
     }
 
-    /// What is known of a run whose driver cannot be had. A driver that is refused has no process, and has left none that received a start
-    /// of the run: it would have been found before the driver was launched, or has ended. So nothing begins any more, unless a start of
-    /// this run of the host still waits.
+    /// What is known of a run whose driver cannot be had.
     pub(super) fn found_without(&self, run: &TaskId, error: &DriverNotLeased) -> Result<Found, Trouble> {
-        let trouble = not_leased(error);
         match error {
-            DriverNotLeased::NotDispensed(NotDispensed::Refused { .. }) if !self.is_waiting(run) => {
-                Ok(Found::Nothing { words: trouble.reason, is_proof: true })
-            }
+            DriverNotLeased::NotDispensed(error) => found_without(error, self.is_waiting(run)),
             // That the driver cannot be had says nothing of the run.
-            DriverNotLeased::NotDispensed(_)
-            | DriverNotLeased::NotAnswered(_)
-            | DriverNotLeased::JustEnded { .. } => Err(Trouble { is_transient: true, ..trouble }),
+            DriverNotLeased::NotAnswered(_) | DriverNotLeased::JustEnded { .. } => {
+                Err(Trouble { is_transient: true, ..not_leased(error) })
+            }
         }
     }
 
@@ -129,6 +124,7 @@ pub(super) fn not_leased(error: &DriverNotLeased) -> Trouble {
 
 #[cfg(test)]
 mod tests {
+    use callboard_actors::drivers::NotDispensed;
     use callboard_actors::vocabulary::DriverName;
     use futures_util::FutureExt;
 

@@ -1,7 +1,7 @@
 //! Interprets a driver's answers about a task: whether a start took effect, and whether an error is permanent.
 
-use super::calls::{RunKey, Started, Trouble};
-use crate::driver::{DriverError, ServingProcess};
+use super::calls::{Found, RunKey, Started, Trouble};
+use crate::driver::{DriverError, DriverReport, DriverStage, ServingProcess};
 use crate::drivers::NotDispensed;
 use crate::rpc::Code;
 
@@ -51,6 +51,46 @@ pub fn is_proof(asked: Option<Asked>, process: Option<ServingProcess>) -> bool {
             before.zip(process).is_some_and(|(before, process)| before.tag != process.tag)
         }
         None => process.is_some_and(|process| !process.is_adopted),
+    }
+}
+
+/// What is known of a run whose driver cannot be had. A driver that is refused has no process, and has left none that received a start of
+/// the run: it would have been found before the driver was launched, or has ended. So nothing begins any more, unless a start still waits
+/// for the driver.
+///
+/// # Errors
+/// If that the driver cannot be had says nothing of the run.
+pub fn found_without(error: &NotDispensed, is_start_waiting: bool) -> Result<Found, Trouble> {
+    let trouble = not_dispensed(error);
+    match error {
+        NotDispensed::Refused { .. } if !is_start_waiting => {
+            Ok(Found::Nothing { words: trouble.reason, is_proof: true })
+        }
+        NotDispensed::Refused { .. }
+        | NotDispensed::NotReady { .. }
+        | NotDispensed::NotHealthy { .. }
+        | NotDispensed::Unknown { .. }
+        | NotDispensed::Blocked { .. }
+        | NotDispensed::Stopping { .. }
+        | NotDispensed::TooMany { .. } => Err(Trouble { is_transient: true, ..trouble }),
+    }
+}
+
+/// Why a driver that received a start may still begin the run; `None` if no process that received it is left. A driver that
+/// has launched a process, or was refused when it would have, has checked before that none was left of an earlier run of the host.
+#[must_use]
+pub fn may_still_begin(report: Option<&DriverReport>) -> Option<String> {
+    match report {
+        Some(DriverReport { pid: Some(pid), .. }) => {
+            Some(format!("its driver (process {pid}) may have received its start request and may still execute it"))
+        }
+        Some(DriverReport { stage: DriverStage::Refused, .. }) => None,
+        Some(DriverReport { launches: 0, .. }) | None => Some(
+            "its driver may have received its start request, and it is unknown whether a process of the driver is left that may \
+            still execute it"
+                .to_owned(),
+        ),
+        Some(_) => None,
     }
 }
 
@@ -143,7 +183,7 @@ mod tests {
     use super::*;
     use crate::driver::{Asked as AskedRpc, DriverHealth, DriverRpc, TaskId};
     use crate::process::ProcessTag;
-    use crate::vocabulary::{AllocationId, DriverName};
+    use crate::vocabulary::{AllocationId, DriverName, Timestamp};
 
     fn refused(code: Code, recoverable: Option<bool>) -> Started {
         let driver = DriverName::new("exec").unwrap();
@@ -256,5 +296,17 @@ mod tests {
             assert!(matches!(refused(code, Some(true)), Started::Retry(_)), "{code}");
             assert!(matches!(refused(code, Some(false)), Started::Fatal(_)), "{code}");
         }
+    }
+
+    #[test]
+    fn a_driver_that_is_refused_has_nothing_that_may_still_begin_a_run_t3() {
+        let unknown = DriverReport::of_nothing_yet(DriverName::new("exec").unwrap(), Timestamp::default());
+        assert!(may_still_begin(None).is_some() && may_still_begin(Some(&unknown)).is_some());
+        let refused = DriverReport { stage: DriverStage::Refused, ..unknown.clone() };
+        assert_eq!(may_still_begin(Some(&refused)), None);
+        let launched = DriverReport { launches: 1, ..unknown };
+        assert_eq!(may_still_begin(Some(&launched)), None);
+        let runs = DriverReport { pid: Some(7), ..launched };
+        assert!(may_still_begin(Some(&runs)).is_some());
     }
 }

@@ -66,7 +66,8 @@ mod scripts;
 
 #[doc(hidden)]
 pub use answers::{
-    Asked, failed_start, is_proof, is_unknown, not_dispensed, not_sent, passing, refused_for_good,
+    Asked, failed_start, found_without, is_proof, is_unknown, may_still_begin, not_dispensed, not_sent,
+    passing, refused_for_good,
 };
 pub use calls::{
     Found, Heard, RunKey, Started, Swept, TasksCall, TasksChange, TasksImage, TasksOutcome, TasksTimer,

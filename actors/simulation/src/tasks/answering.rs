@@ -1,9 +1,12 @@
 //! How the driver and the machine's processes answer the host's calls.
 
+use std::time::Duration;
+
 use callboard_actors::driver::{TaskEnd, TaskExit, TaskId};
+use callboard_actors::drivers::NotDispensed;
 use callboard_actors::tasks::{
     Asked, Found, Heard, KeptHandle, RunKey, Started, Swept, TasksCall, TasksOutcome, Trouble, Waited,
-    is_proof,
+    found_without, is_proof, may_still_begin,
 };
 use callboard_actors::vocabulary::{AllocationId, Timestamp};
 
@@ -70,7 +73,7 @@ impl Host {
             }
             TasksCall::Stop { run, .. } => TasksOutcome::StopTaken(self.stop(run)),
             TasksCall::Destroy(run) => TasksOutcome::Destroyed(self.destroy(run)),
-            TasksCall::Sweep { run, driver, .. } => TasksOutcome::Swept(self.sweep(run, *driver)),
+            TasksCall::Sweep { run, driver, .. } => TasksOutcome::Swept(self.sweep(now, run, *driver)),
             _ => return,
         };
         self.returned(now, number, outcome);
@@ -154,17 +157,19 @@ impl Host {
     }
 
     fn inspect(&self, run: &RunKey) -> Result<Found, Trouble> {
-        let words = "task not found".to_owned();
         let Some(process) = self.environment.serving() else {
-            // As in `Starts::found_without`.
-            let is_proof = self.environment.is_refused && !self.start_waits(run);
-            return if is_proof { Ok(Found::Nothing { words, is_proof }) } else { Err(absent()) };
+            let driver = run.driver.clone();
+            let not_dispensed = match self.environment.is_refused {
+                true => NotDispensed::Refused { driver, reason: "it is not there".to_owned() },
+                false => NotDispensed::NotReady { driver, waited: Duration::ZERO },
+            };
+            return found_without(&not_dispensed, self.start_waits(run));
         };
         Ok(match process.knows.get(&run.id) {
             Some(Known::Runs) => Found::Running,
             Some(Known::Ended(code)) => Found::Exited(exit(*code)),
             None => Found::Nothing {
-                words,
+                words: "task not found".to_owned(),
                 is_proof: is_proof(self.starts.get(&run.id).copied(), Some(process.identity())),
             },
         })
@@ -211,7 +216,7 @@ impl Host {
         let is_wanted = self.wants.get(&run.name) == Some(&Some(true)) && self.ends.is_none();
         let is_heard = self.heard.contains(&run.id);
         if let (true, Some(Known::Ended(code))) = (is_wanted && is_heard, known)
-            && !self.actor.books.holds_end_of(&run.name, &run.id)
+            && !self.actor.store.holds_end_of(&run.name, &run.id)
         {
             let what = || {
                 format!("{} ended with {code}, which its driver is to forget before it is on disk", run.id)
@@ -226,9 +231,13 @@ impl Host {
     }
 
     /// Kills the copies of the task that really live, unless the driver may still begin a start of it.
-    fn sweep(&mut self, run: &RunKey, heard: Heard) -> Result<Swept, Trouble> {
-        if heard == Heard::NothingOfStart && (self.environment.may_still_begin() || self.start_waits(run)) {
-            return Err(Trouble::passing("its driver was told to start it and may still begin"));
+    fn sweep(&mut self, now: Timestamp, run: &RunKey, heard: Heard) -> Result<Swept, Trouble> {
+        if heard == Heard::NothingOfStart {
+            let report = self.environment.report(&run.driver, now);
+            let waits = || self.start_waits(run).then(|| "its start waits for its driver".to_owned());
+            if let Some(reason) = may_still_begin(Some(&report)).or_else(waits) {
+                return Err(Trouble::passing(reason));
+            }
         }
         let found = self.environment.copies.iter().filter(|copied| copied.name == run.name);
         let found: Vec<TaskId> = found.map(|copied| copied.run.clone()).collect();
@@ -246,7 +255,7 @@ impl Host {
     /// Kills a copy on behalf of the host.
     fn end_copy(&mut self, name: &AllocationId, run: &TaskId, how: &str) {
         let is_wanted = self.wants.get(name) == Some(&Some(true)) && self.ends.is_none();
-        let is_held = self.actor.books.has_held(run) && !self.excused.contains(run);
+        let is_held = self.actor.store.has_held(run) && !self.excused.contains(run);
         if is_wanted && is_held && self.environment.lives(run) && self.environment.says_runs(run) {
             self.verdict.violation(Law::T4, || format!("{run} is {how}, which is wanted and runs"));
         }

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use callboard_actors::driver::{ServingProcess, TaskId};
+use callboard_actors::driver::{DriverReport, DriverStage, ServingProcess, TaskId};
 use callboard_actors::process::ProcessTag;
 use callboard_actors::tasks::RunKey;
-use callboard_actors::vocabulary::AllocationId;
+use callboard_actors::vocabulary::{AllocationId, DriverName, Timestamp};
 
 use super::event::Manner;
 use crate::{Law, Verdict};
@@ -121,13 +121,16 @@ impl Environment {
         self.serving().is_some_and(|process| process.knows.get(run) == Some(&Known::Runs))
     }
 
-    /// Whether a process that received a start may still begin the run, as far as the host can tell: there is such a process,
-    /// or the host cannot exclude that an earlier run has left one, since it has launched none so far.
-    pub(super) fn may_still_begin(&self) -> bool {
-        match &self.process {
-            Some(Process { standing: Standing::Serves | Standing::Doomed, .. }) => true,
-            Some(Process { standing: Standing::Left, .. }) | None => !self.has_launched && !self.is_refused,
+    /// What the owner of the drivers reports of the driver, as far as it matters for its tasks.
+    pub(super) fn report(&self, name: &DriverName, now: Timestamp) -> DriverReport {
+        let is_there = |process: &&Process| process.standing != Standing::Left;
+        let mut report = DriverReport::of_nothing_yet(name.clone(), now);
+        report.pid = self.process.as_ref().filter(is_there).map(|process| process.tag.into());
+        report.launches = self.has_launched.into();
+        if self.is_refused {
+            report.stage = DriverStage::Refused;
         }
+        report
     }
 
     // === What happens to the driver ===
