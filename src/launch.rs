@@ -41,7 +41,7 @@ use crate::host::{Handles, Host, HostEnd, StartError};
 pub(crate) use self::options::Options;
 pub use self::order::PartsError;
 pub(crate) use self::part::AnyPart;
-pub use self::part::{EndingRest, Lives, Part, PartContext};
+pub use self::part::{EndingRest, Part, PartContext, PartLifecycle};
 #[cfg(feature = "cli")]
 pub(crate) use self::process_owners::ProcessOwners;
 

@@ -7,8 +7,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use callboard::agent::{
-    self, Agent, AgentMemory, AgentNews, AgentOptions, AllocationVolume, Answered, Books, ClaimTrouble,
-    ListTasks, NoVolumes, ProcessHome, StartTask, StopTask, TaskPhase, TaskReport, Unreleased, VolumeClaims,
+    self, Agent, AgentMemory, AgentNews, AgentOptions, AllocationService, AllocationVolume, Answered,
+    ClaimTrouble, ListTasks, NoVolumes, ProcessHome, StartTask, StopTask, TaskPhase, TaskReport, Unreleased,
+    VolumeClaims,
 };
 use callboard::config::{AllocationConfig, RestartPolicy};
 use callboard::host::Host;
@@ -33,16 +34,16 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Says yes to everything and writes down what it receives.
 #[derive(Clone, Default)]
-struct YesBooks(Rc<RefCell<Vec<String>>>);
+struct AgreeingHost(Rc<RefCell<Vec<String>>>);
 
-impl YesBooks {
+impl AgreeingHost {
     fn note<T: 'static>(&self, line: String, answer: T) -> LocalBoxFuture<'static, Answered<T>> {
         self.0.borrow_mut().push(line);
         Box::pin(std::future::ready(Ok(answer)))
     }
 }
 
-impl Books for YesBooks {
+impl AllocationService for AgreeingHost {
     fn prepare(
         &self,
         spec: AllocationSpec,
@@ -100,7 +101,7 @@ impl Books for YesBooks {
     }
 }
 
-impl VolumeClaims for YesBooks {
+impl VolumeClaims for AgreeingHost {
     fn claim(
         &self,
         user: AllocationId,
@@ -131,7 +132,7 @@ impl VolumeClaims for YesBooks {
 struct Stage {
     address: Address<Agent>,
     running: Running,
-    books: YesBooks,
+    host: AgreeingHost,
     feed: Subscription<AgentNews, Vec<TaskReport>>,
     directory: TempDir,
 }
@@ -170,11 +171,11 @@ fn start(
     address: &Address<Agent>,
     directory: &TempDir,
     allocations: Vec<AllocationConfig>,
-    books: YesBooks,
+    host: AgreeingHost,
     memory: AgentMemory,
 ) -> Running {
     let (options, home) = surroundings(directory, allocations);
-    agent::start(address, options, books.clone(), Rc::new(books), home, memory, Settings::default())
+    agent::start(address, options, host.clone(), Rc::new(host), home, memory, Settings::default())
 }
 
 impl Stage {
@@ -185,10 +186,10 @@ impl Stage {
     fn with(allocations: Vec<AllocationConfig>, memory: AgentMemory) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let address = Address::vacant("agent", 64);
-        let books = YesBooks::default();
-        let running = start(&address, &directory, allocations, books.clone(), memory);
+        let host = AgreeingHost::default();
+        let running = start(&address, &directory, allocations, host.clone(), memory);
         let feed = address.subscribe("test", 1_024).expect("it runs");
-        Self { address, running, books, feed, directory }
+        Self { address, running, host, feed, directory }
     }
 
     /// Waits until a process has written a line.
@@ -253,7 +254,7 @@ fn a_task_is_started_killed_started_again_and_stopped_in_order_shd_04() {
             steps,
             [("allocation/a", "deregistered"), ("process/a", "signal 15 (SIGTERM) when asked to end")]
         );
-        let told = stage.books.0.borrow();
+        let told = stage.host.0.borrow();
         let expected =
             ["prepare a", "started a", "exited a: signal 9 (SIGKILL)", "prepare a", "started a", "stop a"];
         assert_eq!(*told, expected);
@@ -285,7 +286,7 @@ fn a_process_finds_its_claimed_volumes_and_they_are_released_when_it_has_ended_v
             .expect("it runs");
         let steps: Vec<_> = stopped.steps.iter().map(|step| &*step.what).collect();
         assert_eq!(steps, ["allocation/a", "process/a", "volumes/a"]);
-        let told = stage.books.0.borrow();
+        let told = stage.host.0.borrow();
         let start = ["prepare a", "claim a default/data", "started a"];
         let expected =
             [&start[..], &["exited a: signal 9 (SIGKILL)"], &start, &["stop a", "ended a Exited"]].concat();
@@ -338,7 +339,7 @@ fn an_agent_that_is_restarted_goes_on_with_its_processes_s1() {
         let pid = stage.until("a", TaskPhase::Running, 0).await.pid.expect("it runs");
         stage.running.kill();
         stage.running.ended().await;
-        stage.running = start(&stage.address, &stage.directory, allocations, stage.books.clone(), memory);
+        stage.running = start(&stage.address, &stage.directory, allocations, stage.host.clone(), memory);
         let tasks = stage.address.ask(ListTasks).await.expect("it runs");
         assert_eq!((tasks[0].phase, tasks[0].pid, tasks[0].restarts), (TaskPhase::Running, Some(pid), 0));
         stage.running.request_stop(StopMode::Stop);

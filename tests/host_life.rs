@@ -11,8 +11,8 @@ use callboard::actors::allocations::{AdoptAllocation, AllocationsNews};
 use callboard::actors::instances::{CheckError, CheckNow, DispenseError, InstancesNews};
 use callboard::actors::inventory::{AwaitFirst, InventoryNews, TakeInventory};
 use callboard::actors::registry::{
-    Departure, Deregister, Deregistered, Lack, LeaveCause, List, Register, Registered, RegistryNews,
-    RegistryOptions, Standing, WaitError, WaitForPlugin,
+    Departure, Deregister, Deregistered, InactiveBecause, LeaveCause, List, Register, Registered,
+    RegistryNews, RegistryOptions, Standing, WaitError, WaitForPlugin,
 };
 use callboard::actors::vocabulary::{Health, PluginKey, Role, SocketPath};
 use callboard::host::Host;
@@ -201,7 +201,7 @@ async fn when_the_active_one_is_killed_the_older_one_takes_over_and_is_handed_ou
     sign_in(&mut b, &host, &plugin).await;
     let waits = async || {
         let standby = describe(&host, &plugin).await.standby;
-        standby.iter().any(|standby| matches!(standby.lack, Lack::Calm { .. }))
+        standby.iter().any(|standby| matches!(standby.inactive_because, InactiveBecause::Calm { .. }))
     };
     until("it is healthy, and waits", waits).await;
     assert_eq!(order(&host, &plugin).await, (Some("a".to_owned()), vec!["b".to_owned()]));
@@ -281,7 +281,7 @@ async fn a_plugin_that_was_restarted_fifty_times_is_probed_once_a_round_and_leav
 }
 
 #[actix::test]
-async fn a_late_goodbye_of_the_old_one_leaves_the_new_one_as_it_is_reg_08() {
+async fn a_late_deregistration_of_the_old_one_leaves_the_new_one_as_it_is_reg_08() {
     let stage = Stage::new();
     let host = stage.host().await;
     let plugin = node("zfs");
@@ -296,9 +296,9 @@ async fn a_late_goodbye_of_the_old_one_leaves_the_new_one_as_it_is_reg_08() {
     let mut instances = Watch::on(host.instances());
     old.say_exited(&host, "signal 9").await;
     let cause = LeaveCause::Stopped;
-    let goodbye = Deregister { plugins: vec![plugin.clone()], allocation: id("old"), cause };
-    until("the goodbye has arrived", async || {
-        host.registry().ask(goodbye.clone()).await.unwrap() == Deregistered::NotRegistered
+    let deregistration = Deregister { plugins: vec![plugin.clone()], allocation: id("old"), cause };
+    until("the deregistration has arrived", async || {
+        host.registry().ask(deregistration.clone()).await.unwrap() == Deregistered::NotRegistered
     })
     .await;
     let told = registry.so_far();
@@ -483,7 +483,7 @@ async fn a_caller_in_a_tight_loop_during_a_stop_never_meets_a_missing_file_shd_0
 }
 
 #[actix::test]
-async fn a_host_that_stops_says_goodbye_for_everyone_and_leaves_nothing_s4() {
+async fn a_host_that_stops_deregisters_everyone_and_leaves_nothing_s4() {
     let stage = Stage::new();
     let host = stage.host().await;
     let mut tasks: Vec<Task> =

@@ -189,12 +189,12 @@ async fn ten_thousand_registrations_that_came_and_went_leave_nothing_behind_scl_
         for registered in came {
             registered.await.unwrap().unwrap();
         }
-        let goodbye = |number: u32| callboard::actors::registry::Deregister {
+        let deregistration = |number: u32| callboard::actors::registry::Deregister {
             plugins: vec![plugin.clone()],
             allocation: id(&format!("a{}", hundred * 100 + number)),
             cause: callboard::actors::registry::LeaveCause::Stopped,
         };
-        let went: Vec<_> = (0..100).map(|number| host.registry().ask(goodbye(number))).collect();
+        let went: Vec<_> = (0..100).map(|number| host.registry().ask(deregistration(number))).collect();
         for deregistered in went {
             deregistered.await.unwrap();
         }

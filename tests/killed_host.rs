@@ -321,7 +321,7 @@ impl Drop for Life {
 /// What is known over all lives.
 #[derive(Debug, Default)]
 struct Memory {
-    /// What the books may hold: one page for each number of questions that may have reached the disk. A goodbye that was answered
+    /// What the books may hold: one page for each number of questions that may have reached the disk. A deregistration that was answered
     /// need not be there.
     possible: Vec<Books>,
     answers: usize,

@@ -13,7 +13,7 @@ use callboard::actors::allocations::AdoptAllocation;
 use callboard::actors::instances::InstancesOptions;
 use callboard::actors::inventory::TakeInventory;
 use callboard::actors::lease::{Lease, LeaseError};
-use callboard::actors::registry::{DescribePlugins, Lack};
+use callboard::actors::registry::{DescribePlugins, InactiveBecause};
 use callboard::actors::vocabulary::{Health, Role};
 use callboard::host::Host;
 use callboard::proto::csi::v1 as wire;
@@ -89,17 +89,18 @@ async fn shown(host: &Host, allocation: &str) {
 }
 
 /// Waits until the host says why an allocation of the plugin is not active.
-async fn lacks(host: &Host, allocation: &str, expected: impl Fn(&Lack) -> bool) {
+async fn lacks(host: &Host, allocation: &str, expected: impl Fn(&InactiveBecause) -> bool) {
     until(&format!("it is shown what {allocation} lacks"), async || {
         let described = host.registry().ask(DescribePlugins).await.unwrap();
         let mut standby = described.iter().flat_map(|plugin| &plugin.standby);
-        standby.any(|one| one.entry.registration.allocation == id(allocation) && expected(&one.lack))
+        standby
+            .any(|one| one.entry.registration.allocation == id(allocation) && expected(&one.inactive_because))
     })
     .await;
 }
 
-fn is_unfit(words: &str) -> impl Fn(&Lack) -> bool {
-    move |lack| matches!(lack, Lack::Unfit { reason } if reason.contains(words))
+fn is_unfit(words: &str) -> impl Fn(&InactiveBecause) -> bool {
+    move |lack| matches!(lack, InactiveBecause::Unfit { reason } if reason.contains(words))
 }
 
 /// A newer plugin with these arguments is started beside a healthy one, and gets no call for this reason.
@@ -153,7 +154,7 @@ async fn a_plugin_that_crashes_in_a_loop_disturbs_the_standby_once_r1c_u35() {
     for _ in 0..2 {
         new.say_exited(&host, "signal 9").await;
         new.start(&host).await;
-        lacks(&host, "new", |lack| matches!(lack, Lack::Calm { .. })).await;
+        lacks(&host, "new", |lack| matches!(lack, InactiveBecause::Calm { .. })).await;
         assert_eq!(node_id(&served).await.unwrap(), "old");
         new.signal(Signal::KILL);
         new.end().await;
@@ -222,7 +223,7 @@ async fn a_standby_stays_warm_through_takeovers_in_both_directions_r1d() {
     let before = new.received().len();
     new.say_exited(&host, "signal 9").await;
     new.start(&host).await;
-    lacks(&host, "new", |lack| matches!(lack, Lack::Calm { .. })).await;
+    lacks(&host, "new", |lack| matches!(lack, InactiveBecause::Calm { .. })).await;
     let read = new.received();
     assert!(read[before..].contains(&"NodeGetInfo".to_owned()), "{read:?}");
     old.signal(Signal::KILL);

@@ -12,7 +12,7 @@ use callboard::actors::shell::{
 };
 use callboard::actors::supervisor::{RestartChild, StopOutcome, TreeNode};
 use callboard::actors::vocabulary::{Moment, RestartBudget};
-use callboard::host::{EndingRest, Host, Lives, Part, PartContext, PartsError, StartError};
+use callboard::host::{EndingRest, Host, Part, PartContext, PartLifecycle, PartsError, StartError};
 use futures_util::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -157,7 +157,7 @@ async fn a_part_of_a_hosts_own_that_gives_up_is_started_again_until_the_budget_o
 /// The incarnations of a sample, which leaves a letter.
 struct SampleLives(Address<SampleActor>, PartContext);
 
-impl Lives for SampleLives {
+impl PartLifecycle for SampleLives {
     fn start(&mut self) -> Result<Running, String> {
         Ok(start(&self.0, true, NoEffectHandler, NoStore, self.1.settings()))
     }

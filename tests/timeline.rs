@@ -97,7 +97,7 @@ fn a_cause_stands_before_its_consequence_from_the_start_of_a_plugin_to_its_end()
         ("agent", "allocation a", "stop"),
         ("allocation a", "registry", "Deregister"),
         ("registry", "everyone", "active: a → none"),
-        ("instances", "process a", "goodbye"),
+        ("instances", "process a", "retire"),
         ("allocation a", "agent", "deregistered"),
         ("agent", "process a", "ending process"),
         ("process a", "agent", "stopped"),

@@ -1,11 +1,11 @@
 //! What `callboard status` says of a plugin is so, at every moment of every accident of `docs/failover.md`: a real `callboard run`, real
-//! plugin processes, and a witness that asks all the time and looks at the processes.
+//! plugin processes, and a monitor that asks all the time and looks at the processes.
 
 #[path = "support/preloaded.rs"]
 mod preloaded;
 mod program;
-#[path = "support/witness.rs"]
-mod witness;
+#[path = "support/status_monitor.rs"]
+mod status_monitor;
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use preloaded::Preloaded;
 use program::{CALLBOARD, Program, Stage, allocation, pid_of, plugin, task, until_true};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use witness::{Ground, HangBounds, Judge, SOON, Witness};
+use status_monitor::{Ground, HangBounds, Judge, SOON, StatusMonitor};
 
 /// How each allocation is probed: often, and with a deadline that a plugin on a busy machine does not miss.
 const ROUND: Duration = Duration::from_millis(100);
@@ -90,8 +90,8 @@ fn wrapper(name: &str, more: &str) -> String {
     script(name, &again, more)
 }
 
-fn witness(stage: &Stage) -> Witness {
-    Witness::of(stage.data_dir(), hang())
+fn monitor(stage: &Stage) -> StatusMonitor {
+    StatusMonitor::of(stage.data_dir(), hang())
 }
 
 /// The process of the plugin of an allocation, which is not that of its wrapper.
@@ -186,11 +186,11 @@ fn assert_text_says_the_same(host: &Program<'_>) {
 
 /// After the accident: this allocation serves as what it was told to be, text and JSON say the same, and nothing untrue was said
 /// meanwhile.
-fn at_rest(host: &Program<'_>, witness: Witness, allocation: &str) {
+fn at_rest(host: &Program<'_>, monitor: StatusMonitor, allocation: &str) {
     let row = serves_within(host, program::TIMEOUT, allocation);
     assert_eq!(row["node_id"], allocation, "{row:#}");
     assert_text_says_the_same(host);
-    witness.end();
+    monitor.end();
 }
 
 /// What keeps an allocation from being active, when that contains these words.
@@ -203,7 +203,7 @@ fn until_lacks(host: &Program<'_>, allocation: &str, words: &str) {
     host.until(&format!("{allocation} lacks {words:?}"), lacks);
 }
 
-/// What a witness finds when this is said, again and again until its bound is over, of what is there now.
+/// What a monitor finds when this is said, again and again until its bound is over, of what is there now.
 fn found(status: &Value, stage: &Stage) -> Vec<String> {
     let mut judge = Judge::new(hang());
     let (ground, began) = (Ground::look(&stage.data_dir()), Instant::now());
@@ -221,7 +221,7 @@ fn found_with(status: &Value, stage: &Stage, place: &str, value: Value) -> Vec<S
 }
 
 #[test]
-fn the_witness_finds_each_claim_that_is_not_so_and_no_other() {
+fn the_monitor_finds_each_claim_that_is_not_so_and_no_other() {
     let stage = stage("", &[old(""), new(&[])]);
     let host = two(&stage);
     let status = host.json(&["status"]);
@@ -262,7 +262,7 @@ fn the_witness_finds_each_claim_that_is_not_so_and_no_other() {
 fn what_is_shown_is_so_when_the_active_one_is_killed_hlt_08_r1b() {
     let stage = stage_with(HOST_PAUSE, "", &[old(""), new(&[])]);
     let host = two(&stage);
-    let witness = witness(&stage);
+    let monitor = monitor(&stage);
     signal(&stage, "new", Signal::KILL);
     let generation = serves_within(&host, TAKEOVER, "old")["generation"].clone();
     let takeover = "another registration is active plugin=csi-node/zfs from=\"new\" to=\"old\"";
@@ -279,21 +279,21 @@ fn what_is_shown_is_so_when_the_active_one_is_killed_hlt_08_r1b() {
     let began = status["host"]["started_at_unix_ms"].as_u64().expect("a time");
     assert!(calm("new").as_u64() > Some(began) && calm("old").is_null(), "{registrations:#?}");
     assert_eq!(zfs(&host.json(&["status"]))["generation"], generation);
-    at_rest(&host, witness, "old");
+    at_rest(&host, monitor, "old");
 }
 
 #[test]
 fn what_is_shown_is_so_when_the_active_one_hangs_hlt_03_r1b() {
     let stage = stage("calm = \"1s\"", &[old(""), new(&[])]);
     let host = two(&stage);
-    let witness = witness(&stage);
+    let monitor = monitor(&stage);
     signal(&stage, "new", Signal::STOP);
     serves_within(&host, hang().ready, "old");
     until_all(&host, 1);
-    witness.settle();
+    monitor.settle();
     signal(&stage, "new", Signal::CONT);
     until_all(&host, 2);
-    at_rest(&host, witness, "new");
+    at_rest(&host, monitor, "new");
 }
 
 #[test]
@@ -301,21 +301,21 @@ fn what_is_shown_is_so_when_the_only_one_hangs_hlt_03() {
     let stage = stage("", &[named("only", &[], "")]);
     let host = stage.run();
     host.until_active("csi-node", "zfs", "only");
-    let witness = witness(&stage);
+    let monitor = monitor(&stage);
     signal(&stage, "only", Signal::STOP);
     host.until_within(hang().healthy, "that it hangs", |status| {
         zfs(status)["health"] == "unhealthy" && task(status, "only")["health"] == "unhealthy"
     });
-    witness.settle();
+    monitor.settle();
     signal(&stage, "only", Signal::CONT);
-    at_rest(&host, witness, "only");
+    at_rest(&host, monitor, "only");
 }
 
 #[test]
 fn what_is_shown_is_so_when_the_newest_crashes_in_a_loop_r1c_u35() {
     let stage = stage("", &[old(""), new(&[])]);
     let host = two(&stage);
-    let witness = witness(&stage);
+    let monitor = monitor(&stage);
     signal(&stage, "new", Signal::KILL);
     let taken_over = serves_within(&host, TAKEOVER, "old")["generation"].clone();
     for crashes in 1..=4 {
@@ -331,7 +331,7 @@ fn what_is_shown_is_so_when_the_newest_crashes_in_a_loop_r1c_u35() {
             signal(&stage, "new", Signal::KILL);
         }
     }
-    at_rest(&host, witness, "old");
+    at_rest(&host, monitor, "old");
 }
 
 /// A newer allocation with these arguments is started beside a healthy one, which stays as it is.
@@ -340,7 +340,7 @@ fn beside_a_healthy_one(arguments: &[&str], lacks: &str) {
     let stage = stage("", &[old(""), allocation("new", "zfs", "node", arguments, &more)]);
     let host = stage.run();
     let before = host.until_active("csi-node", "zfs", "old");
-    let witness = witness(&stage);
+    let monitor = monitor(&stage);
     assert!(host.ask(&["start", "new"]).status.success());
     until_lacks(&host, "new", lacks);
     // It is probed a few times more.
@@ -349,7 +349,7 @@ fn beside_a_healthy_one(arguments: &[&str], lacks: &str) {
         assert_eq!(zfs(status)["generation"], before["generation"], "{status:#}");
         began.elapsed() > 10 * ROUND
     });
-    at_rest(&host, witness, "old");
+    at_rest(&host, monitor, "old");
 }
 
 #[test]
@@ -384,13 +384,13 @@ fn what_is_shown_is_so_when_an_impostor_comes_after_a_kill_c031() {
     let stage = stage("calm = \"100ms\"", &[old("")]);
     configure_more(&stage, &[one_that_comes_back_as_an_impostor(&stage, "new", "start = false")]);
     let host = two(&stage);
-    let witness = witness(&stage);
+    let monitor = monitor(&stage);
     signal(&stage, "new", Signal::KILL);
     serves_within(&host, TAKEOVER, "old");
     host.until("the impostor is seen", |status| {
         task(status, "new")["task"] == "running" && task(status, "new")["health"] == "unhealthy"
     });
-    at_rest(&host, witness, "old");
+    at_rest(&host, monitor, "old");
 }
 
 #[test]
@@ -400,7 +400,7 @@ fn what_is_shown_is_so_when_a_wrapper_starts_an_impostor_c031() {
     let stage = stage("", &[script("only", again, "")]);
     let host = stage.run();
     host.until_active("csi-node", "zfs", "only");
-    let witness = witness(&stage);
+    let monitor = monitor(&stage);
     signal(&stage, "only", Signal::KILL);
     host.until("the impostor is seen", |status| {
         let reason = zfs(status)["reason"].as_str().unwrap_or_default();
@@ -409,7 +409,7 @@ fn what_is_shown_is_so_when_a_wrapper_starts_an_impostor_c031() {
     let status = host.json(&["status"]);
     assert_eq!((&zfs(&status)["health"], &zfs(&status)["healthy"]), (&json!("unhealthy"), &json!(0)));
     assert_text_says_the_same(&host);
-    witness.end();
+    monitor.end();
 }
 
 #[test]
@@ -417,13 +417,13 @@ fn what_is_shown_is_so_when_a_wrapper_starts_the_only_one_again_hlt_08() {
     let stage = stage("", &[wrapper("only", "")]);
     let host = stage.run();
     let before = host.until_active("csi-node", "zfs", "only");
-    let witness = witness(&stage);
+    let monitor = monitor(&stage);
     signal(&stage, "only", Signal::KILL);
     host.until_within(SOON, "that it does not serve", |status| zfs(status)["health"] != "healthy");
     let after = serves_within(&host, program::TIMEOUT, "only");
     assert!(after["generation"].as_u64() > before["generation"].as_u64());
     assert_eq!((&before["version"], &after["version"]), (&json!("1"), &json!("2")));
-    at_rest(&host, witness, "only");
+    at_rest(&host, monitor, "only");
 }
 
 #[test]
@@ -434,13 +434,13 @@ fn what_is_shown_is_so_when_a_wrapper_starts_its_plugin_again_beside_a_standby_h
     assert!(host.ask(&["start", "new"]).status.success());
     host.until_active("csi-node", "zfs", "new");
     until_all(&host, 2);
-    let witness = witness(&stage);
+    let monitor = monitor(&stage);
     signal(&stage, "new", Signal::KILL);
     serves_within(&host, TAKEOVER, "old");
     let after = serves_within(&host, program::TIMEOUT, "new");
     assert_eq!(after["version"], "2");
     until_all(&host, 2);
-    at_rest(&host, witness, "new");
+    at_rest(&host, monitor, "new");
 }
 
 #[test]
@@ -452,7 +452,7 @@ fn what_is_shown_is_so_when_a_wrapper_loses_its_plugin_beside_a_standby_hlt_08_r
     assert!(host.ask(&["start", "new"]).status.success());
     host.until_active("csi-node", "zfs", "new");
     until_all(&host, 2);
-    let (witness, wrapper) = (witness(&stage), pid_of(&host.json(&["status"]), "new"));
+    let (monitor, wrapper) = (monitor(&stage), pid_of(&host.json(&["status"]), "new"));
     signal(&stage, "new", Signal::KILL);
     serves_within(&host, TAKEOVER, "old");
     host.until("that the other one is lost", |status| {
@@ -460,7 +460,7 @@ fn what_is_shown_is_so_when_a_wrapper_loses_its_plugin_beside_a_standby_hlt_08_r
         zfs(status)["healthy"] == 1 && new["health"] == "unhealthy" && new["pid"] == wrapper
     });
     until_lacks(&host, "new", "");
-    at_rest(&host, witness, "old");
+    at_rest(&host, monitor, "old");
 }
 
 /// The next round is some 30 s away, so only the end of the connection tells of the loss before.
@@ -532,12 +532,12 @@ fn two_that_survive() -> Stage {
 fn what_is_shown_is_so_when_a_killed_host_is_started_again_over_plugins_that_survived_r2_r8() {
     let stage = two_that_survive();
     let host = two(&stage);
-    let witness = witness(&stage);
+    let monitor = monitor(&stage);
     host.kill();
     let host = stage.run();
     host.until_active("csi-node", "zfs", "new");
     until_all(&host, 2);
-    at_rest(&host, witness, "new");
+    at_rest(&host, monitor, "new");
 }
 
 #[test]
@@ -545,18 +545,18 @@ fn what_is_shown_is_so_when_the_active_one_died_or_hung_while_no_host_ran_r2_r8(
     for accident in [Signal::KILL, Signal::STOP] {
         let stage = two_that_survive();
         let host = two(&stage);
-        let witness = witness(&stage);
+        let monitor = monitor(&stage);
         host.kill();
         signal(&stage, "new", accident);
         let host = stage.run();
         host.until_active("csi-node", "zfs", "old");
         if accident == Signal::STOP {
             until_all(&host, 1);
-            witness.settle();
+            monitor.settle();
             signal(&stage, "new", Signal::CONT);
         }
         until_all(&host, 2);
-        at_rest(&host, witness, "new");
+        at_rest(&host, monitor, "new");
     }
 }
 
@@ -565,7 +565,7 @@ fn killed_on_a_disk_that_is(state: &str) {
     let stage = stage_with(HOST_PAUSE, "", &[old(""), new(&[])]);
     let preloaded = Preloaded::below(stage.directory.path());
     let host = begun(&stage, stage.run_as(&[], &preloaded.environment()));
-    let witness = witness(&stage);
+    let monitor = monitor(&stage);
     preloaded.disk(state);
     signal(&stage, "new", Signal::KILL);
     serves_within(&host, TAKEOVER, "old");
@@ -573,7 +573,7 @@ fn killed_on_a_disk_that_is(state: &str) {
     preloaded.disk("ok");
     host.until("the sound disk", |status| status["host"]["disk"]["health"] == "sound");
     until_all(&host, 2);
-    at_rest(&host, witness, "old");
+    at_rest(&host, monitor, "old");
 }
 
 #[test]

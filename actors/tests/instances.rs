@@ -307,7 +307,7 @@ fn a_plugin_that_comes_back_at_another_socket_is_called_there_reg_06() {
 }
 
 #[test]
-fn a_late_goodbye_of_the_old_one_leaves_the_new_one_alone_reg_08() {
+fn a_late_deregistration_of_the_old_one_leaves_the_new_one_alone_reg_08() {
     story(|| async {
         let fixture = Fixture::open();
         let zfs = node("zfs");

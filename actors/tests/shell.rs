@@ -539,7 +539,7 @@ fn crashes_that_lie_far_apart_do_not_spend_the_budget() {
 // === Rule 5: order under overload ===
 
 #[test]
-fn one_message_too_many_is_refused_at_the_door_and_overtakes_no_other() {
+fn one_message_too_many_is_refused_and_overtakes_no_other() {
     story(|| async {
         let disk = SharedDisk::manual();
         let (words, _running, _) = word_list_with(&disk, 3, Settings::default());
@@ -557,7 +557,7 @@ fn one_message_too_many_is_refused_at_the_door_and_overtakes_no_other() {
 }
 
 #[test]
-fn those_who_wait_for_something_do_not_fill_the_door() {
+fn callers_that_wait_for_something_do_not_fill_the_mailbox() {
     story(|| async {
         let (words, _running, _) = word_list_with(&SharedDisk::default(), 2, Settings::default());
         let mut waiting = Vec::new();

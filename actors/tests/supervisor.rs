@@ -420,11 +420,11 @@ fn a_child_is_restarted_on_request_s1() {
 // === S1: escalation ===
 
 /// A supervisor with one player, as a child of another supervisor.
-fn company(spec: SupervisorSpec, stop_deadline: Duration, is_deaf: bool) -> (Child, Part) {
+fn nested(spec: SupervisorSpec, stop_deadline: Duration, is_deaf: bool) -> (Child, Part) {
     let part = Part::new("player");
-    let address = Address::vacant("company", 64);
+    let address = Address::vacant("nested", 64);
     let (role, at) = (part.clone(), address.clone());
-    let child_spec = ChildSpec { stop_deadline, backoff: brief(), ..ChildSpec::new("company", "supervisor") };
+    let child_spec = ChildSpec { stop_deadline, backoff: brief(), ..ChildSpec::new("nested", "supervisor") };
     let child = Child::new(child_spec, move || {
         let role = role.clone();
         let seen_at = role.address.clone();
@@ -463,7 +463,7 @@ fn a_supervisor_that_gives_up_is_started_again_by_its_own_and_its_children_with_
     story(|| async {
         let budget = RestartBudget { limit: 1, window: Duration::from_secs(60) };
         let impatient = SupervisorSpec { budget, ..SupervisorSpec::default() };
-        let (child, part) = company(impatient, Duration::from_secs(5), false);
+        let (child, part) = nested(impatient, Duration::from_secs(5), false);
         let (root, _running) = supervise(SupervisorSpec::default(), vec![child]);
         assert_eq!(root.ask(AwaitStarted).await, Ok(Ok(())));
         let tree = tree_of(&root).await;
@@ -478,12 +478,12 @@ fn a_supervisor_that_gives_up_is_started_again_by_its_own_and_its_children_with_
             assert_eq!(life_of(&part).await, life);
             assert_eq!(part.address.ask(Leave(Some("no audience"))).await, Ok(()));
         }
-        let Ending::Failed(reason) = programme.end_of("company").await else { panic!("it gives up") };
+        let Ending::Failed(reason) = programme.end_of("nested").await else { panic!("it gives up") };
         assert_eq!(
             reason,
             "children failed more than 1 times within 60s; the last was player: it gave up: no audience"
         );
-        programme.return_of("company").await;
+        programme.return_of("nested").await;
         assert_eq!(part.address.ask(WhichLife).await, Ok(3), "when it counts as started, its children run");
         let tree = tree_of(&root).await;
         assert_eq!((tree.children[0].restarts, tree.children[0].children[0].restarts), (1, 0));
@@ -769,12 +769,12 @@ fn a_child_that_falls_while_everything_stops_stays_down_s3() {
 fn when_a_supervisor_is_killed_its_children_do_not_outlive_it_s4_scl_06() {
     story(|| async {
         let before = alive_tasks();
-        let (child, part) = company(SupervisorSpec::default(), Duration::from_secs(2), true);
+        let (child, part) = nested(SupervisorSpec::default(), Duration::from_secs(2), true);
         let (root, running) = supervise(SupervisorSpec::default(), vec![child]);
         assert_eq!(root.ask(AwaitStarted).await, Ok(Ok(())));
         assert_eq!(part.living(), 1);
         let report = shut_down(&root).await;
-        assert_eq!(endings(&report), ["company: killed, since it had not ended within 2s"]);
+        assert_eq!(endings(&report), ["nested: killed, since it had not ended within 2s"]);
         running.ended().await;
         settle_down().await;
         assert_eq!((part.living(), alive_tasks()), (0, before));
@@ -851,7 +851,7 @@ fn a_thousand_restarts_leave_nothing_behind_scl_06() {
         let patient = SupervisorSpec { budget, ..SupervisorSpec::default() };
         let hasty = Backoff { first: Duration::from_millis(1), longest: Duration::from_millis(1), ..brief() };
         let (child, part) = player(ChildSpec { backoff: hasty, ..spec("player") });
-        let (nested, nested_part) = company(patient, Duration::from_secs(5), false);
+        let (nested, nested_part) = nested(patient, Duration::from_secs(5), false);
         let (root, running) = supervise(patient, vec![child, nested]);
         assert_eq!(root.ask(AwaitStarted).await, Ok(Ok(())));
         let started = alive_tasks();
@@ -863,7 +863,7 @@ fn a_thousand_restarts_leave_nothing_behind_scl_06() {
                 _ => assert_eq!(root.ask(RestartChild { name: "player".into() }).await, Ok(Ok(()))),
             }
             if cycle % 100 == 0 {
-                assert_eq!(root.ask(RestartChild { name: "company".into() }).await, Ok(Ok(())));
+                assert_eq!(root.ask(RestartChild { name: "nested".into() }).await, Ok(Ok(())));
                 assert_eq!(tree_of(&root).await.children.len(), 2);
             }
         }

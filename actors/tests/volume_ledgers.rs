@@ -19,10 +19,10 @@ use callboard_actors::vocabulary::{
     AllocationId, Attempt, Generation, PluginName, RunNumber, VolumeName, VolumeNamespace,
 };
 use callboard_actors::volume::{
-    self, ABANDONED_TABLE, Brought, CLAIM_TABLE, Claim, ConfirmClaims, ControllerRoute, DescribeVolume,
-    Expands, Failure, ForceRelease, ForceScope, Known, LOST_CLAIM_TABLE, Mark, NodeRoute, ObservedEnd, Order,
-    OrderCall, OrderError, PlaceOrder, Release, Route, Seen, Usage, VOLUME_TABLE, Volume, VolumeCall,
-    VolumeChange, VolumeConfig, VolumeImage, VolumeKey, VolumeLayout, VolumeNews, VolumeOptions,
+    self, ABANDONED_TABLE, CLAIM_TABLE, Claim, ConfirmClaims, ControllerRoute, DescribeVolume, Expands,
+    Failure, ForceRelease, ForceScope, Known, LOST_CLAIM_TABLE, Mark, NodeRoute, ObservedEnd, Order,
+    OrderCall, OrderError, OrderResult, PlaceOrder, Release, Route, Seen, Usage, VOLUME_TABLE, Volume,
+    VolumeCall, VolumeChange, VolumeConfig, VolumeImage, VolumeKey, VolumeLayout, VolumeNews, VolumeOptions,
     VolumeOutcome, VolumeSpec,
 };
 use callboard_actors::volumes::{self, KnownVolume, VolumesChange, VolumesImage};
@@ -84,15 +84,15 @@ impl EffectHandler<Volume> for Plugin {
             VolumeCall::Order(..) if self.is_stuck => return Started::running(std::future::pending()),
             VolumeCall::Order(_, _, call) => VolumeOutcome::Ordered(Ok(match call {
                 OrderCall::Expand { range, .. } => {
-                    Brought::Expanded { capacity_bytes: range.required_bytes, is_node_next: true }
+                    OrderResult::Expanded { capacity_bytes: range.required_bytes, is_node_next: true }
                 }
                 OrderCall::TakeSnapshot { .. }
                 | OrderCall::DeleteSnapshot { .. }
                 | OrderCall::Modify { .. }
                 | OrderCall::TakeGroup(_)
                 | OrderCall::DescribeGroup { .. }
-                | OrderCall::DeleteGroup { .. } => Brought::Nothing,
-                OrderCall::Grow(args) => Brought::Grown { capacity_bytes: args.range.required_bytes },
+                | OrderCall::DeleteGroup { .. } => OrderResult::Nothing,
+                OrderCall::Grow(args) => OrderResult::Grown { capacity_bytes: args.range.required_bytes },
             })),
             VolumeCall::Create(..)
             | VolumeCall::Delete(..)

@@ -159,7 +159,7 @@ fn registered_health<'v>(allocation: &AllocationId, views: &'v Views) -> Option<
     entries.iter().filter(is_of_it).map(health_of).max_by_key(rank)
 }
 
-/// Whether no process of an allocation serves: it has ended, or is said goodbye to. Then its registration is about to follow.
+/// Whether no process of an allocation serves: it has ended, or is being stopped. Then its registration is about to follow.
 pub(super) fn is_out(task: &TaskReport, book: Option<&AllocationStatus>) -> bool {
     match task.phase {
         TaskPhase::Stopped | TaskPhase::Waiting | TaskPhase::Failed | TaskPhase::Starting => true,

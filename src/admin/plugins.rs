@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use callboard_actors::instances::InstanceReport;
 use callboard_actors::inventory::Offer;
 use callboard_actors::lease::LeasedCalls;
-use callboard_actors::registry::{Active, Description, Entry, Lack, Standby, Standing};
+use callboard_actors::registry::{Active, Description, Entry, InactiveBecause, Standby, Standing};
 use callboard_actors::vocabulary::{
     AllocationId, CsiFingerprint, Family, Health, PluginKey, Registration, Timestamp,
 };
@@ -186,7 +186,7 @@ impl Known<'_> {
         self.names(Standing::Provisional).into_iter().filter(may_come).collect()
     }
 
-    /// Whether an allocation of it serves it or is about to: it is meant to run, and is not said goodbye to.
+    /// Whether an allocation of it serves it or is about to: it is meant to run, and is not being stopped.
     fn is_expected(&self, task: &TaskReport) -> bool {
         let is_leaving = matches!(task.phase, TaskPhase::Running | TaskPhase::Stopping)
             && self.out.contains(&task.allocation);
@@ -265,28 +265,30 @@ fn why(task: &TaskReport, waits_for: Option<&str>) -> String {
 /// Why the active registration is active, and what each other one lacks.
 fn elected(election: &Description, status: &mut wire::PluginStatus) {
     let registration =
-        |registration: &Registration, standing: &str, since: Timestamp, lacks: Option<&Lack>| {
+        |registration: &Registration, standing: &str, since: Timestamp, lacks: Option<&InactiveBecause>| {
             wire::RegistrationStatus {
                 allocation: registration.allocation.to_string(),
                 standing: standing.to_owned(),
                 version: registration.version.as_deref().unwrap_or_default().to_owned(),
                 since_unix_ms: unix_ms(since),
                 lacks: lacks.map(timeline::lacks).unwrap_or_default(),
-                ready: lacks.is_none_or(|lack| matches!(lack, Lack::Older | Lack::NotPinned)),
+                ready: lacks.is_none_or(|inactive_because| {
+                    matches!(inactive_because, InactiveBecause::Older | InactiveBecause::NotPinned)
+                }),
                 calm_until_unix_ms: match lacks {
-                    Some(Lack::Calm { until }) => unix_ms(*until),
+                    Some(InactiveBecause::Calm { until }) => unix_ms(*until),
                     _ => 0,
                 },
             }
         };
     status.policy = election.policy.to_string();
-    status.active_reason = election.merit.map(|merit| merit.to_string()).unwrap_or_default();
+    status.active_reason =
+        election.active_because.map(|active_because| active_because.to_string()).unwrap_or_default();
     let active = election.active.iter();
     let active = active.map(|active| registration(&active.registration, "active", active.since, None));
-    let standby = election
-        .standby
-        .iter()
-        .map(|Standby { entry, lack }| registration(&entry.registration, "standby", entry.since, Some(lack)));
+    let standby = election.standby.iter().map(|Standby { entry, inactive_because }| {
+        registration(&entry.registration, "standby", entry.since, Some(inactive_because))
+    });
     let provisional = election.provisional.iter().map(|entry| {
         let status = registration(&entry.registration, "provisional", entry.since, None);
         let lacks = "it was restored, and has not registered again".to_owned();
@@ -325,7 +327,7 @@ mod tests {
     use callboard_actors::allocations::RestartWhen;
     use callboard_actors::instances::InstancesView;
     use callboard_actors::inventory::{Fingerprint, InventoryView};
-    use callboard_actors::registry::{Merit, RegistryView};
+    use callboard_actors::registry::{ActiveBecause, RegistryView};
     use callboard_actors::vocabulary::{
         Attempt, FailoverPolicy, Fitness, Generation, Identity, NodeInfo, PluginCapability, PluginName,
         PluginType, Probing, RegistrationNumber, Role, SocketPath,
@@ -405,13 +407,13 @@ mod tests {
             let standing = if name == "c" { Standing::Provisional } else { Standing::Confirmed };
             entry("zfs", name, number, standing)
         });
-        let lack = Lack::Unfit { reason: "no pool".into() };
+        let inactive_because = InactiveBecause::Unfit { reason: "no pool".into() };
         let election = Description {
             plugin: key("zfs"),
             active: Some(active(&a, 9)),
-            merit: Some(Merit::NewestFit),
+            active_because: Some(ActiveBecause::NewestFit),
             policy: FailoverPolicy::NewestHealthy,
-            standby: vec![Standby { entry: b.clone(), lack }],
+            standby: vec![Standby { entry: b.clone(), inactive_because }],
             provisional: vec![c.clone()],
         };
         let registry = RegistryView { active: vec![active(&a, 9)], entries: vec![a, b, c] };

@@ -196,7 +196,7 @@ pub(super) fn logged_if<T>(
     let (user, volume) = (user_text(user), volume.escape_debug());
     match done.as_ref().map(was_there).map_err(Status::message) {
         Ok(true) => tracing::info!(action, %volume, user, "volume command succeeded"),
-        Ok(false) => tracing::info!(action, %volume, user, "volume command failed: there is no such thing"),
+        Ok(false) => tracing::info!(action, %volume, user, "volume command failed: not found"),
         Err(error) => tracing::info!(action, %volume, user, error, "volume command failed"),
     }
     done.map(Response::new)

@@ -30,30 +30,30 @@ use crate::process::{Binder, LogSpec, ProcessSpec, launch};
 /// Calls that are under way all the time: for endings, and for what the allocations say.
 const LISTENING_CALLS: usize = 2;
 
-/// What the agent says to the allocations: to those who keep the books of plugins' workloads.
-pub trait Books: 'static {
-    /// Has an allocation prepared for its next start.
+/// What the agent says to the allocations: to those who keep the allocations of plugins' workloads.
+pub trait AllocationService: 'static {
+    /// Prepares an allocation for its next start.
     fn prepare(
         &self,
         spec: AllocationSpec,
     ) -> LocalBoxFuture<'static, Answered<Result<TaskContext, PrepareError>>>;
-    /// Has the books of an allocation opened anew, whose process runs.
+    /// Has the allocations of an allocation opened anew, whose process runs.
     fn adopt(
         &self,
         spec: AllocationSpec,
     ) -> LocalBoxFuture<'static, Answered<Result<TaskContext, PrepareError>>>;
-    /// Says that the process runs.
+    /// Reports that the process runs.
     fn started(
         &self,
         allocation: AllocationId,
     ) -> LocalBoxFuture<'static, Answered<Result<(), UnknownAllocation>>>;
-    /// Says that the process has ended, and how.
+    /// Reports that the process has ended, and how.
     fn exited(
         &self,
         allocation: AllocationId,
         how: String,
     ) -> LocalBoxFuture<'static, Answered<Result<(), UnknownAllocation>>>;
-    /// Has an allocation deregistered and its directories removed, `even_if_used` also while volumes of its plugin are in use.
+    /// Deregisters an allocation and removes its directories; with `even_if_used` also while volumes of its plugin are in use.
     fn stop(
         &self,
         allocation: AllocationId,
@@ -64,7 +64,7 @@ pub trait Books: 'static {
         &self,
         awaited: AwaitHealthy,
     ) -> LocalBoxFuture<'static, Answered<Result<(), AwaitHealthyError>>>;
-    /// Waits for what the allocations say next, or, `afresh`, for a snapshot.
+    /// Waits for the next notifications, or, with `afresh`, for a snapshot.
     fn follow(
         &mut self,
         afresh: bool,
@@ -84,14 +84,14 @@ pub struct ProcessHome {
 pub fn start(
     address: &Address<Agent>,
     options: AgentOptions,
-    books: impl Books,
+    allocations: impl AllocationService,
     volumes: Rc<dyn VolumeClaims>,
     home: ProcessHome,
     memory: AgentMemory,
     settings: Settings,
 ) -> Running {
     // Everything may begin or stop at once, with a call or two for each task.
-    // A plugin that is slow to say goodbye may keep no other from being stopped or started.
+    // A plugin that is slow to end may keep no other from being stopped or started.
     let calls_max = 4 * options.allocations.len() + LISTENING_CALLS;
     let calls_running_max = settings.calls_running_max.max(calls_max);
     let calls_waiting_max = settings.calls_waiting_max.max(calls_max);
@@ -99,13 +99,20 @@ pub fn start(
     let names = options.allocations.iter().map(|allocation| &allocation.name);
     let surviving = names.filter_map(|name| Some((name.clone(), process_name(name).ok()?))).collect();
     let remembered = memory.remembered();
-    let handler =
-        Handler { books, volumes, home, memory, surviving, claims: BTreeMap::new(), told: BTreeMap::new() };
+    let handler = Handler {
+        allocations,
+        volumes,
+        home,
+        memory,
+        surviving,
+        claims: BTreeMap::new(),
+        told: BTreeMap::new(),
+    };
     shell::start(address, options, handler, remembered, settings)
 }
 
 struct Handler<B> {
-    books: B,
+    allocations: B,
     volumes: Rc<dyn VolumeClaims>,
     home: ProcessHome,
     memory: AgentMemory,
@@ -125,14 +132,16 @@ struct Told {
     exit_at: Option<Timestamp>,
 }
 
-impl<B: Books> EffectHandler<Agent> for Handler<B> {
+impl<B: AllocationService> EffectHandler<Agent> for Handler<B> {
     fn call(&mut self, call: AgentCall) -> Started<AgentOutcome> {
         Started::Running(match call {
             AgentCall::Survey => self.survey(),
             AgentCall::AwaitEndings => Box::pin(next_endings(Rc::clone(&self.memory.endings))),
-            AgentCall::Follow { afresh } => self.books.follow(afresh).into_outcome(AgentOutcome::Followed),
-            AgentCall::Adopt(spec) => self.books.adopt(spec).into_outcome(AgentOutcome::Adopted),
-            AgentCall::Prepare(spec) => self.books.prepare(spec).into_outcome(AgentOutcome::Prepared),
+            AgentCall::Follow { afresh } => {
+                self.allocations.follow(afresh).into_outcome(AgentOutcome::Followed)
+            }
+            AgentCall::Adopt(spec) => self.allocations.adopt(spec).into_outcome(AgentOutcome::Adopted),
+            AgentCall::Prepare(spec) => self.allocations.prepare(spec).into_outcome(AgentOutcome::Prepared),
             AgentCall::Claim { allocation, volumes, within } => self.claim(allocation, volumes, within),
             AgentCall::CallOff(allocation) => {
                 // Without a receiver it has come back already.
@@ -142,20 +151,20 @@ impl<B: Books> EffectHandler<Agent> for Handler<B> {
             AgentCall::Release { allocation, observed, within } => self.release(allocation, observed, within),
             AgentCall::Launch(order) => return self.launch(order),
             AgentCall::Announce(allocation) => {
-                self.books.started(allocation).into_outcome(AgentOutcome::Announced)
+                self.allocations.started(allocation).into_outcome(AgentOutcome::Announced)
             }
             AgentCall::Withdraw { allocation, even_if_used } => {
-                self.books.stop(allocation, even_if_used).into_outcome(AgentOutcome::Withdrawn)
+                self.allocations.stop(allocation, even_if_used).into_outcome(AgentOutcome::Withdrawn)
             }
             AgentCall::End { allocation, grace } => {
                 self.memory.stop(&allocation, grace);
                 return Started::Done(AgentOutcome::EndAsked);
             }
             AgentCall::AwaitHealthy(awaited) => {
-                self.books.healthy(awaited).into_outcome(AgentOutcome::AwaitedHealthy)
+                self.allocations.healthy(awaited).into_outcome(AgentOutcome::AwaitedHealthy)
             }
             AgentCall::Report { allocation, how } => {
-                self.books.exited(allocation, how).into_outcome(AgentOutcome::Reported)
+                self.allocations.exited(allocation, how).into_outcome(AgentOutcome::Reported)
             }
         })
     }
@@ -166,7 +175,7 @@ impl<B: Books> EffectHandler<Agent> for Handler<B> {
     }
 }
 
-impl<B: Books> Handler<B> {
+impl<B: AllocationService> Handler<B> {
     /// Logs what was decided for an allocation: that it is started again, was given up, or has stopped.
     fn log_decision(&mut self, task: &TaskReport) {
         let TaskReport { allocation, attempt, restarts, last_event, .. } = task;
@@ -308,7 +317,7 @@ async fn next_endings(endings: Rc<Endings>) -> AgentOutcome {
     }
 }
 
-/// A question to the books as a call of the machine.
+/// A question to the allocations as a call of the machine.
 trait IntoOutcome<T> {
     fn into_outcome(self, wrap: fn(T) -> AgentOutcome) -> LocalBoxFuture<'static, AgentOutcome>;
 }

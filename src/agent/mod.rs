@@ -2,16 +2,16 @@
 //! holds them from one life of the agent to the next, and talks to the allocations.
 
 mod actor;
-mod books;
 mod claims;
 mod held;
+mod host_allocations;
 mod memory;
 mod part;
 
-pub use actor::{Books, ProcessHome, start};
-pub use books::HostBooks;
+pub use actor::{AllocationService, ProcessHome, start};
 pub use callboard_actors::agent::*;
 pub use claims::{NoVolumes, VolumeClaims};
 pub use held::end_departed;
+pub use host_allocations::HostAllocations;
 pub use memory::AgentMemory;
 pub use part::part;

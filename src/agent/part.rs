@@ -8,10 +8,10 @@ use callboard_actors::shell::{Address, Clock, Running, StopMode};
 use callboard_actors::supervisor::TreeNode;
 
 use super::actor::{ProcessHome, start};
-use super::books::HostBooks;
 use super::claims::VolumeClaims;
+use super::host_allocations::HostAllocations;
 use super::memory::AgentMemory;
-use crate::host::{EndingRest, Host, Lives, Part, PartContext};
+use crate::host::{EndingRest, Host, Part, PartContext, PartLifecycle};
 
 /// How long the agent may take to end at least. It says itself how long it takes with the graces of its processes.
 const STOP_DEADLINE: Duration = Duration::from_secs(30);
@@ -24,7 +24,7 @@ pub fn part(
     home: ProcessHome,
     volumes: impl Fn(&Host) -> Rc<dyn VolumeClaims> + Send + Sync + 'static,
 ) -> Part<Agent> {
-    Part::leaving(address, move |address, context| AgentLives {
+    Part::leaving(address, move |address, context| AgentLifecycle {
         address: address.clone(),
         context: context.clone(),
         options: options.clone(),
@@ -43,7 +43,7 @@ pub fn part(
 }
 
 /// The processes go on from one life of the agent to the next.
-struct AgentLives {
+struct AgentLifecycle {
     address: Address<Agent>,
     context: PartContext,
     options: AgentOptions,
@@ -52,15 +52,15 @@ struct AgentLives {
     memory: AgentMemory,
 }
 
-impl Lives for AgentLives {
+impl PartLifecycle for AgentLifecycle {
     fn start(&mut self) -> Result<Running, String> {
-        let books = HostBooks::new(
+        let allocations = HostAllocations::new(
             self.context.host().allocations().clone(),
             self.context.host().instances().clone(),
         );
         let (options, home, memory) = (self.options.clone(), self.home.clone(), self.memory.clone());
         let volumes = Rc::clone(&self.volumes);
-        Ok(start(&self.address, options, books, volumes, home, memory, self.context.settings()))
+        Ok(start(&self.address, options, allocations, volumes, home, memory, self.context.settings()))
     }
 
     /// No process outlives its host, however that ends, but one that is meant to.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::error::DemoError;
 use super::namespace::Namespace;
-use super::witness::Witness;
+use super::process_watcher::ProcessWatcher;
 use super::workspace::Workspace;
 use crate::admin::{AdminClient, AdminError, Told};
 
@@ -26,7 +26,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct HostProcess {
     child: Child,
-    witness: Witness,
+    watcher: ProcessWatcher,
 }
 
 impl HostProcess {
@@ -38,12 +38,12 @@ impl HostProcess {
     ) -> Result<Self, DemoError> {
         let failed = |source| DemoError::Start { program: workspace.program.clone(), source };
         let child = command(workspace, namespace, verbose)?.spawn().map_err(failed)?;
-        let witness = Witness::of("host", child.id().unwrap_or_default())?;
-        Ok(Self { child, witness })
+        let watcher = ProcessWatcher::of("host", child.id().unwrap_or_default())?;
+        Ok(Self { child, watcher })
     }
 
-    pub(super) const fn witness(&self) -> &Witness {
-        &self.witness
+    pub(super) const fn watcher(&self) -> &ProcessWatcher {
+        &self.watcher
     }
 
     /// Waits for its end, with a timeout.

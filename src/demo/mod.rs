@@ -18,7 +18,7 @@
 
 mod host;
 mod namespace;
-mod witness;
+mod process_watcher;
 mod workspace;
 
 mod check;

@@ -14,8 +14,8 @@ use super::error::DemoError;
 use super::host::{HostProcess, Wire, asked, told};
 use super::mounted::Mounted;
 use super::namespace::Namespace;
+use super::process_watcher::ProcessWatcher;
 use super::status_view::StatusView;
-use super::witness::Witness;
 use super::workspace::Workspace;
 use crate::admin::AdminError;
 use crate::output::{Palette, Reader, Tone, print};
@@ -47,7 +47,7 @@ pub(super) struct Stage {
     /// The present observations.
     pub(super) scene: Scene,
     /// All processes of plugins and tasks seen so far.
-    pub(super) witnesses: Vec<Witness>,
+    pub(super) watchers: Vec<ProcessWatcher>,
     /// The results of the checks so far.
     pub(super) tally: Tally,
     /// Why a part of the demo was not shown.
@@ -67,7 +67,7 @@ impl Stage {
         Self {
             workspace,
             scene: Scene::default(),
-            witnesses: Vec::new(),
+            watchers: Vec::new(),
             tally: Tally::default(),
             not_shown: None,
             keeper: Some(keeper),
@@ -105,7 +105,7 @@ impl Stage {
         self.scene = Scene::default();
         let host =
             self.host.insert(HostProcess::start(&self.workspace, self.namespace.as_ref(), self.verbose)?);
-        let message = format!("run as process {}", host.witness().pid);
+        let message = format!("run as process {}", host.watcher().pid);
         self.you("host", &message)?;
         let host = self.host.as_mut().ok_or(DemoError::NoHost)?;
         self.wire = Some(host.connect(&self.workspace).await?);
@@ -126,7 +126,7 @@ impl Stage {
     /// Kills the host, and checks that it has ended.
     pub(super) async fn kill_host(&mut self) -> Result<(), DemoError> {
         let host = self.hang_up()?;
-        host.witness().kill()?;
+        host.watcher().kill()?;
         let ended = host.ended().await.map_or("it has not ended".to_owned(), told);
         self.check("the host has ended by SIGKILL", Look::new(ended == "signal 9", ended)).await
     }
@@ -251,7 +251,7 @@ impl Stage {
     fn shown(&mut self, news: Option<News>) -> Result<(), DemoError> {
         if let Some(news) = news {
             self.scene.status.hear(news);
-            self.witness_all()?;
+            self.watch_all()?;
         }
         Ok(())
     }
@@ -296,7 +296,7 @@ impl Stage {
     pub(super) async fn clear(mut self) {
         if let Ok(host) = self.hang_up() {
             // Fails only if it has ended.
-            let _ = host.witness().kill();
+            let _ = host.watcher().kill();
             host.ended().await;
         }
         if let Some(keeper) = self.keeper.take() {

@@ -16,7 +16,7 @@ use super::error::DemoError;
 use crate::output::complain;
 
 pub(super) use self::volumes::{
-    COPIER, COPY, DATA, Hold, LEDGER, LEFT, PAGE_FILE, RIGHT, STORAGE_1, STORAGE_2, Seer,
+    COPIER, COPY, DATA, FileObserver, Hold, LEDGER, LEFT, PAGE_FILE, RIGHT, STORAGE_1, STORAGE_2,
 };
 
 /// The plugin of all allocations in the demo.

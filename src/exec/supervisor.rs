@@ -45,7 +45,7 @@ const WRITE_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug, thiserror::Error)]
 pub enum SupervisorError {
     /// No order came; only the driver starts supervisors.
-    #[error("no order for a task came; `callboard plugin exec` starts this itself")]
+    #[error("missing task request on standard input; `callboard plugin exec` starts this itself")]
     NoOrder,
     /// The system refused a call that a supervisor needs.
     #[error("cannot supervise a task in {place}: {source}")]

@@ -48,7 +48,7 @@ use callboard_actors::vocabulary::RunNumber;
 use callboard_actors::volumes::Volumes;
 use tokio::sync::watch;
 
-pub use crate::launch::{EndingRest, Lives, Part, PartContext, PartsError};
+pub use crate::launch::{EndingRest, Part, PartContext, PartLifecycle, PartsError};
 pub use builder::HostBuilder;
 pub use error::StartError;
 pub use leases::Leases;
@@ -279,7 +279,7 @@ impl Host {
         self.handles.supervisor.ask(DescribeTree).await
     }
 
-    /// Ends everything in order, and says goodbye for every allocation: they deregister, calls in flight end, connections
+    /// Ends everything in order, and deregisters every allocation; calls in flight end, connections
     /// close, and the database is closed last. Every child has its own deadline, which follows from what is below it, so this is
     /// bounded; the report says how each one ended (S3), and what could not be ended
     /// ([`not_in_order`](ShutdownReport::not_in_order)). Calls that overlap get the same report. One after the end of the host gets one of a

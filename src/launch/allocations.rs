@@ -1,4 +1,4 @@
-//! The allocations as a part of a host: one node of the tree for each. They say goodbye while registry and instances still hear it.
+//! The allocations as a part of a host: one node of the tree for each. They deregister while registry and instances still run.
 
 use std::rc::Rc;
 use std::time::Duration;

@@ -45,11 +45,11 @@ impl PartContext {
     }
 }
 
-/// What is reported when the rest of a part has been ended ([`Lives::end_rest`]).
+/// What is reported when the rest of a part has been ended ([`PartLifecycle::end_rest`]).
 pub type EndingRest = Pin<Box<dyn Future<Output = Vec<StopStep>>>>;
 
 /// The incarnations of an actor, and the state that outlives each of them. Made once for each host; dropped with its supervisor.
-pub trait Lives: 'static {
+pub trait PartLifecycle: 'static {
     /// Starts the next incarnation.
     ///
     /// # Errors
@@ -135,7 +135,7 @@ impl<M: Machine> Part<M> {
 
     /// The same for an actor whose resources, such as processes, can outlive it. If it was killed, gave up or failed, and is not
     /// restarted, they are ended at its place in the stop order, and reported with it.
-    pub fn leaving<L: Lives>(
+    pub fn leaving<L: PartLifecycle>(
         address: &Address<M>,
         make: impl Fn(&Address<M>, &PartContext) -> L + Send + Sync + 'static,
     ) -> Self {

@@ -10,20 +10,20 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::server::{Connected, UdsConnectInfo};
 
-use super::authority::AuthorityMender;
+use super::authority::AuthorityRewriter;
 
 /// A connection whose client may send any `:authority` (D115), and what its calls learn of it.
 #[derive(Debug)]
 pub(crate) struct Accepted<Info = UdsConnectInfo> {
     stream: UnixStream,
-    mender: AuthorityMender,
+    mender: AuthorityRewriter,
     info: Info,
 }
 
 impl<Info> Accepted<Info> {
     /// Serves this stream.
     pub(crate) fn new(stream: UnixStream, info: Info) -> Self {
-        Self { stream, mender: AuthorityMender::default(), info }
+        Self { stream, mender: AuthorityRewriter::default(), info }
     }
 }
 

@@ -27,7 +27,7 @@ const SUBSTITUTE: u8 = b'-';
 
 /// The parser's position in the byte stream of one client.
 #[derive(Debug)]
-pub(crate) struct AuthorityMender {
+pub(crate) struct AuthorityRewriter {
     place: Place,
     field: Field,
 }
@@ -90,13 +90,13 @@ enum Text {
     },
 }
 
-impl Default for AuthorityMender {
+impl Default for AuthorityRewriter {
     fn default() -> Self {
         Self { place: Place::Preface(0), field: Field::Begin }
     }
 }
 
-impl AuthorityMender {
+impl AuthorityRewriter {
     pub(crate) fn mend(&mut self, mut bytes: &mut [u8]) {
         while !bytes.is_empty() {
             let count = self.take(bytes);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     fn mended(stream: &[u8], cut: usize) -> Vec<u8> {
-        let (mut mender, mut stream) = (AuthorityMender::default(), stream.to_vec());
+        let (mut mender, mut stream) = (AuthorityRewriter::default(), stream.to_vec());
         stream.chunks_mut(cut.max(1)).for_each(|chunk| mender.mend(chunk));
         stream
     }

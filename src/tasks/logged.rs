@@ -66,7 +66,7 @@ impl Logged {
                 tracing::error!(%task, %driver, attempt, restarts, exit, error, "a task was given up");
             }
             TaskPhase::OutOfReach if is_new => {
-                tracing::error!(%task, %driver, run_id, attempt, restarts, error, "a task is out of reach");
+                tracing::error!(%task, %driver, run_id, attempt, restarts, error, "the driver of a task is out of reach, so its state is unknown");
             }
             // It does not wait any more: it is about to have stopped.
             TaskPhase::Waiting if report.stopping.is_some() => {}

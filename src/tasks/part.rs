@@ -21,7 +21,7 @@ use super::prepare::Preparer;
 use super::store::TasksStore;
 use super::{CoreLedger, ListTasks, TaskIdentities, TaskReport, Tasks, TasksOptions};
 use crate::config::Config;
-use crate::host::{EndingRest, Lives, Part, PartContext};
+use crate::host::{EndingRest, Part, PartContext, PartLifecycle};
 use crate::volumes::Claimer;
 
 /// How long the tasks may take to end at least. They say themselves how long they take with the graces of what runs.
@@ -35,7 +35,7 @@ pub(crate) fn part(
     (topology, environment, logs): (Arc<Topology>, TaskEnvironment, Logs),
 ) -> Part<Tasks> {
     Part::leaving(address, move |address, context| {
-        TasksLives::new(address, &config, context, (&topology, &environment, &logs))
+        TasksLifecycle::new(address, &config, context, (&topology, &environment, &logs))
     })
     .after("drivers")
     .after("catalog")
@@ -46,7 +46,7 @@ pub(crate) fn part(
 }
 
 /// The tasks go on with their drivers from one life of their actor to the next.
-struct TasksLives {
+struct TasksLifecycle {
     address: Address<Tasks>,
     options: TasksOptions,
     runners: HostRunners,
@@ -55,7 +55,7 @@ struct TasksLives {
     settings: Settings,
 }
 
-impl TasksLives {
+impl TasksLifecycle {
     fn new(
         address: &Address<Tasks>,
         config: &Config,
@@ -98,7 +98,7 @@ impl TasksLives {
     }
 }
 
-impl Lives for TasksLives {
+impl PartLifecycle for TasksLifecycle {
     fn start(&mut self) -> Result<Running, String> {
         let (options, settings) = (self.options.clone(), self.settings.clone());
         let (runners, store) = (self.runners.clone(), self.store.clone());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use callboard_actors::vocabulary::AllocationId;
 use callboard_proto::admin::v1::Fate;
 
-use super::line::{Line, Voice};
+use super::line::{Line, Participant};
 use super::news_lines::NewsLines;
 use crate::agent::{AgentNews, TaskPhase, TaskReport};
 
@@ -34,8 +34,8 @@ impl NewsLines for AgentTeller {
 
 /// The line for where a task has got to, if there is something new about it.
 fn told(task: &TaskReport, before: Option<&TaskReport>) -> Option<Line> {
-    let process = Voice::Process(task.allocation.clone());
-    let allocation = Voice::Allocation(task.allocation.clone());
+    let process = Participant::Process(task.allocation.clone());
+    let allocation = Participant::Allocation(task.allocation.clone());
     let is_same_phase = before.is_some_and(|before| (before.phase, before.pid) == (task.phase, task.pid));
     let is_same_event = before.is_some_and(|before| before.last_event == task.last_event);
     let was_stopping = before.is_some_and(|before| before.phase == TaskPhase::Stopping);
@@ -47,24 +47,26 @@ fn told(task: &TaskReport, before: Option<&TaskReport>) -> Option<Line> {
         {
             return None;
         }
-        TaskPhase::Starting => Line::new(Voice::Agent, allocation, "prepare to be started"),
+        TaskPhase::Starting => Line::new(Participant::Agent, allocation, "prepare to be started"),
         TaskPhase::Running => {
             let message = task.pid.map_or("run".to_owned(), |pid| format!("run as process {pid}"));
-            let line = Line::new(Voice::Agent, process.clone(), message);
+            let line = Line::new(Participant::Agent, process.clone(), message);
             line.of_fate(process, Fate::Alive)
         }
         // It leaves the books first, and its process is ended then.
-        TaskPhase::Stopping if was_stopping => Line::new(Voice::Agent, process, event),
-        TaskPhase::Stopping => Line::new(Voice::Agent, allocation, "stop"),
+        TaskPhase::Stopping if was_stopping => Line::new(Participant::Agent, process, event),
+        TaskPhase::Stopping => Line::new(Participant::Agent, allocation, "stop"),
         // Its process has ended first, and it is decided then when it starts again.
         TaskPhase::Waiting if is_same_phase => {
             let decided = event.rsplit("; ").next().unwrap_or_default();
             let message = format!("{} {decided}", task.allocation);
-            Line::new(Voice::Agent, Voice::Everyone, message)
+            Line::new(Participant::Agent, Participant::Everyone, message)
         }
-        TaskPhase::Waiting => Line::new(process.clone(), Voice::Agent, event).of_fate(process, Fate::Lost),
-        TaskPhase::Stopped => Line::new(process, Voice::Agent, event),
-        TaskPhase::Failed => Line::new(Voice::Agent, Voice::Everyone, event),
+        TaskPhase::Waiting => {
+            Line::new(process.clone(), Participant::Agent, event).of_fate(process, Fate::Lost)
+        }
+        TaskPhase::Stopped => Line::new(process, Participant::Agent, event),
+        TaskPhase::Failed => Line::new(Participant::Agent, Participant::Everyone, event),
     };
     Some(told)
 }

@@ -6,7 +6,7 @@ use callboard_actors::allocation::AllocationNews;
 use callboard_actors::allocations::{AllocationPhase, AllocationStatus, AllocationsNews, AllocationsView};
 use callboard_actors::vocabulary::AllocationId;
 
-use super::line::{Line, Voice};
+use super::line::{Line, Participant};
 use super::news_lines::NewsLines;
 
 /// Turns into lines what each allocation says itself. Its owner only passes that on later, when its consequences may have happened already, so
@@ -60,17 +60,17 @@ impl AllocationsTeller {
         if before == Some(status.phase) {
             return None;
         }
-        let allocation = Voice::Allocation(status.allocation.clone());
-        let process = Voice::Process(status.allocation.clone());
+        let allocation = Participant::Allocation(status.allocation.clone());
+        let process = Participant::Process(status.allocation.clone());
         let (from, to, message) = match status.phase {
             AllocationPhase::Prepared if before.is_none() => {
-                (allocation, Voice::Agent, "prepared: this is its socket")
+                (allocation, Participant::Agent, "prepared: this is its socket")
             }
-            AllocationPhase::Prepared => (allocation, Voice::Agent, "noted: it can be started again"),
+            AllocationPhase::Prepared => (allocation, Participant::Agent, "noted: it can be started again"),
             AllocationPhase::AwaitingSocket => (allocation, process, "is your socket there?"),
             AllocationPhase::Probing => (allocation, process, "are you ready?"),
             AllocationPhase::Registering => (process, allocation, "ready"),
-            AllocationPhase::Registered => (Voice::Registry, allocation, "you are registered"),
+            AllocationPhase::Registered => (Participant::Registry, allocation, "you are registered"),
             AllocationPhase::AwaitingRestart => (process, allocation, status.last_event.as_str()),
             // The agent has told of the order to stop, and what follows from it is reported by the actors that do it.
             AllocationPhase::Stopping => return None,
@@ -80,7 +80,8 @@ impl AllocationsTeller {
 }
 
 fn to_agent(allocation: &AllocationId, message: &str) -> Line {
-    Line::new(Voice::Allocation(allocation.clone()), Voice::Agent, message).of_allocation(allocation)
+    Line::new(Participant::Allocation(allocation.clone()), Participant::Agent, message)
+        .of_allocation(allocation)
 }
 
 /// A piece of news as a sentence that needs no lines before it, for message scripts and their subscribers.

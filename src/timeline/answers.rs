@@ -110,11 +110,11 @@ pub(crate) fn described(description: &Description) -> String {
     if description.active.is_some() && description.policy != FailoverPolicy::default() {
         text.push_str(&format!(" by policy {}", description.policy));
     }
-    if let Some(merit) = description.merit {
-        text.push_str(&format!(", {merit}"));
+    if let Some(active_because) = description.active_because {
+        text.push_str(&format!(", {active_because}"));
     }
-    for Standby { entry, lack } in &description.standby {
-        text.push_str(&format!("; standby {}: {}", entry.registration.allocation, lacks(lack)));
+    for Standby { entry, inactive_because } in &description.standby {
+        text.push_str(&format!("; standby {}: {}", entry.registration.allocation, lacks(inactive_because)));
     }
     if !description.provisional.is_empty() {
         let names: Vec<_> =
@@ -262,7 +262,7 @@ fn drivers(answer: &DriversAnswer) -> Option<String> {
         }
         DriversAnswer::ForgetTaskHandler(()) | DriversAnswer::GiveUpDriver(()) => "noted".to_owned(),
         DriversAnswer::RecentTaskEvents(events) => recent(events),
-        DriversAnswer::DriverReported(()) | DriversAnswer::EventorSaid(()) => return None,
+        DriversAnswer::DriverReported(()) | DriversAnswer::EventorReported(()) => return None,
     })
 }
 

@@ -7,7 +7,7 @@ use callboard_actors::drivers::{DriverSummary, DriversNews, DriversView};
 use callboard_actors::vocabulary::{DriverName, Generation};
 use callboard_proto::admin::v1::Fate;
 
-use super::line::{Line, Voice};
+use super::line::{Line, Participant};
 use super::news_lines::{NewsLines, grouped};
 
 /// Turns into lines what the drivers say.
@@ -33,17 +33,17 @@ impl NewsLines for DriversTeller {
             }
             DriversNews::Left(report) => {
                 self.known.remove(&report.name);
-                Line::new(Voice::Driver(report.name.clone()), Voice::Drivers, "ended")
+                Line::new(Participant::Driver(report.name.clone()), Participant::Drivers, "ended")
             }
             DriversNews::DeadLetters { driver, task, count, error } => {
                 let of = task.as_ref().map_or("no task that can be named".to_owned(), ToString::to_string);
                 let why = error.as_deref().unwrap_or("the task was not announced");
                 let message = format!("{count} events of {of} have no handler: {why}");
-                Line::new(Voice::Driver(driver.clone()), Voice::Everyone, message)
+                Line::new(Participant::Driver(driver.clone()), Participant::Everyone, message)
             }
             DriversNews::EventsInterrupted { driver, error, .. } => {
                 let message = format!("the stream of task events ended: {error}");
-                Line::new(Voice::Driver(driver.clone()), Voice::Drivers, message)
+                Line::new(Participant::Driver(driver.clone()), Participant::Drivers, message)
             }
         };
         vec![line]
@@ -52,14 +52,14 @@ impl NewsLines for DriversTeller {
 
 /// The lines for what is new about a driver: the process that it has, what is done about it, and how it does.
 fn reported(report: &DriverReport, before: Option<&DriverReport>) -> Vec<Line> {
-    let driver = || Voice::Driver(report.name.clone());
-    let to_driver = |message: String| Line::new(Voice::Drivers, driver(), message);
+    let driver = || Participant::Driver(report.name.clone());
+    let to_driver = |message: String| Line::new(Participant::Drivers, driver(), message);
     let is_same_stage = before.is_some_and(|before| before.stage == report.stage);
     let pid = report.pid.filter(|pid| before.is_none_or(|before| before.pid != Some(*pid)));
     let mut lines = Vec::new();
     if let Some(pid) = pid {
         lines.push(if report.is_adopted {
-            Line::new(driver(), Voice::Drivers, format!("still here: found again as process {pid}"))
+            Line::new(driver(), Participant::Drivers, format!("still here: found again as process {pid}"))
         } else {
             to_driver(format!("run as process {pid}")).of_fate(driver(), Fate::Alive)
         });
@@ -71,11 +71,15 @@ fn reported(report: &DriverReport, before: Option<&DriverReport>) -> Vec<Line> {
         DriverStage::Pausing => {
             let message =
                 format!("{} is lost, and tried again after a pause: {}", report.name, report.reason);
-            Some(Line::new(Voice::Drivers, Voice::Everyone, message).of_fate(driver(), Fate::Lost))
+            Some(
+                Line::new(Participant::Drivers, Participant::Everyone, message).of_fate(driver(), Fate::Lost),
+            )
         }
         DriverStage::Refused => {
             let message = format!("{} is {}", report.name, report.reason);
-            Some(Line::new(Voice::Drivers, Voice::Everyone, message).of_fate(driver(), Fate::Lost))
+            Some(
+                Line::new(Participant::Drivers, Participant::Everyone, message).of_fate(driver(), Fate::Lost),
+            )
         }
         DriverStage::Stopping => Some(to_driver("end, or be left".to_owned())),
         // The process itself, its health, or its end are reported.
@@ -112,7 +116,7 @@ fn health(report: &DriverReport) -> Option<Line> {
             _,
         ) => return None,
     };
-    Some(Line::new(Voice::Driver(report.name.clone()), Voice::Drivers, message))
+    Some(Line::new(Participant::Driver(report.name.clone()), Participant::Drivers, message))
 }
 
 /// A piece of news as a sentence that needs no lines before it, for message scripts and their subscribers.

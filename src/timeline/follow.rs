@@ -9,7 +9,7 @@ use callboard_actors::vocabulary::Timestamp;
 use callboard_proto::admin::v1::Said;
 use tokio::sync::mpsc;
 
-use super::line::{Line, Voice};
+use super::line::{Line, Participant};
 use super::news_lines::missing;
 use super::teller::Teller;
 use crate::agent::Agent;
@@ -108,7 +108,7 @@ impl Reading {
             at: Clock::system().now(),
             lines: Vec::new(),
         };
-        reading.line(Line::new(Voice::Timeline, Voice::You, "messages from now on"));
+        reading.line(Line::new(Participant::Timeline, Participant::You, "messages from now on"));
         reading
     }
 
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     fn lines(count: usize) -> Vec<(Timestamp, Line)> {
-        let line = |number| Line::new(Voice::Agent, Voice::Everyone, format!("line {number}"));
+        let line = |number| Line::new(Participant::Agent, Participant::Everyone, format!("line {number}"));
         (0..count).map(|number| (Timestamp::default(), line(number))).collect()
     }
 
@@ -221,7 +221,10 @@ mod tests {
         let mut telling = Telling { sender, number: 0, missed: 0 };
         let steps = [("registry", 1), ("registry", 1), ("registry", 2), ("instances", 2)];
         let of = |(actor, step)| {
-            (Timestamp::default(), Line::new(Voice::Agent, Voice::Everyone, "").of_step(actor, step))
+            (
+                Timestamp::default(),
+                Line::new(Participant::Agent, Participant::Everyone, "").of_step(actor, step),
+            )
         };
         telling.tell(steps.map(of).into_iter().chain(lines(2)).collect());
         let told: Vec<_> = std::iter::from_fn(|| receiver.try_recv().ok()).map(|said| said.goes_on).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use callboard_actors::instances::{InstanceReport, InstancesNews, InstancesView};
 use callboard_actors::vocabulary::{Generation, Health, PluginKey};
 
-use super::line::{Line, Voice};
+use super::line::{Line, Participant};
 use super::news_lines::{NewsLines, joined};
 
 /// Turns into lines what the instances say.
@@ -34,12 +34,12 @@ impl NewsLines for InstancesTeller {
             InstancesNews::Left(report) => {
                 self.known.remove(&report.plugin);
                 let message = "the connection is closed";
-                vec![of(report, Line::new(Voice::Instances, Voice::Everyone, message))]
+                vec![of(report, Line::new(Participant::Instances, Participant::Everyone, message))]
             }
             InstancesNews::Settled => {
                 vec![Line::new(
-                    Voice::Instances,
-                    Voice::Everyone,
+                    Participant::Instances,
+                    Participant::Everyone,
                     "all that was known before is accounted for",
                 )]
             }
@@ -57,8 +57,8 @@ impl InstancesTeller {
         if is_same_generation && before.is_some_and(|(_, health)| health == report.health) {
             return Vec::new();
         }
-        let process = Voice::Process(report.allocation.clone());
-        let begun = Line::new(Voice::Instances, process.clone(), "who are you, and what can you do?");
+        let process = Participant::Process(report.allocation.clone());
+        let begun = Line::new(Participant::Instances, process.clone(), "who are you, and what can you do?");
         let answered = match &report.health {
             Health::Starting => None,
             Health::Healthy => Some(match &report.fingerprint {
@@ -69,11 +69,11 @@ impl InstancesTeller {
             }),
             Health::Unhealthy { reason } => Some(format!("unhealthy: {reason}")),
             Health::Gone => {
-                let message = "goodbye: nothing is routed to you any more";
-                return vec![of(report, Line::new(Voice::Instances, process, message))];
+                let message = "retire: nothing is routed to you any more";
+                return vec![of(report, Line::new(Participant::Instances, process, message))];
             }
         };
-        let answered = answered.map(|message| Line::new(process, Voice::Instances, message));
+        let answered = answered.map(|message| Line::new(process, Participant::Instances, message));
         let begun = (!is_same_generation).then_some(begun);
         begun.into_iter().chain(answered).map(|line| of(report, line)).collect()
     }
@@ -81,14 +81,14 @@ impl InstancesTeller {
 
 /// Tells how one is that stands by.
 fn standby(report: &InstanceReport) -> Vec<Line> {
-    let process = Voice::Process(report.allocation.clone());
+    let process = Participant::Process(report.allocation.clone());
     let line = match &report.health {
         Health::Starting => return Vec::new(),
-        Health::Healthy => Line::new(process, Voice::Instances, "healthy, stands by"),
+        Health::Healthy => Line::new(process, Participant::Instances, "healthy, stands by"),
         Health::Unhealthy { reason } => {
-            Line::new(process, Voice::Instances, format!("unhealthy, stands by: {reason}"))
+            Line::new(process, Participant::Instances, format!("unhealthy, stands by: {reason}"))
         }
-        Health::Gone => Line::new(Voice::Instances, process, "goodbye: you stand by no more"),
+        Health::Gone => Line::new(Participant::Instances, process, "retire: you stand by no more"),
     };
     vec![of(report, line)]
 }
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(teller.lines_of(&report(2, Health::Healthy)), []);
         let gone = teller.lines_of(&report(2, Health::Gone));
         let [gone] = &gone[..] else { panic!("{gone:?}") };
-        let told = ("process blue".to_owned(), "goodbye: nothing is routed to you any more");
+        let told = ("process blue".to_owned(), "retire: nothing is routed to you any more");
         assert_eq!((gone.to.to_string(), &*gone.message), told);
         assert_eq!(gone.generation, Some(Generation::new(2)));
         teller.lines_of(&InstancesNews::Left(reported(2, Health::Gone)));

@@ -2,7 +2,7 @@
 
 use callboard_actors::inventory::{FirstSummary, InventoryNews, InventoryView, Offer};
 
-use super::line::{Line, Voice};
+use super::line::{Line, Participant};
 use super::news_lines::{NewsLines, grouped};
 
 /// Turns into lines what the inventory says.
@@ -19,7 +19,9 @@ impl NewsLines for InventoryTeller {
 
     fn lines_of(&mut self, news: &InventoryNews) -> Vec<Line> {
         let line = match news {
-            InventoryNews::First(..) => Line::new(Voice::Inventory, Voice::Everyone, sentence(news)),
+            InventoryNews::First(..) => {
+                Line::new(Participant::Inventory, Participant::Everyone, sentence(news))
+            }
             InventoryNews::Changed(offer) => of(offer, "this node offers it", Some(offer.health.to_string())),
             InventoryNews::Removed(offer) => of(offer, "this node no longer offers it", None),
             // The volumes tell each use of their own.
@@ -31,7 +33,7 @@ impl NewsLines for InventoryTeller {
 
 fn of(offer: &Offer, message: &str, health: Option<String>) -> Line {
     let message = health.map_or_else(|| message.to_owned(), |health| format!("{message}, {health}"));
-    let line = Line::new(Voice::Inventory, Voice::Everyone, message).of_plugin(&offer.plugin);
+    let line = Line::new(Participant::Inventory, Participant::Everyone, message).of_plugin(&offer.plugin);
     let line = line.of_generation(offer.generation);
     match &offer.allocation {
         Some(allocation) => line.of_allocation(allocation),

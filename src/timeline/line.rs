@@ -7,7 +7,7 @@ use callboard_proto::admin::v1 as wire;
 
 /// Who speaks, or is spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Voice {
+pub(crate) enum Participant {
     /// The user who types commands.
     You,
     /// Who runs the processes of the configuration.
@@ -44,7 +44,7 @@ pub(crate) enum Voice {
     Timeline,
 }
 
-impl fmt::Display for Voice {
+impl fmt::Display for Participant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::You => f.pad("you"),
@@ -72,9 +72,9 @@ impl fmt::Display for Voice {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     /// Who spoke.
-    pub(crate) from: Voice,
+    pub(crate) from: Participant,
     /// To whom.
-    pub(crate) to: Voice,
+    pub(crate) to: Participant,
     /// What was said.
     pub(crate) message: String,
     /// About which plugin.
@@ -84,19 +84,19 @@ pub(crate) struct Line {
     /// About which generation.
     pub(crate) generation: Option<Generation>,
     /// What has become of whom.
-    pub(crate) fate: Option<(Voice, wire::Fate)>,
+    pub(crate) fate: Option<(Participant, wire::Fate)>,
     /// What has become of a gate, and for which write.
     pub(crate) gate: Option<(wire::Gate, u64)>,
     /// Whose step it follows from, and which.
     pub(crate) step: Option<(String, u64)>,
     /// Who of a plugin was active before, and who is from here on.
-    pub(crate) active: Option<(Option<Voice>, Option<Voice>)>,
+    pub(crate) active: Option<(Option<Participant>, Option<Participant>)>,
 }
 
 impl Line {
     /// A line about nothing in particular.
     #[must_use]
-    pub(crate) fn new(from: Voice, to: Voice, message: impl Into<String>) -> Self {
+    pub(crate) fn new(from: Participant, to: Participant, message: impl Into<String>) -> Self {
         Self {
             from,
             to,
@@ -134,7 +134,7 @@ impl Line {
 
     /// The same line, about the fate of an actor.
     #[must_use]
-    pub(crate) fn of_fate(mut self, of: Voice, fate: wire::Fate) -> Self {
+    pub(crate) fn of_fate(mut self, of: Participant, fate: wire::Fate) -> Self {
         self.fate = Some((of, fate));
         self
     }
@@ -155,7 +155,7 @@ impl Line {
 
     /// The same line, about who of a plugin is active.
     #[must_use]
-    pub(crate) fn of_active(mut self, before: Option<Voice>, now: Option<Voice>) -> Self {
+    pub(crate) fn of_active(mut self, before: Option<Participant>, now: Option<Participant>) -> Self {
         self.active = Some((before, now));
         self
     }
@@ -170,7 +170,7 @@ impl Line {
         let (gate, write) = self.gate.unwrap_or((wire::Gate::Unspecified, 0));
         let (actor, step) = self.step.unwrap_or_default();
         let [active_before, active_now] = self.active.map_or([None, None], |(before, now)| [before, now]);
-        let name = |voice: Option<Voice>| voice.map(|voice| voice.to_string()).unwrap_or_default();
+        let name = |voice: Option<Participant>| voice.map(|voice| voice.to_string()).unwrap_or_default();
         wire::Said {
             number,
             at_unix_ms: u64::try_from(at.since_epoch().as_millis()).unwrap_or(u64::MAX),

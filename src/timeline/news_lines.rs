@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::line::{Line, Voice};
+use super::line::{Line, Participant};
 
 /// Turns the news of one actor into lines. It remembers what it needs to tell a change from a repetition.
 pub(super) trait NewsLines {
@@ -20,7 +20,11 @@ pub(super) trait NewsLines {
 
 /// The line for lines that are not there.
 pub(super) fn missing(missed: u64) -> Line {
-    Line::new(Voice::Timeline, Voice::You, format!("{missed} lines are missing here: too many at once"))
+    Line::new(
+        Participant::Timeline,
+        Participant::You,
+        format!("{missed} lines are missing here: too many at once"),
+    )
 }
 
 pub(super) fn grouped<T: Display>(

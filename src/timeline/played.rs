@@ -7,7 +7,7 @@ use callboard_actors::shell::{Ending, JournalLine, Recorded};
 use callboard_actors::vocabulary::Timestamp;
 
 use super::drawn::{Drawer, Part};
-use super::line::{Line, Voice};
+use super::line::{Line, Participant};
 use super::supervisor::ending as ending_text;
 use super::teller::Teller;
 use crate::picture::{Arrow, Mark, Sign};
@@ -160,8 +160,8 @@ impl Played {
     // === What they tell ===
 
     fn line(&mut self, line: Line) {
-        if let Voice::Allocation(allocation) = &line.from
-            && line.to == Voice::Registry
+        if let Participant::Allocation(allocation) = &line.from
+            && line.to == Participant::Registry
             && !self.workloads.contains(allocation.as_str())
         {
             // The player itself has spoken for it.
@@ -195,23 +195,25 @@ fn place(actor: &str) -> (String, String) {
 }
 
 /// Who plays a host stands for everyone who speaks with it from outside.
-fn host_for(voice: Voice) -> Voice {
+fn host_for(voice: Participant) -> Participant {
     match voice {
-        Voice::Agent | Voice::You | Voice::Timeline => Voice::Actor("host".to_owned()),
-        voice @ (Voice::Allocation(_)
-        | Voice::Process(_)
-        | Voice::Registry
-        | Voice::Instances
-        | Voice::Inventory
-        | Voice::Volumes
-        | Voice::Plugin(_)
-        | Voice::Drivers
-        | Voice::Driver(_)
-        | Voice::Tasks
-        | Voice::Task(_)
-        | Voice::Actor(_)
-        | Voice::Everyone
-        | Voice::Disk) => voice,
+        Participant::Agent | Participant::You | Participant::Timeline => {
+            Participant::Actor("host".to_owned())
+        }
+        voice @ (Participant::Allocation(_)
+        | Participant::Process(_)
+        | Participant::Registry
+        | Participant::Instances
+        | Participant::Inventory
+        | Participant::Volumes
+        | Participant::Plugin(_)
+        | Participant::Drivers
+        | Participant::Driver(_)
+        | Participant::Tasks
+        | Participant::Task(_)
+        | Participant::Actor(_)
+        | Participant::Everyone
+        | Participant::Disk) => voice,
     }
 }
 
@@ -390,8 +392,8 @@ mod tests {
     fn what_a_workload_says_is_drawn_and_what_the_script_has_said_is_not_drawn_twice() {
         let mut drawn = Played::default();
         let red = AllocationId::new("red").unwrap();
-        let registers = || Line::new(Voice::Allocation(red.clone()), Voice::Registry, "Register");
-        let asks = Line::new(Voice::Allocation(red.clone()), Voice::Agent, "restart");
+        let registers = || Line::new(Participant::Allocation(red.clone()), Participant::Registry, "Register");
+        let asks = Line::new(Participant::Allocation(red.clone()), Participant::Agent, "restart");
         assert_eq!(said(&mut drawn, [registers()]), [""; 0]);
         assert_eq!(said(&mut drawn, [asks]), ["allocation red → host: restart ()"]);
         drawn.add_workload(red.as_str());
@@ -428,15 +430,15 @@ mod tests {
     #[test]
     fn a_line_says_what_it_is_about_and_what_everyone_hears_is_a_sign() {
         let mut drawn = Played::default();
-        let line = |to: Voice| Line::new(Voice::Registry, to, "so");
+        let line = |to: Participant| Line::new(Participant::Registry, to, "so");
         let (zfs, third) = (Some(plugin()), Some(Generation::new(3)));
         let told = said(
             &mut drawn,
             [
-                Line { plugin: zfs.clone(), generation: third, ..line(Voice::Instances) },
-                Line { plugin: zfs, ..line(Voice::You) },
-                Line { generation: third, ..line(Voice::Everyone) },
-                Line::new(Voice::Timeline, Voice::Disk, "so"),
+                Line { plugin: zfs.clone(), generation: third, ..line(Participant::Instances) },
+                Line { plugin: zfs, ..line(Participant::You) },
+                Line { generation: third, ..line(Participant::Everyone) },
+                Line::new(Participant::Timeline, Participant::Disk, "so"),
             ],
         );
         let expected = [
@@ -451,10 +453,10 @@ mod tests {
     #[test]
     fn who_is_told_to_be_lost_breaks_off_once_and_lives_again_when_that_is_told() {
         let mut drawn = Played::default();
-        let exec = Voice::Driver(DriverName::new("exec").unwrap());
+        let exec = Participant::Driver(DriverName::new("exec").unwrap());
         let told = |fate| Line {
             fate: Some((exec.clone(), fate)),
-            ..Line::new(Voice::Drivers, Voice::Everyone, "exec")
+            ..Line::new(Participant::Drivers, Participant::Everyone, "exec")
         };
         let lines = [Fate::Alive, Fate::Lost, Fate::Lost, Fate::Alive, Fate::Alive].map(told);
         let expected = [

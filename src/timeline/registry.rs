@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use callboard_actors::registry::{
-    Active, ActiveReason, Departure, Entry, Lack, RegistryNews, RegistryView, Standing,
+    Active, ActiveReason, Departure, Entry, InactiveBecause, RegistryNews, RegistryView, Standing,
 };
 use callboard_actors::vocabulary::{PluginKey, RegistrationNumber};
 
-use super::line::{Line, Voice};
+use super::line::{Line, Participant};
 use super::news_lines::NewsLines;
 
 /// Turns into lines what the registry says.
@@ -29,7 +29,7 @@ impl NewsLines for RegistryTeller {
             self.provisional.insert(entry.number);
             if !known.contains(&entry.number) {
                 let message = "restored in its place, not confirmed yet";
-                lines.push(of(entry, Line::new(Voice::Disk, Voice::Registry, message)));
+                lines.push(of(entry, Line::new(Participant::Disk, Participant::Registry, message)));
             }
         }
         lines
@@ -42,14 +42,21 @@ impl NewsLines for RegistryTeller {
                 // Its owner has registered again, or a look at its socket has proved it (R8); the news does not say which.
                 let was_provisional = self.provisional.remove(&entry.number);
                 if was_provisional && entry.standing == Standing::Confirmed {
-                    of(entry, Line::new(Voice::Registry, Voice::Everyone, "confirmed, in its old place"))
+                    of(
+                        entry,
+                        Line::new(
+                            Participant::Registry,
+                            Participant::Everyone,
+                            "confirmed, in its old place",
+                        ),
+                    )
                 } else {
                     asked(entry, "Register (with other contents)")
                 }
             }
             RegistryNews::Renewed(entry) => {
                 let message = format!("{}: another generation", entry.registration.allocation);
-                let line = Line::new(Voice::Registry, Voice::Everyone, message);
+                let line = Line::new(Participant::Registry, Participant::Everyone, message);
                 of(entry, line).of_generation(entry.generation)
             }
             RegistryNews::Deregistered(entry, departure) => {
@@ -69,8 +76,8 @@ fn of(entry: &Entry, line: Line) -> Line {
 }
 
 fn asked(entry: &Entry, message: &str) -> Line {
-    let allocation = Voice::Allocation(entry.registration.allocation.clone());
-    of(entry, Line::new(allocation, Voice::Registry, message))
+    let allocation = Participant::Allocation(entry.registration.allocation.clone());
+    of(entry, Line::new(allocation, Participant::Registry, message))
 }
 
 fn left(entry: &Entry, departure: Departure) -> Line {
@@ -79,7 +86,7 @@ fn left(entry: &Entry, departure: Departure) -> Line {
         Departure::Failed => asked(entry, "Deregister (failed)"),
         Departure::NotConfirmed => {
             let message = "dropped: it was not confirmed";
-            of(entry, Line::new(Voice::Registry, Voice::Everyone, message))
+            of(entry, Line::new(Participant::Registry, Participant::Everyone, message))
         }
     }
 }
@@ -100,8 +107,8 @@ fn active_changed(
         }
         (from, to) => format!("active: {} → {}, {}", name(from), name(to), reason),
     };
-    let voice = |active: &Active| Voice::Allocation(active.registration.allocation.clone());
-    let line = Line::new(Voice::Registry, Voice::Everyone, message)
+    let voice = |active: &Active| Participant::Allocation(active.registration.allocation.clone());
+    let line = Line::new(Participant::Registry, Participant::Everyone, message)
         .of_plugin(plugin)
         .of_active(from.map(voice), to.map(voice));
     match to {
@@ -135,13 +142,15 @@ fn about(entry: &Entry, what: &str) -> String {
 }
 
 /// What a registration lacks to be the active one.
-pub(crate) fn lacks(lack: &Lack) -> String {
-    match lack {
-        Lack::Older => "the active one is newer".to_owned(),
-        Lack::NotPinned => "another one is pinned".to_owned(),
-        Lack::Unproven => "it has not proven to be healthy yet".to_owned(),
-        Lack::Unfit { reason } => format!("unhealthy: {reason}"),
-        Lack::Calm { .. } => "it failed while it was active, and must be healthy for a while".to_owned(),
+pub(crate) fn lacks(inactive_because: &InactiveBecause) -> String {
+    match inactive_because {
+        InactiveBecause::Older => "the active one is newer".to_owned(),
+        InactiveBecause::NotPinned => "another one is pinned".to_owned(),
+        InactiveBecause::Unproven => "it has not proven to be healthy yet".to_owned(),
+        InactiveBecause::Unfit { reason } => format!("unhealthy: {reason}"),
+        InactiveBecause::Calm { .. } => {
+            "it failed while it was active, and must be healthy for a while".to_owned()
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use callboard_actors::vocabulary::AllocationId;
 
-use super::line::{Line, Voice};
+use super::line::{Line, Participant};
 use super::news_lines::NewsLines;
 use crate::tasks::{DriverProgress, TaskPhase, TaskReport, TasksNews, TasksView};
 
@@ -33,17 +33,17 @@ impl NewsLines for TasksTeller {
             TasksNews::TaskForgotten(name) => {
                 self.known.remove(name);
                 let message = format!("task {name} is no longer in the configuration, and forgotten");
-                vec![Line::new(Voice::Tasks, Voice::Everyone, message)]
+                vec![Line::new(Participant::Tasks, Participant::Everyone, message)]
             }
             TasksNews::DriverForgotten(name) => {
                 let message = format!("driver {name} is no longer in the configuration, ended and forgotten");
-                vec![Line::new(Voice::Tasks, Voice::Everyone, message)]
+                vec![Line::new(Participant::Tasks, Participant::Everyone, message)]
             }
             TasksNews::DriverChanged(entry) => match &entry.progress {
                 DriverProgress::Asking | DriverProgress::Added | DriverProgress::Leaving => Vec::new(),
                 DriverProgress::Pausing(reason) | DriverProgress::Refused(reason) => {
                     let message = format!("driver {} is unavailable: {reason}", entry.name);
-                    vec![Line::new(Voice::Tasks, Voice::Everyone, message)]
+                    vec![Line::new(Participant::Tasks, Participant::Everyone, message)]
                 }
             },
         }
@@ -59,8 +59,8 @@ fn events(task: &TaskReport, before: Option<&TaskReport>) -> Vec<Line> {
     let new = task.events.iter().filter(|entry| entry.count > count_before(&entry.text));
     let line = |text: &str| {
         Line::new(
-            Voice::Driver(task.driver.clone()),
-            Voice::Task(task.name.clone()),
+            Participant::Driver(task.driver.clone()),
+            Participant::Task(task.name.clone()),
             format!("event: {text}"),
         )
     };
@@ -72,22 +72,23 @@ fn turn(task: &TaskReport, before: Option<&TaskReport>) -> Option<Line> {
     if before.is_some_and(|before| before.phase == task.phase) {
         return None;
     }
-    let (driver, name) = (Voice::Driver(task.driver.clone()), &task.name);
-    let to_driver = |message: &str| Line::new(Voice::Tasks, driver.clone(), format!("{message} {name}"));
+    let (driver, name) = (Participant::Driver(task.driver.clone()), &task.name);
+    let to_driver =
+        |message: &str| Line::new(Participant::Tasks, driver.clone(), format!("{message} {name}"));
     let told = match task.phase {
         TaskPhase::Starting => to_driver("start"),
         TaskPhase::Recovering => to_driver("recover"),
         // It has ended already, and its driver need not know it any more.
         TaskPhase::Stopping if before.is_some_and(|before| before.exit != task.exit) => to_driver("forget"),
         TaskPhase::Stopping => to_driver("stop"),
-        TaskPhase::Running => Line::new(driver, Voice::Tasks, format!("{name} runs")),
+        TaskPhase::Running => Line::new(driver, Participant::Tasks, format!("{name} runs")),
         TaskPhase::Stopped
         | TaskPhase::Waiting
         | TaskPhase::Ended
         | TaskPhase::Failed
         | TaskPhase::OutOfReach => {
             let message = format!("{name} is {}: {}", task.phase, task.note);
-            Line::new(Voice::Tasks, Voice::Everyone, message)
+            Line::new(Participant::Tasks, Participant::Everyone, message)
         }
     };
     Some(told)

@@ -11,7 +11,7 @@ use super::allocations::AllocationsTeller;
 use super::drivers::DriversTeller;
 use super::instances::InstancesTeller;
 use super::inventory::InventoryTeller;
-use super::line::{Line, Voice};
+use super::line::{Line, Participant};
 use super::news_lines::NewsLines;
 use super::registry::RegistryTeller;
 use super::tasks::TasksTeller;
@@ -34,9 +34,10 @@ pub(crate) struct Teller {
 impl Teller {
     /// The lines for an entry; none for what is of no interest outside of its actor.
     pub(crate) fn tell(&mut self, JournalLine { actor, entry, .. }: &JournalLine) -> Vec<Line> {
-        let voice = || Voice::Actor(actor.to_string());
-        let trouble =
-            |message: String| Line::new(voice(), Voice::Everyone, message).of_fate(voice(), Fate::Troubled);
+        let voice = || Participant::Actor(actor.to_string());
+        let trouble = |message: String| {
+            Line::new(voice(), Participant::Everyone, message).of_fate(voice(), Fate::Troubled)
+        };
         match entry {
             Recorded::Holds { view, .. } => self.news_or_view(actor, &**view),
             Recorded::Published { step, news, .. } => {
@@ -44,11 +45,11 @@ impl Teller {
                 lines.map(|line| line.of_step(actor, *step)).collect()
             }
             Recorded::Writing { step, write } => {
-                let line = Line::new(voice(), Voice::Disk, format!("write {write}"));
+                let line = Line::new(voice(), Participant::Disk, format!("write {write}"));
                 vec![line.of_gate(Gate::Closes, *write).of_step(actor, *step)]
             }
             Recorded::OnDisk { through } => {
-                vec![Line::new(Voice::Disk, voice(), "on disk").of_gate(Gate::Opens, *through)]
+                vec![Line::new(Participant::Disk, voice(), "on disk").of_gate(Gate::Opens, *through)]
             }
             Recorded::WriteFailed { error } => {
                 vec![falls(voice()), trouble(format!("could not write: {error}"))]
@@ -89,8 +90,8 @@ fn tell<R: NewsLines>(teller: &mut R, told: &dyn Any) -> Option<Vec<Line>> {
     news.or_else(|| told.downcast_ref().map(|view| teller.begin(view)))
 }
 
-fn falls(actor: Voice) -> Line {
-    Line::new(Voice::Disk, actor, "not on disk, and what waited is refused").of_gate(Gate::Falls, 0)
+fn falls(actor: Participant) -> Line {
+    Line::new(Participant::Disk, actor, "not on disk, and what waited is refused").of_gate(Gate::Falls, 0)
 }
 
 /// One thing that an actor did, as a line, unless it is internal.

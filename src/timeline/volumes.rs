@@ -13,7 +13,7 @@ use callboard_actors::volumes::{
 };
 
 use super::answers::{done, lines, or_no};
-use super::line::{Line, Voice};
+use super::line::{Line, Participant};
 use super::news_lines::{NewsLines, joined};
 
 /// Turns into lines what the volumes say.
@@ -60,7 +60,7 @@ impl NewsLines for VolumesTeller {
 }
 
 fn to_everyone(message: String) -> Line {
-    Line::new(Voice::Volumes, Voice::Everyone, message)
+    Line::new(Participant::Volumes, Participant::Everyone, message)
 }
 
 /// The lines for what is new about a volume.
@@ -93,7 +93,7 @@ fn fall(actor: &VolumeActor) -> Option<String> {
 /// The calls to the plugin, in both directions, and what becomes of claims. Before its first status a volume had nothing set up.
 fn steps(status: &VolumeStatus, before: Option<&VolumeStatus>) -> Vec<Line> {
     let key = &status.key;
-    let told = Told { status, plugin: Voice::Plugin(status.plugin.clone()) };
+    let told = Told { status, plugin: Participant::Plugin(status.plugin.clone()) };
     let claim_before =
         |claim: &ClaimStatus| before?.claims.iter().find(|before| before.allocation == claim.allocation);
     let mut lines = Vec::new();
@@ -139,16 +139,16 @@ const PUBLISH: Words = Words { up: ["publish", "published"], down: ["unpublish",
 /// A volume, and who is called for it.
 struct Told<'s> {
     status: &'s VolumeStatus,
-    plugin: Voice,
+    plugin: Participant,
 }
 
 impl Told<'_> {
     fn asked(&self, message: String) -> Line {
-        Line::new(Voice::Volumes, self.plugin.clone(), message)
+        Line::new(Participant::Volumes, self.plugin.clone(), message)
     }
 
     fn answered(&self, message: String) -> Line {
-        Line::new(self.plugin.clone(), Voice::Volumes, message)
+        Line::new(self.plugin.clone(), Participant::Volumes, message)
     }
 
     /// Where a step has got to, if it is elsewhere than before.

@@ -11,7 +11,7 @@ use callboard::agent::{
     Agent, AgentAnswer, AgentAsk, AgentCall, AgentNews, AgentOutcome, AgentTimer, LaunchOrder, ReplaceError,
     TaskError, TaskPhase, TaskReport,
 };
-use callboard::simulation::{Law, Spoil, Spoils};
+use callboard::simulation::{AlterEffects, Law, TamperEffects};
 use callboard_simulation::agent::{AgentBounds, AgentWorld};
 
 use crate::tampered_is_found_out;
@@ -19,8 +19,8 @@ use crate::tampered_is_found_out;
 /// One replacement, whose new allocation may be healthy or not.
 const ONE: AgentBounds = AgentBounds { replacements: 1, pauses: 2, ..AgentBounds::NONE };
 
-fn spoiled(bounds: AgentBounds, spoil: Spoil<Agent>) {
-    tampered_is_found_out(Law::F16, bounds, AgentWorld::new, Spoils(spoil));
+fn spoiled(bounds: AgentBounds, spoil: AlterEffects<Agent>) {
+    tampered_is_found_out(Law::F16, bounds, AgentWorld::new, TamperEffects(spoil));
 }
 
 fn withdraw(name: &str, mut effects: Vec<Effect<Agent>>) -> Vec<Effect<Agent>> {
@@ -105,18 +105,18 @@ fn call(call: AgentCall) -> Effect<Agent> {
 
 #[test]
 fn an_agent_that_ends_what_survives_a_host_that_detaches_breaks_s3() {
-    let spoil: Spoil<Agent> = |input, mut effects| {
+    let spoil: AlterEffects<Agent> = |input, mut effects| {
         if let Input::StopRequested(StopMode::Detach) = input {
             effects.insert(0, call(AgentCall::End { allocation: old(), grace: Duration::ZERO }));
         }
         effects
     };
-    tampered_is_found_out(Law::S3, SURVIVING, AgentWorld::new, Spoils(spoil));
+    tampered_is_found_out(Law::S3, SURVIVING, AgentWorld::new, TamperEffects(spoil));
 }
 
 #[test]
 fn an_agent_that_tells_no_limit_of_a_stop_breaks_s3() {
-    let spoil: Spoil<Agent> = |_, effects| {
+    let spoil: AlterEffects<Agent> = |_, effects| {
         let told = |effect| match effect {
             Effect::Publish(AgentNews::TaskChanged(task)) => {
                 Effect::Publish(AgentNews::TaskChanged(TaskReport { stopping: None, ..task }))
@@ -126,12 +126,12 @@ fn an_agent_that_tells_no_limit_of_a_stop_breaks_s3() {
         effects.into_iter().map(told).collect()
     };
     let stops = AgentBounds { stops: &[StopMode::Stop], ..AgentBounds::NONE };
-    tampered_is_found_out(Law::S3, stops, AgentWorld::new, Spoils(spoil));
+    tampered_is_found_out(Law::S3, stops, AgentWorld::new, TamperEffects(spoil));
 }
 
 #[test]
 fn an_agent_that_refuses_a_stop_of_what_has_ended_while_the_others_stop_breaks_s3() {
-    let spoil: Spoil<Agent> = |input, effects| {
+    let spoil: AlterEffects<Agent> = |input, effects| {
         let is_asked = matches!(input, Input::Asked { ask: AgentAsk::StopTask(_), .. });
         let told = |effect| match effect {
             Effect::Reply(id, AgentAnswer::StopTask(Ok(_))) if is_asked => {
@@ -143,7 +143,7 @@ fn an_agent_that_refuses_a_stop_of_what_has_ended_while_the_others_stop_breaks_s
         effects.into_iter().map(told).collect()
     };
     let stops = AgentBounds { stops: &[StopMode::Stop], stops_asked: 1, starts: 1, ..AgentBounds::NONE };
-    tampered_is_found_out(Law::S3, stops, AgentWorld::new, Spoils(spoil));
+    tampered_is_found_out(Law::S3, stops, AgentWorld::new, TamperEffects(spoil));
 }
 
 fn launch() -> Effect<Agent> {
@@ -160,14 +160,14 @@ fn launch() -> Effect<Agent> {
 
 #[test]
 fn an_agent_that_launches_beside_what_an_earlier_run_has_left_breaks_prc_03() {
-    let spoil: Spoil<Agent> = |input, mut effects| {
+    let spoil: AlterEffects<Agent> = |input, mut effects| {
         if let Input::Returned { call: AgentCall::Survey, .. } = input {
             effects.push(launch());
         }
         effects
     };
     let bounds = AgentBounds { crashes: 1, starts: 1, ..SURVIVING };
-    tampered_is_found_out(Law::Prc3, bounds, AgentWorld::new, Spoils(spoil));
+    tampered_is_found_out(Law::Prc3, bounds, AgentWorld::new, TamperEffects(spoil));
 }
 
 /// `old` uses a volume.
@@ -180,40 +180,45 @@ fn release() -> Effect<Agent> {
 
 #[test]
 fn an_agent_that_starts_a_process_although_its_volumes_are_refused_breaks_v7() {
-    let spoil: Spoil<Agent> = |input, mut effects| {
+    let spoil: AlterEffects<Agent> = |input, mut effects| {
         if let Input::Returned { outcome: Ok(AgentOutcome::Claimed(Err(_))), .. } = input {
             effects.push(launch());
         }
         effects
     };
-    tampered_is_found_out(Law::V7, AgentBounds { refusals: 1, ..USER }, AgentWorld::new, Spoils(spoil));
+    tampered_is_found_out(
+        Law::V7,
+        AgentBounds { refusals: 1, ..USER },
+        AgentWorld::new,
+        TamperEffects(spoil),
+    );
 }
 
 #[test]
 fn an_agent_that_releases_volumes_before_the_process_has_ended_breaks_v8() {
-    let spoil: Spoil<Agent> = |input, mut effects| {
+    let spoil: AlterEffects<Agent> = |input, mut effects| {
         if let Input::Returned { call: AgentCall::Withdraw { .. }, .. } = input {
             effects.push(release());
         }
         effects
     };
-    tampered_is_found_out(Law::V8, USER, AgentWorld::new, Spoils(spoil));
+    tampered_is_found_out(Law::V8, USER, AgentWorld::new, TamperEffects(spoil));
 }
 
 #[test]
 fn an_agent_that_releases_volumes_of_a_process_that_does_not_end_breaks_v8() {
-    let spoil: Spoil<Agent> = |input, mut effects| {
+    let spoil: AlterEffects<Agent> = |input, mut effects| {
         if let Input::Elapsed(AgentTimer::GiveUp(_)) = input {
             effects.push(release());
         }
         effects
     };
-    tampered_is_found_out(Law::V8, AgentBounds { hangs: 1, ..USER }, AgentWorld::new, Spoils(spoil));
+    tampered_is_found_out(Law::V8, AgentBounds { hangs: 1, ..USER }, AgentWorld::new, TamperEffects(spoil));
 }
 
 #[test]
 fn an_agent_that_does_not_repeat_a_release_that_was_not_recorded_breaks_s4() {
-    let spoil: Spoil<Agent> = |_, mut effects| {
+    let spoil: AlterEffects<Agent> = |_, mut effects| {
         let has_stopped = effects.iter().any(|effect| {
             matches!(effect, Effect::Publish(AgentNews::TaskChanged(task)) if task.phase == TaskPhase::Stopped)
         });
@@ -222,27 +227,27 @@ fn an_agent_that_does_not_repeat_a_release_that_was_not_recorded_breaks_s4() {
         effects
     };
     let bounds = AgentBounds { refusals: 1, ..USER };
-    tampered_is_found_out(Law::S4, bounds, AgentWorld::new, Spoils(spoil));
+    tampered_is_found_out(Law::S4, bounds, AgentWorld::new, TamperEffects(spoil));
 }
 
 #[test]
 fn an_agent_that_starts_a_process_beside_one_that_does_not_end_breaks_prc_03() {
-    let spoil: Spoil<Agent> = |input, mut effects| {
+    let spoil: AlterEffects<Agent> = |input, mut effects| {
         if let Input::Elapsed(AgentTimer::GiveUp(_)) = input {
             effects.push(launch());
         }
         effects
     };
     let bounds = AgentBounds { restarts: 1, hangs: 1, pauses: 2, ..AgentBounds::NONE };
-    tampered_is_found_out(Law::Prc3, bounds, AgentWorld::new, Spoils(spoil));
+    tampered_is_found_out(Law::Prc3, bounds, AgentWorld::new, TamperEffects(spoil));
 }
 
 #[test]
 fn an_agent_that_forgets_to_release_volumes_breaks_s4() {
-    let spoil: Spoil<Agent> = |_, mut effects| {
+    let spoil: AlterEffects<Agent> = |_, mut effects| {
         effects.retain(|effect| !matches!(effect, Effect::Call { call: AgentCall::Release { .. }, .. }));
         effects
     };
     let bounds = AgentBounds { stops: &[StopMode::Stop], stops_asked: 0, ..USER };
-    tampered_is_found_out(Law::S4, bounds, AgentWorld::new, Spoils(spoil));
+    tampered_is_found_out(Law::S4, bounds, AgentWorld::new, TamperEffects(spoil));
 }

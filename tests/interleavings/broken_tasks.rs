@@ -5,7 +5,7 @@ use std::time::Duration;
 use callboard::actors::driver::client::{TaskEnd, TaskExit, TaskId};
 use callboard::actors::shell::{CallKey, Effect, Gate, Input, StopMode};
 use callboard::actors::vocabulary::{Attempt, Timestamp};
-use callboard::simulation::{Law, Mishears, Misreads, Spoil, Spoils, Tamper};
+use callboard::simulation::{AlterEffects, Law, Tamper, TamperEffects, TamperImage, TamperInput};
 use callboard::tasks::{
     Found, Heard, RunKey, RunState, Started, Swept, TaskPhase, TaskReport, Tasks, TasksAnswer, TasksAsk,
     TasksCall, TasksChange, TasksImage, TasksNews, TasksOutcome, TasksTimer, Waited,
@@ -18,12 +18,12 @@ const NONE: TasksBounds = TasksBounds::NONE;
 const UNABLE: Manner = Manner { recovers: false, ..NONE.manner };
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-fn spoiled(law: Law, bounds: TasksBounds, spoil: Spoil<Tasks>) {
-    tampered_is_found_out(law, bounds, TasksWorld::new, Spoils(spoil));
+fn spoiled(law: Law, bounds: TasksBounds, spoil: AlterEffects<Tasks>) {
+    tampered_is_found_out(law, bounds, TasksWorld::new, TamperEffects(spoil));
 }
 
 fn mishears(law: Law, bounds: TasksBounds, mishears: fn(Input<Tasks>) -> Option<Input<Tasks>>) {
-    tampered_is_found_out(law, bounds, TasksWorld::new, Mishears(mishears));
+    tampered_is_found_out(law, bounds, TasksWorld::new, TamperInput(mishears));
 }
 
 /// The outcome of a call is taken for another one.
@@ -130,7 +130,7 @@ fn a_machine_of_tasks_that_starts_again_what_cannot_be_recovered_and_looks_for_n
 #[test]
 fn a_machine_of_tasks_that_forgets_the_run_of_an_earlier_host_breaks_t1() {
     let bounds = TasksBounds { kills: 1, ..NONE };
-    let forgets = Misreads(|mut image: TasksImage| {
+    let forgets = TamperImage(|mut image: TasksImage| {
         image.states.values_mut().for_each(|durable| durable.run = None);
         image
     });

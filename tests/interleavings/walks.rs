@@ -1,4 +1,4 @@
-//! The same by chance, for longer histories than any search can try: `CALLBOARD_WALK_STEPS` says for how many steps.
+//! The same by random, for longer histories than any search can try: `CALLBOARD_WALK_STEPS` says for how many steps.
 
 use callboard::simulation::Faults;
 use callboard_simulation::tasks::{Walk, walk};

@@ -48,7 +48,7 @@ pub enum AskError {
     /// sound again, unless the host ends before; one that was not begun never has one.
     #[error(
         "{actor} could not persist this: {error}; {}",
-        if *is_begun { "what was begun goes on when the disk takes writes" } else { "nothing was begun" }
+        if *is_begun { "what was started resumes when the disk accepts writes" } else { "nothing was begun" }
     )]
     NotDurable {
         /// The actor that was addressed.

@@ -1,18 +1,18 @@
 //! Proof by trying: the laws of the machines, every small interleaving, and a simulator.
 //!
 //! ```text
-//!   search ── every order ──┐                       ┌── witness: each step and whatever leaves ──► laws ──► violation
+//!   search ── every order ──┐                       ┌── checker: each step and whatever leaves ──► laws ──► violation
 //!                           ├──► world ──► stand-in ┤
 //!   simulator ── by seed ───┘      ▲                └── what left ──┐
 //!                                  └────────────────────────────────┘
 //! ```
 //!
 //! The machines are those of production, and so are the rules around them: the [stand-in](StandIn) is a port of the
-//! [kernel](callboard_actors::kernel) without a runtime. A [`Witness`] holds every step against a plain reference model; what it finds is a [`Violation`] of a [`Law`]. A [`Tamper`] makes a machine wrong on
+//! [kernel](callboard_actors::kernel) without a runtime. A [`LawChecker`] holds every step against a plain reference model; what it finds is a [`Violation`] of a [`Law`]. A [`Tamper`] makes a machine wrong on
 //! purpose, so that one can see which law reports it.
 
 mod law;
-mod witness;
+mod law_checker;
 
 mod tamper;
 
@@ -20,7 +20,7 @@ mod stand_in;
 
 mod writes;
 
-mod chance;
+mod random;
 
 mod search;
 
@@ -59,7 +59,6 @@ pub use allocations::{
     AllocationsBounds, AllocationsEvent, AllocationsLaws, AllocationsWorld, HostOrder, Memory, SupervisorAct,
     VolumesWord,
 };
-pub use chance::Chance;
 pub use database::{DatabaseBounds, DatabaseEvent, DatabaseWorld, PersisterFault, Trouble};
 pub use drivers::{
     Conduct, DriverLaws, DriversBounds, DriversEvent, DriversLaws, DriversModel, DriversTampers,
@@ -71,8 +70,10 @@ pub use instances::{
 };
 pub use inventory::{InventoryBounds, InventoryEvent, InventoryLaws, InventoryScene, InventoryWorld, Word};
 pub use law::Law;
+pub use law_checker::{LawChecker, Verdict, Violation};
 pub use observed::{Answer, Observed};
 pub use processes::{ProcessesBounds, ProcessesEvent, ProcessesLaws, ProcessesWorld};
+pub use random::Random;
 pub use registry::{
     Question, RegistryBounds, RegistryDisk, RegistryEvent, RegistryLaws, RegistryWorld, Rows,
 };
@@ -90,11 +91,10 @@ pub use stand_in::{Disk, Left, Refusal, Rules, Settlement, StandIn};
 pub use supervision::{
     SupervisionBounds, SupervisionEvent, SupervisionLaws, SupervisionWorld, Task, TaskEnd,
 };
-pub use tamper::{Gates, Mishears, Misreads, Spoil, Spoils, Tamper};
+pub use tamper::{AlterEffects, Tamper, TamperEffects, TamperGates, TamperImage, TamperInput};
 pub use volume::{Answered, VolumeBounds, VolumeEvent, VolumeLaws, VolumeWorld};
 pub use volumes::{
     PluginWord, VolumeAct, VolumesBounds, VolumesEvent, VolumesLaws, VolumesRequest, VolumesScene,
     VolumesWorld,
 };
-pub use witness::{Verdict, Violation, Witness};
 pub use writes::{Outcome, Writes};

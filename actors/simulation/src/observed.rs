@@ -8,8 +8,8 @@ use std::rc::Rc;
 use callboard_actors::kernel::{Ending, Machine};
 use callboard_actors::shell::Recorded;
 
+use super::law_checker::LawChecker;
 use super::stand_in::{Disk, Left, Refusal, StandIn};
-use super::witness::Witness;
 
 /// One thing that came of an event.
 #[derive(Debug, Clone)]
@@ -74,7 +74,7 @@ impl Observed {
     }
 
     /// Everything that an actor has noted since this was asked before. It notes from the first time on.
-    pub(super) fn noted<M: Machine, S: Disk<M>, W: Witness<M>>(
+    pub(super) fn noted<M: Machine, S: Disk<M>, W: LawChecker<M>>(
         actor: &str,
         of: &mut StandIn<M, S, W>,
     ) -> impl Iterator<Item = Self> {

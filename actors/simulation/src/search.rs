@@ -17,7 +17,7 @@ use foldhash::quality::{FixedState, FoldHasher};
 pub use self::scene::{Actor, Event as SceneEvent, Fault as SceneFault, Scene};
 pub use self::walk::wander;
 pub use self::world::{SceneWorld, Stage};
-use super::witness::Violation;
+use super::law_checker::Violation;
 
 /// A world in which things happen that one can play again.
 pub trait Play: Clone {

@@ -16,8 +16,8 @@ use callboard_actors::shell::Recorded;
 use callboard_actors::vocabulary::{Moment, Timestamp};
 
 use self::port::{Around, StandInPort, StandInTerms};
+use super::law_checker::LawChecker;
 use super::tamper::Tamper;
-use super::witness::Witness;
 
 /// The epoch of the first life.
 const FIRST_EPOCH: u64 = 1;
@@ -28,9 +28,9 @@ pub struct StandIn<M: Machine, S, W> {
     kernel: Kernel<M, StandInTerms>,
     around: Around<M>,
     /// Where changes go.
-    pub books: S,
+    pub store: S,
     /// Who sees everything.
-    pub witness: W,
+    pub checker: W,
 }
 
 /// Something that never changes, and so is no part of the state of things.
@@ -77,7 +77,7 @@ where
     W: Hash,
 {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.kernel, &self.around, &self.books, &self.witness).hash(state);
+        (&self.kernel, &self.around, &self.store, &self.checker).hash(state);
     }
 }
 
@@ -92,17 +92,17 @@ where
         Self {
             kernel: self.kernel.clone(),
             around: self.around.without_left(),
-            books: self.books.clone(),
-            witness: self.witness.clone(),
+            store: self.store.clone(),
+            checker: self.checker.clone(),
         }
     }
 }
 
-impl<M: Machine, S: Disk<M>, W: Witness<M>> StandIn<M, S, W> {
+impl<M: Machine, S: Disk<M>, W: LawChecker<M>> StandIn<M, S, W> {
     /// An actor that has just been started and reads its store. It has one subscriber from the beginning.
-    pub fn begin(config: M::Config, books: S, witness: W, rules: Rules) -> Self {
+    pub fn begin(config: M::Config, store: S, checker: W, rules: Rules) -> Self {
         let kernel = Kernel::new(config, rules.limits(), FIRST_EPOCH);
-        let mut begun = Self { kernel, around: Around::default(), books, witness };
+        let mut begun = Self { kernel, around: Around::default(), store, checker };
         begun.drive(Moment::default(), Event::Subscribed(()));
         begun
     }
@@ -120,8 +120,8 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> StandIn<M, S, W> {
     }
 
     fn drive(&mut self, moment: Moment, event: Event<M, StandInTerms>) {
-        let Self { kernel, around, books, witness } = self;
-        kernel.handle(event, &mut StandInPort { moment, around, books, witness });
+        let Self { kernel, around, store, checker } = self;
+        kernel.handle(event, &mut StandInPort { moment, around, store, checker });
         assert!(!self.around.broken, "the model of the disk of {} crashed over a write", M::KIND);
         while let Some((number, lost)) = self.around.lost.pop_front() {
             self.returned(moment, number, Err(lost));
@@ -242,7 +242,7 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> StandIn<M, S, W> {
             self.around.durable_through = self.around.durable_through.max(through);
         }
         while let Some(left) = self.around.no_longer_held() {
-            self.witness.left(&left, true);
+            self.checker.left(&left, true);
             self.around.left.push(left);
         }
         let outcome = if is_written { Ok(()) } else { Err("the disk failed".to_owned()) };
@@ -274,7 +274,7 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> StandIn<M, S, W> {
     }
 }
 
-impl<M: Machine<Image = ()>, S: Disk<M>, W: Witness<M>> StandIn<M, S, W> {
+impl<M: Machine<Image = ()>, S: Disk<M>, W: LawChecker<M>> StandIn<M, S, W> {
     /// What has left since this was asked before. An actor that keeps nothing is built at once where it waits for that.
     pub fn leaving(&mut self, moment: Moment) -> Vec<Left<M>> {
         if self.is_loading() {

@@ -38,64 +38,64 @@ impl<M: Machine> Hash for dyn Tamper<M> {
 }
 
 /// What becomes of the effects of a step.
-pub type Spoil<M> = fn(&Input<M>, Vec<Effect<M>>) -> Vec<Effect<M>>;
+pub type AlterEffects<M> = fn(&Input<M>, Vec<Effect<M>>) -> Vec<Effect<M>>;
 
 /// A fault in what a machine does.
-pub struct Spoils<M: Machine>(pub Spoil<M>);
+pub struct TamperEffects<M: Machine>(pub AlterEffects<M>);
 
 /// A fault in what a machine hears; `None` keeps it from hearing this at all.
-pub struct Mishears<M: Machine>(pub fn(Input<M>) -> Option<Input<M>>);
+pub struct TamperInput<M: Machine>(pub fn(Input<M>) -> Option<Input<M>>);
 
 /// A fault in what a machine is rebuilt from.
-pub struct Misreads<M: Machine>(pub fn(M::Image) -> M::Image);
+pub struct TamperImage<M: Machine>(pub fn(M::Image) -> M::Image);
 
 /// A fault in what waits for the disk.
-pub struct Gates<M: Machine>(pub fn(&Left<M>) -> bool);
+pub struct TamperGates<M: Machine>(pub fn(&Left<M>) -> bool);
 
-impl<M: Machine> Tamper<M> for Spoils<M> {
+impl<M: Machine> Tamper<M> for TamperEffects<M> {
     fn effects(&self, _: &M, input: &Input<M>, effects: Vec<Effect<M>>) -> Vec<Effect<M>> {
         self.0(input, effects)
     }
 }
 
-impl<M: Machine> Tamper<M> for Mishears<M> {
+impl<M: Machine> Tamper<M> for TamperInput<M> {
     fn input(&self, input: Input<M>) -> Option<Input<M>> {
         self.0(input)
     }
 }
 
-impl<M: Machine> Tamper<M> for Misreads<M> {
+impl<M: Machine> Tamper<M> for TamperImage<M> {
     fn image(&self, image: M::Image) -> M::Image {
         self.0(image)
     }
 }
 
-impl<M: Machine> Tamper<M> for Gates<M> {
+impl<M: Machine> Tamper<M> for TamperGates<M> {
     fn waits_for_disk(&self, left: &Left<M>) -> bool {
         self.0(left)
     }
 }
 
-impl<M: Machine> Debug for Spoils<M> {
+impl<M: Machine> Debug for TamperEffects<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Spoils")
+        f.write_str("TamperEffects")
     }
 }
 
-impl<M: Machine> Debug for Mishears<M> {
+impl<M: Machine> Debug for TamperInput<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Mishears")
+        f.write_str("TamperInput")
     }
 }
 
-impl<M: Machine> Debug for Misreads<M> {
+impl<M: Machine> Debug for TamperImage<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Misreads")
+        f.write_str("TamperImage")
     }
 }
 
-impl<M: Machine> Debug for Gates<M> {
+impl<M: Machine> Debug for TamperGates<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Gates")
+        f.write_str("TamperGates")
     }
 }

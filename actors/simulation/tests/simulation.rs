@@ -65,7 +65,7 @@ fn a_standby_with_another_name_than_what_served_need_not_be_warm_r1d_c031() {
 fn many_seeds_break_no_law_and_do_every_fault() {
     let mut done = [0; Fault::ALL.len()];
     for seed in 1..=200 {
-        // Each way in which a disk becomes sick comes twice in as many seeds, by chance.
+        // Each way in which a disk becomes sick comes twice in as many seeds, by random.
         if seed > 20 && done.iter().all(|count| *count > 0) {
             break;
         }
@@ -106,7 +106,7 @@ fn a_host_that_is_killed_or_told_to_stop_before_it_has_read_anything_has_had_its
 }
 
 #[test]
-fn a_persister_that_is_wrong_below_a_company_is_found_out_and_its_history_is_short_and_shows_it_again() {
+fn a_persister_that_is_wrong_below_others_is_found_out_and_its_history_is_short_and_shows_it_again() {
     let simulation = Simulation { plugins: 2, allocations: 8, messages: 20_000, ..STORED };
     // One that takes halves of a commit is found by the search: here a kill seldom comes between two rows.
     for (fault, law) in
@@ -174,8 +174,8 @@ fn a_registry_that_never_ends_is_found_out_when_no_actor_takes_a_step_any_more_s
 }
 
 #[test]
-fn supervisors_of_allocations_that_say_no_goodbye_are_found_out_a4() {
-    finds_out(&SMALL, Tampers::forget_goodbyes, Law::A4, 30);
+fn supervisors_of_allocations_that_do_not_deregister_are_found_out_a4() {
+    finds_out(&SMALL, Tampers::forget_deregistrations, Law::A4, 30);
 }
 
 /// Only the registry shows it, when all is calm.

@@ -124,7 +124,7 @@ async fn ask_once(
     connection.call(rpc, deadline).await.map(|(answer, _)| answer)
 }
 
-/// What was found out from a process that is there and is not said goodbye to. Whether another one comes is known to the owner of the
+/// What was found out from a process that is there and is not being stopped. Whether another one comes is known to the owner of the
 /// workload.
 fn known_health(status: &AllocationStatus) -> Option<&'static str> {
     match (status.phase, &status.health) {

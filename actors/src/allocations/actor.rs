@@ -15,7 +15,7 @@ use super::{
 };
 use crate::allocation::{
     self, Allocation, AllocationConfig, DescribeAllocation, Listener, MakeReady, Neighbours, NoteDisk,
-    NoteExit, NoteHealth, NoteStart, SignOff,
+    NoteExit, NoteHealth, NoteStart, StopSupervision,
 };
 use crate::datadir::reach;
 use crate::machine::{MACHINE, make_passable};
@@ -273,7 +273,7 @@ fn hand_in(address: &Address<Allocation>, order: Order) -> Answering {
             Box::pin(async move { answer.await.map(|()| OrderAnswer::Noted) })
         }
         Order::Stop => {
-            let answer = address.ask(SignOff);
+            let answer = address.ask(StopSupervision);
             Box::pin(async move { answer.await.map(OrderAnswer::Stopped) })
         }
     }

@@ -10,14 +10,14 @@ use futures_util::future::LocalBoxFuture;
 
 use super::{
     ChildEnded, ChildKind, DriverReported, Drivers, DriversCall, DriversChange, DriversImage, DriversNews,
-    DriversOptions, DriversOutcome, EventorSaid,
+    DriversOptions, DriversOutcome, EventorReported,
 };
 use crate::driver::client::DriverConnections;
 use crate::driver::{
     self, DescribeTroubles, Driver, DriverConfig, Folded, Generations, ProcessOwner, RestartNow, TaskKey,
 };
 use crate::eventor::{
-    self, Attend, Eventor, EventorOptions, Forget, JournalId, RecentOf, TaskJournals, Watch,
+    self, Eventor, EventorOptions, Forget, JournalId, RecentOf, SubscribeTo, TaskJournals, Watch,
 };
 use crate::shell::{
     Address, AskError, BEHAVIOUR_RATE, Child, Children, EffectHandler, LogLimit, Running, Settings, Started,
@@ -134,8 +134,8 @@ impl EffectHandler<Drivers> for Handler {
             DriversCall::Stop(life, mode) => self.with(life, |child| child.running.request_stop(mode)),
             DriversCall::Kill(life) => self.with(life, |child| child.running.kill()),
             DriversCall::RestartNow(life, number) => return Started::Running(self.restart(life, number)),
-            DriversCall::Attend(life, generation) => {
-                self.with_eventor(life, |address| drop(address.notify(Attend { generation })));
+            DriversCall::SubscribeTo(life, generation) => {
+                self.with_eventor(life, |address| drop(address.notify(SubscribeTo { generation })));
             }
             DriversCall::Watch(life, tasks, is_renewal) => self.watch(life, tasks, is_renewal),
             DriversCall::Forget(life, task) => {
@@ -196,7 +196,7 @@ impl Handler {
         let address = Address::vacant(format!("eventor {driver}"), CHILD_IN_FLIGHT_MAX);
         let (parent, name) = (self.address.clone(), driver.clone());
         let told = move |news: &_| {
-            let _ = parent.notify(EventorSaid { driver: name.clone(), life, news: Clone::clone(news) });
+            let _ = parent.notify(EventorReported { driver: name.clone(), life, news: Clone::clone(news) });
         };
         let streams = (driver.clone(), self.connections.clone(), self.journals().clone());
         let running = eventor::start(&address, self.eventor, streams, told, self.settings.clone());

@@ -9,7 +9,7 @@ use super::LogStream;
 use super::disk::{Disk, Turn, Turned};
 use super::dropping::{Hindrance, RETRY_PAUSE, has_to_drop};
 use super::pipes::{drain, is_full, waiting};
-use super::protocol::Fares;
+use super::protocol::StreamStatus;
 use super::sink::{Pumped, Sink};
 
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(super) struct Stream {
     dropped: u64,
     /// How much of that the log does not report yet.
     missing: u64,
-    told: Fares,
+    told: StreamStatus,
     is_closing: bool,
     /// How many bytes are left in it, once that is done.
     closed: Option<u64>,
@@ -56,7 +56,7 @@ impl Stream {
         sink: Option<Sink>,
     ) -> Self {
         let home = sink.map_or(Home::Nowhere, |sink| Home::Here(Box::new(sink)));
-        let told = Fares { key: key.to_owned(), stream: which, fault: None, dropped: 0 };
+        let told = StreamStatus { key: key.to_owned(), stream: which, fault: None, dropped: 0 };
         let (refusal, dropped, missing, is_closing, closed) = (None, 0, 0, false, None);
         let key = key.to_owned();
         Self { number, key, which, pipe, home, refusal, dropped, missing, told, is_closing, closed }
@@ -164,7 +164,7 @@ impl Stream {
     }
 
     /// The state, if it has changed. A hanging disk is reported once it has caused a loss.
-    pub(super) fn news(&mut self) -> Option<Fares> {
+    pub(super) fn news(&mut self) -> Option<StreamStatus> {
         let fault = match (&self.refusal, &self.home) {
             (Some(refusal), _) => Some(refusal.reason.clone()),
             (None, Home::Away { is_stopped, .. }) if is_stopped.load(Ordering::Acquire) => {
@@ -172,7 +172,7 @@ impl Stream {
             }
             (None, _) => None,
         };
-        let now = Fares { key: self.key.clone(), stream: self.which, fault, dropped: self.dropped };
+        let now = StreamStatus { key: self.key.clone(), stream: self.which, fault, dropped: self.dropped };
         if now == self.told {
             return None;
         }
@@ -181,7 +181,7 @@ impl Stream {
     }
 
     /// The state that was reported last.
-    pub(super) const fn told(&self) -> &Fares {
+    pub(super) const fn told(&self) -> &StreamStatus {
         &self.told
     }
 }

@@ -3,7 +3,7 @@
 //! The kernel writes the whole mount table for each reader, so with thousands of mounts the table is what a look costs that needs it. Such
 //! looks that run side by side share a reading: the next one that *begins* after they have asked. An earlier one could lack a mount that
 //! was made before they asked. After a reading that took long and was not for one look alone, the next one waits a while for more looks,
-//! so that a crowd of them does not keep a processor busy with reading.
+//! so that many of them at once do not keep a processor busy with reading.
 //!
 //! Any thread may ask, so `actors/tests/threads` model-checks this file with shuttle.
 
@@ -91,7 +91,7 @@ impl<T> Reading<T> {
     }
 }
 
-/// When the next reading may begin in a crowd, after one from `begun` to `ended`; `None` if that is at once.
+/// When the next reading may begin while many wait, after one from `begun` to `ended`; `None` if that is at once.
 fn next_at(begun: Instant, ended: Instant) -> Option<Instant> {
     let took = ended.saturating_duration_since(begun);
     (took >= LONG).then(|| ended + (took * PAUSE_TIMES).min(PAUSE_MAX))

@@ -13,8 +13,8 @@ use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, thread};
 
 /// How long a thread waits for more work, by default.
 const IDLE_MAX: Duration = Duration::from_secs(10);
-/// How many threads wait at most; further ones end behind their work. As many as are at work at one time by default: a crowd of looks
-/// comes in bursts, and would start most of them again with each.
+/// How many threads wait at most; further ones end behind their work. As many as are at work at one time by default: looks come in
+/// bursts, and each burst would start most of them again.
 const WAITING_MAX: usize = 32;
 /// The stack of a thread; the deepest one parses the mount table, on the heap.
 const STACK_BYTES: usize = 256 * 1_024;

@@ -10,7 +10,7 @@ use callboard_machines::persister::{
     Batch, Change, LedgerId, Next, Operations, Owner, Progress, Queue, UnwrittenRow, Write, WriteError,
 };
 
-use super::is_crowd;
+use super::is_large_batch;
 use super::messages::{Listener, OpenLedger, Settled};
 use super::shared_queue::{Pushed, SharedQueue};
 use super::worker::Job;
@@ -149,8 +149,9 @@ impl Inbox {
 
     /// The next commit, if enough writes are queued that it need not wait for the writers of the last one, which had
     /// `settled` writes.
-    pub(crate) fn next_of_crowd(&self, settled: usize) -> Option<Batch> {
-        self.queue.with(|queue| if is_crowd(queue.writes(), settled) { queue.next_batch() } else { None })
+    pub(crate) fn next_large_batch(&self, settled: usize) -> Option<Batch> {
+        self.queue
+            .with(|queue| if is_large_batch(queue.writes(), settled) { queue.next_batch() } else { None })
     }
 
     /// Settles a commit, and returns the notifications with their recipients. A failure also fails the dependent writes;

@@ -65,7 +65,7 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-use callboard_machines::persister::is_crowd;
+use callboard_machines::persister::is_large_batch;
 pub use callboard_machines::persister::{
     BATCH_WRITES_MAX, Batch, Change, Damaged, DecodeError, LedgerId, Loaded, Next, Operation, Operations,
     Owner, Progress, Queue, RECORD_BYTES_MAX, Record, Table, UnwrittenRow, Write, WriteError, decode,

@@ -41,14 +41,14 @@ fn the_actor_is_called_once_for_all_that_comes_until_it_has_found_nothing() {
 
 #[test]
 fn the_thread_takes_a_crowd_itself_and_leaves_few_and_jobs_to_the_actor_p1() {
-    let batch = holding(256).next_of_crowd(512).expect("half of those before are enough");
+    let batch = holding(256).next_large_batch(512).expect("half of those before are enough");
     assert_eq!(batch.writes, 256);
-    assert!(holding(255).next_of_crowd(512).is_none(), "most of them are on their way");
-    assert!(holding(10).next_of_crowd(8).is_none(), "few share what they can");
+    assert!(holding(255).next_large_batch(512).is_none(), "most of them are on their way");
+    assert!(holding(10).next_large_batch(8).is_none(), "few share what they can");
     let inbox = empty();
     inbox.lay_job(Box::new(|_| Box::new(|| ())));
     lay_writes(&inbox, 256);
-    assert!(inbox.next_of_crowd(256).is_none(), "a job came before them");
+    assert!(inbox.next_large_batch(256).is_none(), "a job came before them");
     assert!(matches!(inbox.next(256), Some(Next::Job(_))));
 }
 

@@ -114,7 +114,7 @@ impl Worker {
             let outcome = store.commit(&batch.operations);
             let took = begun.elapsed();
             // Queued writes may depend on a failed commit.
-            next = outcome.is_ok().then(|| self.inbox.next_of_crowd(batch.writes)).flatten();
+            next = outcome.is_ok().then(|| self.inbox.next_large_batch(batch.writes)).flatten();
             let goes_on = next.is_some();
             is_heard = self.done.send(Done::Committed { batch, outcome, took, goes_on }).is_ok();
         }

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use futures_util::future::LocalBoxFuture;
 use rustix::process::Signal;
 
-use super::birth::Birth;
 use super::bound::Binder;
 use super::control_group::ControlGroups;
 use super::executable::{self, Opened, open_program};
 use super::look;
-use super::output::{self, Output, Reading, Shaking};
+use super::output::{self, Output, PendingHandshake, Reading};
 use super::owned::{self, Owned};
 use super::plugin_log::PluginLog;
 use super::sockets;
+use super::spawn::Spawn;
 use super::watcher::Watcher;
 use super::{
     Findings, Identity, LastWords, LaunchError, Process, ProcessCall, ProcessConfig, ProcessNews,
@@ -82,7 +82,7 @@ struct Handler {
 struct Held {
     owned: Option<Owned>,
     output: Option<Rc<Output>>,
-    shaking: Option<Shaking>,
+    shaking: Option<PendingHandshake>,
     opened: Option<Opened>,
     /// The diagnosis of its file in case it does not become ready; empty once it has.
     diagnosis: Vec<String>,
@@ -212,7 +212,7 @@ impl Scene {
         let Surroundings { owner, binder, control_groups, .. } = &*self.surroundings;
         let tag = self.record.tag;
         let group = (spec.reach == Reach::Everything).then(|| control_groups.group(tag)).flatten();
-        let birth = Birth {
+        let spawn = Spawn {
             name,
             tag,
             owner,
@@ -223,7 +223,7 @@ impl Scene {
             output: files,
         };
         let place = spec.executable.place();
-        let mut owned = birth.spawn(&opened).map_err(|error| error.explained(&diagnose(&place, [])))?;
+        let mut owned = spawn.spawn(&opened).map_err(|error| error.explained(&diagnose(&place, [])))?;
         owned.contain(group);
         // From here on every return ends the process, since dropping it kills it.
         opened.check_unchanged().map_err(|source| LaunchError::Executable { name: name.clone(), source })?;
@@ -239,7 +239,7 @@ impl Scene {
         Ok(identity)
     }
 
-    fn read(&self, scan: Option<HandshakeScan>) -> std::io::Result<(Output, Option<Shaking>)> {
+    fn read(&self, scan: Option<HandshakeScan>) -> std::io::Result<(Output, Option<PendingHandshake>)> {
         let Surroundings { watcher, plugin_log, .. } = &*self.surroundings;
         let reading = Reading {
             name: &self.record.name,

@@ -127,7 +127,9 @@ pub fn keep() -> io::Result<()> {
     input.read_line(&mut tag)?;
     let tag = tag.trim();
     if tag.len() != 32 {
-        return Err(io::Error::other("no tag of a host came; `callboard run` starts its keeper itself"));
+        return Err(io::Error::other(
+            "missing host tag on standard input; `callboard run` starts its keeper itself",
+        ));
     }
     let mut outputs = Vec::new();
     input.read_until(b'\n', &mut outputs)?;

@@ -11,7 +11,6 @@
 
 mod actor;
 
-mod birth;
 mod bound;
 mod control_group;
 mod descriptors;
@@ -27,6 +26,7 @@ mod open_sockets;
 mod owned;
 mod readiness;
 mod sockets;
+mod spawn;
 mod sweep;
 mod system;
 

@@ -102,7 +102,7 @@ pub(super) struct Reading<'a> {
     pub(super) plugin_log: &'a PluginLog,
 }
 
-pub(super) type Shaking = oneshot::Receiver<Result<Handshake, HandshakeError>>;
+pub(super) type PendingHandshake = oneshot::Receiver<Result<Handshake, HandshakeError>>;
 
 #[derive(Debug)]
 pub(super) struct Output {
@@ -117,7 +117,7 @@ impl Output {
     pub(super) fn open(
         reading: &Reading<'_>,
         scan: Option<HandshakeScan>,
-    ) -> io::Result<(Self, Option<Shaking>)> {
+    ) -> io::Result<(Self, Option<PendingHandshake>)> {
         let advanced = Arc::new(Notify::new());
         let (scan, shaking) = match scan {
             Some(scan) => {

@@ -286,7 +286,7 @@ impl Admitted {
         args: StageArgs,
         before: Before,
         next: Option<PathBuf>,
-    ) -> Result<NodeCame, Failure> {
+    ) -> Result<NodeResult, Failure> {
         let StageArgs { staging_path, publish_context, capability } = args;
         let staging_target_path = text(&staging_path)?;
         let made = self.directories_for(&spec.key, &NextStep::Stage(staging_path.clone())).await?;
@@ -303,7 +303,7 @@ impl Admitted {
         Ok(self.mounting.after_set_up((&staging_path, None), made, result).await)
     }
 
-    async fn unstage(self, spec: &VolumeSpec, args: &StageArgs) -> Result<NodeCame, Failure> {
+    async fn unstage(self, spec: &VolumeSpec, args: &StageArgs) -> Result<NodeResult, Failure> {
         let staging_target_path = text(&args.staging_path)?;
         self.mounting.check(&args.staging_path).await?;
         let request = NodeUnstageVolumeRequest { volume_id: spec.volume_id.clone(), staging_target_path };
@@ -316,7 +316,7 @@ impl Admitted {
         spec: &VolumeSpec,
         args: PublishArgs,
         before: Before,
-    ) -> Result<NodeCame, Failure> {
+    ) -> Result<NodeResult, Failure> {
         let PublishArgs { target_path, staging_path, publish_context, usage } = args;
         let target = text(&target_path)?;
         let staging_target_path = staging_path.as_deref().map(text).transpose()?;
@@ -339,11 +339,11 @@ impl Admitted {
                 let left = self.clock.for_the_call();
                 Ok((Ok(()), self.mounting.look_for_late_mount(target, left).await))
             }
-            came => Ok(came),
+            result => Ok(result),
         }
     }
 
-    async fn unpublish(self, spec: &VolumeSpec, path: &Path) -> Result<NodeCame, Failure> {
+    async fn unpublish(self, spec: &VolumeSpec, path: &Path) -> Result<NodeResult, Failure> {
         let target_path = text(path)?;
         self.mounting.check(path).await?;
         let request = NodeUnpublishVolumeRequest { volume_id: spec.volume_id.clone(), target_path };
@@ -353,10 +353,10 @@ impl Admitted {
 }
 
 /// What a call to the node service came to, and what the kernel has after it.
-pub(super) type NodeCame = (Result<(), Failure>, Seen);
+pub(super) type NodeResult = (Result<(), Failure>, Seen);
 
 /// The outcome of a call to the node service; one that was not made was followed by no look.
-fn node(came: Result<NodeCame, Failure>) -> VolumeOutcome {
+fn node(came: Result<NodeResult, Failure>) -> VolumeOutcome {
     let (result, seen) = came.unwrap_or_else(|failure| {
         let seen = Seen::Unclear(failure.reason.clone());
         (Err(failure), seen)

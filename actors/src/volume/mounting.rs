@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::calls::NodeCame;
+use super::calls::NodeResult;
 use super::plugins::not_made;
 use super::shared::Shared;
 use super::{Failure, Known, Seen, VolumeLayout};
@@ -73,7 +73,7 @@ impl Mounting {
         (path, staging): (&Path, Option<&Path>),
         made: Made,
         result: Result<(), Failure>,
-    ) -> NodeCame {
+    ) -> NodeResult {
         let failure = match result {
             Ok(()) => return (Ok(()), self.look(path, staging).await),
             Err(failure) if matches!(failure.known, Known::Unclear | Known::NotMade) => failure,
@@ -97,7 +97,7 @@ impl Mounting {
         &self,
         path: &Path,
         result: Result<(), (Option<Code>, Failure)>,
-    ) -> NodeCame {
+    ) -> NodeResult {
         let (result, is_over) = match result {
             Ok(()) => (Ok(()), true),
             Err((code, failure)) if code.is_none_or(may_go_on) => return not_looked(failure),
@@ -185,7 +185,7 @@ const fn may_go_on(code: Code) -> bool {
 }
 
 /// What came of a call after which the kernel is not asked.
-fn not_looked(failure: Failure) -> NodeCame {
+fn not_looked(failure: Failure) -> NodeResult {
     let seen = Seen::Unclear("it was not checked, since the call failed".to_owned());
     (Err(failure), seen)
 }

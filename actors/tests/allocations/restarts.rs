@@ -168,7 +168,7 @@ fn an_owner_that_was_ended_by_force_knows_what_it_owned_and_leaves_no_second_pro
             stage.news = stage.allocations.subscribe("test", 64).expect("it runs");
             stage.until(&spec, AllocationPhase::Registered).await;
         }
-        assert!(!minutes.take().contains(&"deregister"), "it never said goodbye");
+        assert!(!minutes.take().contains(&"deregister"), "it never deregistered");
         plugin.take_calls();
         tokio::time::sleep(10 * ROUND).await;
         let probes = plugin.take_calls();

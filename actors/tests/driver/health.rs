@@ -52,7 +52,7 @@ fn a_driver_is_launched_configured_and_watched() {
         assert_eq!(stage.drivers.ask(AddDriver { spec: spec() }).await.unwrap(), Ok(Added::Unchanged));
         stage.running.request_stop(StopMode::Stop);
         stage.running.ended().await;
-        assert!(!stage.fixture.is_running() && stage.fixture.plugin.book().farewells == 1);
+        assert!(!stage.fixture.is_running() && stage.fixture.plugin.book().shutdown_requests == 1);
     });
 }
 
@@ -231,7 +231,7 @@ fn a_process_of_an_earlier_run_is_found_again_and_left_again() {
         assert_eq!((report.launches, report.pid), (0, Some(1_001)));
         stage.running.request_stop(StopMode::Detach);
         stage.running.ended().await;
-        assert!(stage.fixture.is_running() && stage.fixture.plugin.book().farewells == 0);
+        assert!(stage.fixture.is_running() && stage.fixture.plugin.book().shutdown_requests == 0);
     });
 }
 

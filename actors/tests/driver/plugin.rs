@@ -36,7 +36,7 @@ pub(crate) struct Book {
     pub(crate) start: Option<Result<wire::StartTaskResponse, Status>>,
     pub(crate) start_takes: Duration,
     pub(crate) wait: Option<Result<wire::WaitTaskResponse, Status>>,
-    pub(crate) farewells: u32,
+    pub(crate) shutdown_requests: u32,
     /// Whether it obeys when it is asked politely to end.
     pub(crate) is_polite: bool,
 }
@@ -63,7 +63,7 @@ impl Plugin {
             start: None,
             start_takes: Duration::ZERO,
             wait: None,
-            farewells: 0,
+            shutdown_requests: 0,
             is_polite: true,
         };
         Self { book: Arc::new(Mutex::new(book)), leaves: Arc::default() }
@@ -173,7 +173,7 @@ impl BasePlugin for Plugin {
 impl GrpcController for Plugin {
     async fn shutdown(&self, _: Request<goplugin::Empty>) -> Result<Response<goplugin::Empty>, Status> {
         let mut book = self.book();
-        book.farewells += 1;
+        book.shutdown_requests += 1;
         if book.is_polite {
             self.leaves.notify_one();
         }

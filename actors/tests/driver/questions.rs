@@ -135,7 +135,11 @@ fn a_stop_waits_for_calls_in_flight_and_cuts_them_when_their_time_is_up_shd_04()
             tokio::time::sleep(Duration::from_millis(10)).await;
             stage.running.request_stop(StopMode::Stop);
             tokio::time::sleep(Duration::from_secs(2)).await;
-            assert_eq!(stage.fixture.plugin.book().farewells, 0, "it was asked to end over a call in flight");
+            assert_eq!(
+                stage.fixture.plugin.book().shutdown_requests,
+                0,
+                "it was asked to end over a call in flight"
+            );
             let refused = client.inspect_task(&task(), LONG).await.unwrap_err();
             assert!(matches!(refused, DriverError::PluginGone { is_worth_retrying: false, .. }), "{refused}");
             let started = starting.await.unwrap();
@@ -146,7 +150,7 @@ fn a_stop_waits_for_calls_in_flight_and_cuts_them_when_their_time_is_up_shd_04()
             }
             stage.running.ended().await;
             assert_eq!(began.elapsed().as_secs(), if is_answered { 3 } else { 4 });
-            assert_eq!(stage.fixture.plugin.book().farewells, 1);
+            assert_eq!(stage.fixture.plugin.book().shutdown_requests, 1);
         });
     }
 }

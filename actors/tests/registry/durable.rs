@@ -151,7 +151,7 @@ fn reg_02_on_a_full_disk_a_monolith_has_both_roles_or_none_and_leaves_at_once() 
         sound(&run.persister).await;
         disk.fail(Fault::Writes(Errno::NOSPC));
         run.fixture.deregister("m", &MONOLITH).await;
-        assert!(run.fixture.listed().await.is_empty(), "a goodbye waits for no disk");
+        assert!(run.fixture.listed().await.is_empty(), "a deregistration waits for no disk");
         disk.mend();
         sound(&run.persister).await;
         run.end().await;

@@ -114,7 +114,7 @@ impl Disk {
         self.state.borrow().is_behind
     }
 
-    /// Whether writes were lost since this was asked before: then a goodbye that was answered may be taken back.
+    /// Whether writes were lost since this was asked before: then a deregistration that was answered may be taken back.
     pub(crate) fn has_lost(&self) -> bool {
         std::mem::take(&mut self.state.borrow_mut().has_lost)
     }

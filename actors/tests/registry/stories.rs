@@ -115,16 +115,16 @@ fn reg_02_a_monolith_leaves_as_a_whole() {
 }
 
 #[test]
-fn reg_03_a_goodbye_at_any_moment_of_a_life_that_was_cut_short_is_harmless() {
+fn reg_03_a_deregistration_at_any_moment_of_a_life_that_was_cut_short_is_harmless() {
     story(|| async {
         for registered in [false, true] {
-            for goodbyes in 1..4 {
+            for times in 1..4 {
                 let fixture = Fixture::on(MemoryStore::default());
                 let mut feed = fixture.subscribe().await;
                 if registered {
                     fixture.register("a", &MONOLITH).await;
                 }
-                for number in 0..goodbyes {
+                for number in 0..times {
                     let removed = fixture.deregister("a", &MONOLITH).await;
                     let is_first = registered && number == 0;
                     assert_eq!(matches!(removed, Deregistered::Removed(_)), is_first, "{removed:?}");
@@ -186,7 +186,7 @@ fn reg_06_new_contents_are_told_with_a_new_generation_and_equal_ones_are_not() {
 }
 
 #[test]
-fn reg_08_a_late_goodbye_of_the_old_one_leaves_the_new_one_alone_however_late() {
+fn reg_08_a_late_deregistration_of_the_old_one_leaves_the_new_one_alone_however_late() {
     story(|| async {
         for delay in [0, 1, 59, 61, 3_600] {
             let fixture = Fixture::on(MemoryStore::default());

@@ -398,7 +398,7 @@ fn a_store_that_never_answers_again_ends_the_actor_when_the_budget_is_spent() {
 // === Slots and places in the mailbox ===
 
 #[test]
-fn killing_an_actor_gives_back_every_place_at_the_door_wherever_its_messages_were() {
+fn killing_an_actor_gives_back_every_place_in_the_mailbox_wherever_its_messages_were() {
     story(|| async {
         let mut stage = Stage::new(Disk::manual(), 64);
         let behind_a_gate = stage.tally.ask(Keep(1));

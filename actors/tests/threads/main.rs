@@ -104,8 +104,8 @@ mod persister {
 
     pub(crate) use crate::writes::{messages, store};
 
-    /// Two writes are a crowd here, which are 64 in production.
-    pub(crate) const fn is_crowd(waiting: usize, _: usize) -> bool {
+    /// Two writes are a large batch here; in production 64 are.
+    pub(crate) const fn is_large_batch(waiting: usize, _: usize) -> bool {
         waiting >= 2
     }
 }

@@ -15,7 +15,7 @@ pub(super) async fn play(stage: &mut Stage) -> Result<(), DemoError> {
          the driver is asked to end, and the database is closed last.",
     )?;
     let web = Tasks::seen(&stage.scene)?.web;
-    stage.witness_all()?;
+    stage.watch_all()?;
     stage.step();
     let report = stage.shut_down().await?;
     stage.show_report(&report)?;

@@ -5,7 +5,9 @@ use super::volumes::Shared;
 use crate::demo::error::DemoError;
 use crate::demo::lines;
 use crate::demo::stage::{Scene, Stage};
-use crate::demo::workspace::{COPIER, COPY, DATA, Hold, LEFT, PAGE_FILE, PLUGIN, RIGHT, STORAGE_2, Seer};
+use crate::demo::workspace::{
+    COPIER, COPY, DATA, FileObserver, Hold, LEFT, PAGE_FILE, PLUGIN, RIGHT, STORAGE_2,
+};
 
 pub(super) async fn play(stage: &mut Stage, shared: &mut Shared) -> Result<(), DemoError> {
     stage.chapter(
@@ -30,7 +32,7 @@ pub(super) async fn play(stage: &mut Stage, shared: &mut Shared) -> Result<(), D
         Ok(serves.and(stage.mounted(COPY)?.is(false, &[])))
     };
     stage.until_seen(expected, undone).await?;
-    let view = [stage.workspace.view(Seer::Plugin(&copy), PAGE_FILE)];
+    let view = [stage.workspace.view(FileObserver::Plugin(&copy), PAGE_FILE)];
     stage.check("its content is kept: only its mounts are gone", lines::is_page(&view)).await?;
     stage
         .until("exec was found again", |scene| {

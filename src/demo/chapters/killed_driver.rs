@@ -2,8 +2,8 @@
 
 use super::{Tasks, driver_serves, in_order, started_once};
 use crate::demo::error::DemoError;
+use crate::demo::process_watcher::ProcessWatcher;
 use crate::demo::stage::{Scene, Stage};
-use crate::demo::witness::Witness;
 use crate::demo::workspace::{BATCH, DRIVER, WEB};
 
 /// Plays it, and returns the driver's new process id.
@@ -17,7 +17,7 @@ pub(super) async fn play(stage: &mut Stage, pid: u32) -> Result<u32, DemoError> 
     let Tasks { web, batch } = Tasks::seen(&stage.scene)?;
     let driver = format!("driver {DRIVER}");
     stage.you(&driver, &format!("SIGKILL (process {pid})"))?;
-    Witness::of(&driver, pid)?.kill()?;
+    ProcessWatcher::of(&driver, pid)?.kill()?;
     let lost = [("you", driver.as_str(), "SIGKILL"), ("drivers", "everyone", "exec is lost")];
     stage.until("exec is missed, and is to be launched again", |scene| in_order(&scene.said, &lost)).await?;
     let look = stage.go_on(&[web, batch]).await;

@@ -45,7 +45,7 @@ pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoErro
 
 /// Kills the host, and checks that all plugin processes end with it.
 async fn kill(stage: &mut Stage) -> Result<(), DemoError> {
-    stage.witness_all()?;
+    stage.watch_all()?;
     let running = stage.scene.status.processes().len();
     stage.you("host", &format!("SIGKILL (with {running} plugin processes)"))?;
     stage.kill_host().await?;

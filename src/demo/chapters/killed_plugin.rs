@@ -3,8 +3,8 @@
 use super::{Parts, in_order};
 use crate::demo::check::Look;
 use crate::demo::error::DemoError;
+use crate::demo::process_watcher::ProcessWatcher;
 use crate::demo::stage::{Scene, Stage};
-use crate::demo::witness::Witness;
 use crate::demo::workspace::PLUGIN;
 
 pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoError> {
@@ -20,7 +20,7 @@ pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoErro
     let pid = stage.scene.status.pid(newer).ok_or(DemoError::StepFailed)?;
     let restarts = stage.scene.status.restarts(newer);
     stage.you(&format!("process {newer}"), &format!("SIGKILL (process {pid})"))?;
-    Witness::of(newer, pid)?.kill()?;
+    ProcessWatcher::of(newer, pid)?.kill()?;
 
     let takeover = format!("active: {newer} → {older}");
     let process = format!("process {newer}");

@@ -4,9 +4,9 @@ use super::volumes::Shared;
 use crate::demo::check::Look;
 use crate::demo::error::DemoError;
 use crate::demo::lines::{self, View};
+use crate::demo::process_watcher::ProcessWatcher;
 use crate::demo::stage::{Scene, Stage};
-use crate::demo::witness::Witness;
-use crate::demo::workspace::{COPIER, COPY, DATA, Hold, PAGE_FILE, PLUGIN, STORAGE_2, Seer};
+use crate::demo::workspace::{COPIER, COPY, DATA, FileObserver, Hold, PAGE_FILE, PLUGIN, STORAGE_2};
 
 pub(super) async fn play(stage: &mut Stage, shared: &mut Shared) -> Result<(), DemoError> {
     stage.chapter(
@@ -29,7 +29,7 @@ pub(super) async fn play(stage: &mut Stage, shared: &mut Shared) -> Result<(), D
     stage.workspace.hold(Hold::Stage, false)?;
     let process = format!("process {STORAGE_2}");
     stage.you(&process, &format!("SIGKILL (process {old})"))?;
-    Witness::of(&process, old)?.kill()?;
+    ProcessWatcher::of(&process, old)?.kill()?;
     let look = stage.has_ended(old).await;
     stage.check("the plugin has ended in its call", look).await?;
     shared.check(stage, "without a plugin, or with the next one").await?;
@@ -56,7 +56,7 @@ pub(super) async fn play(stage: &mut Stage, shared: &mut Shared) -> Result<(), D
 fn copies(stage: &Stage) -> [View; 2] {
     let process = stage.scene.status.task_process(COPIER).unwrap_or_default();
     [DATA, COPY].map(|volume| {
-        let view = stage.workspace.view(Seer::Task(COPIER, process, volume), PAGE_FILE);
+        let view = stage.workspace.view(FileObserver::Task(COPIER, process, volume), PAGE_FILE);
         View { by: volume, ..view }
     })
 }

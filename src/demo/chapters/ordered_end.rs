@@ -12,7 +12,7 @@ pub(super) async fn play(stage: &mut Stage) -> Result<(), DemoError> {
         "The host is asked to end. Allocations leave the books before their processes are ended, consumers end before\n\
          what they rest on, and the database is closed last. Everything ends within its deadline and is reported.",
     )?;
-    stage.witness_all()?;
+    stage.watch_all()?;
     stage.step();
     let report = stage.shut_down().await?;
     stage.show_report(&report)?;

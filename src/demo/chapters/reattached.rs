@@ -12,7 +12,7 @@ pub(super) async fn play(stage: &mut Stage, driver: u32) -> Result<(), DemoError
          no host to notify, and keeps the event. The next host finds the same process of exec, and gets what it missed.",
     )?;
     let tasks @ Tasks { web, batch } = Tasks::seen(&stage.scene)?;
-    stage.witness_all()?;
+    stage.watch_all()?;
     stage.you("host", "SIGKILL (with a driver and two tasks)")?;
     stage.kill_host().await?;
     let look = stage.go_on(&[driver, web, batch]).await;

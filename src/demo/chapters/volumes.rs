@@ -5,7 +5,7 @@ use crate::demo::error::DemoError;
 use crate::demo::lines::{self, PAGE};
 use crate::demo::mounted::Mounted;
 use crate::demo::stage::Stage;
-use crate::demo::workspace::{DATA, LEDGER, LEFT, PAGE_FILE, RIGHT, Seer};
+use crate::demo::workspace::{DATA, FileObserver, LEDGER, LEFT, PAGE_FILE, RIGHT};
 
 /// The volume that two tasks share.
 #[derive(Debug)]
@@ -36,9 +36,13 @@ impl Shared {
         PAGE.lines().try_for_each(|line| stage.print(&format!("           page: {line}")))
     }
 
-    fn seers(&self) -> [Seer<'_>; 3] {
+    fn seers(&self) -> [FileObserver<'_>; 3] {
         let [left, right] = self.tasks;
-        [Seer::Task(LEFT, left, DATA), Seer::Task(RIGHT, right, DATA), Seer::Plugin(&self.id)]
+        [
+            FileObserver::Task(LEFT, left, DATA),
+            FileObserver::Task(RIGHT, right, DATA),
+            FileObserver::Plugin(&self.id),
+        ]
     }
 
     /// Checks that the tasks are the processes that they were, that their mounts are the same, that the page is as it was written, and that no
@@ -63,13 +67,13 @@ impl Shared {
 
     /// Checks the files where the plugin keeps them, after the tasks have ended.
     pub(super) fn kept(&self, stage: &Stage) -> Look {
-        let view = |file| [stage.workspace.view(Seer::Plugin(&self.id), file)];
+        let view = |file| [stage.workspace.view(FileObserver::Plugin(&self.id), file)];
         lines::is_page(&view(PAGE_FILE)).and(lines::stays(&self.ledger, &view(LEDGER)))
     }
 
     fn remember(&mut self, stage: &Stage) {
         // If it cannot be read now, the next check says so.
-        if let Ok(content) = stage.workspace.view(Seer::Plugin(&self.id), LEDGER).content {
+        if let Ok(content) = stage.workspace.view(FileObserver::Plugin(&self.id), LEDGER).content {
             self.ledger = content;
         }
     }

@@ -12,7 +12,7 @@ pub(super) async fn play(stage: &mut Stage, shared: &Shared) -> Result<(), DemoE
         "The host is asked to end, and to leave nothing: the tasks are stopped, the volume is unpublished and unstaged by the plugin,\n\
          and only then the plugin is stopped. The files stay where the plugin keeps them.",
     )?;
-    stage.witness_all()?;
+    stage.watch_all()?;
     stage.step();
     let report = stage.shut_down().await?;
     stage.show_report(&report)?;

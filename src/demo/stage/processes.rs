@@ -7,14 +7,14 @@ use tokio::time::Instant;
 use super::{Stage, TIMEOUT};
 use crate::demo::check::Look;
 use crate::demo::error::DemoError;
-use crate::demo::witness::Witness;
+use crate::demo::process_watcher::ProcessWatcher;
 
 impl Stage {
     /// Watches all present processes of plugins and tasks.
-    pub(in crate::demo) fn witness_all(&mut self) -> Result<(), DemoError> {
+    pub(in crate::demo) fn watch_all(&mut self) -> Result<(), DemoError> {
         for (name, pid) in self.scene.status.processes() {
-            if !self.witnesses.iter().any(|witness| witness.pid == pid) {
-                self.witnesses.push(Witness::of(&name, pid)?);
+            if !self.watchers.iter().any(|watcher| watcher.pid == pid) {
+                self.watchers.push(ProcessWatcher::of(&name, pid)?);
             }
         }
         Ok(())
@@ -23,9 +23,9 @@ impl Stage {
     /// Checks that these watched processes still run.
     pub(in crate::demo) async fn go_on(&self, pids: &[u32]) -> Look {
         let mut ended = Vec::new();
-        for witness in self.witnesses.iter().filter(|witness| pids.contains(&witness.pid)) {
-            if witness.ends_within(Duration::ZERO).await {
-                ended.push(format!("process {} of {} has ended", witness.pid, witness.name));
+        for watcher in self.watchers.iter().filter(|watcher| pids.contains(&watcher.pid)) {
+            if watcher.ends_within(Duration::ZERO).await {
+                ended.push(format!("process {} of {} has ended", watcher.pid, watcher.name));
             }
         }
         let told = pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -37,13 +37,13 @@ impl Stage {
 
     /// Waits for the end of a watched process.
     pub(in crate::demo) async fn has_ended(&self, pid: u32) -> Look {
-        let Some(witness) = self.witnesses.iter().find(|witness| witness.pid == pid) else {
+        let Some(watcher) = self.watchers.iter().find(|watcher| watcher.pid == pid) else {
             return Look::new(false, format!("process {pid} was never seen"));
         };
-        let holds = witness.ends_within(TIMEOUT).await;
+        let holds = watcher.ends_within(TIMEOUT).await;
         Look::new(
             holds,
-            format!("process {pid} of {} {}", witness.name, if holds { "is gone" } else { "is there" }),
+            format!("process {pid} of {} {}", watcher.name, if holds { "is gone" } else { "is there" }),
         )
     }
 
@@ -61,13 +61,13 @@ impl Stage {
     pub(in crate::demo) async fn all_ended(&self) -> Look {
         let given_up = Instant::now() + TIMEOUT;
         let mut left = Vec::new();
-        for witness in &self.witnesses {
-            if !witness.ends_within(given_up.saturating_duration_since(Instant::now())).await {
-                left.push(format!("process {} of {}", witness.pid, witness.name));
+        for watcher in &self.watchers {
+            if !watcher.ends_within(given_up.saturating_duration_since(Instant::now())).await {
+                left.push(format!("process {} of {}", watcher.pid, watcher.name));
             }
         }
         match left.is_empty() {
-            true => Look::new(true, format!("all {} that were seen have ended", self.witnesses.len())),
+            true => Look::new(true, format!("all {} that were seen have ended", self.watchers.len())),
             false => Look::new(false, format!("still there: {}", left.join(", "))),
         }
     }

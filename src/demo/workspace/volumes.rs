@@ -63,7 +63,7 @@ impl Hold {
 
 /// One who sees the files of a volume.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::demo) enum Seer<'a> {
+pub(in crate::demo) enum FileObserver<'a> {
     /// A task, by its name, in the mount namespace of its process, and the volume that it has mounted.
     Task(&'static str, u32, &'a str),
     /// The plugin, in the directory in which it keeps the volume of this id.
@@ -122,14 +122,14 @@ impl Workspace {
     }
 
     /// A file in a volume, as one sees it.
-    pub(in crate::demo) fn view(&self, seer: Seer<'_>, file: &str) -> View {
+    pub(in crate::demo) fn view(&self, seer: FileObserver<'_>, file: &str) -> View {
         let (by, directory) = match seer {
-            Seer::Task(task, pid, volume) => {
+            FileObserver::Task(task, pid, volume) => {
                 let root = PathBuf::from(format!("/proc/{pid}/root"));
                 let point = self.mount_point(task, volume);
                 (task, root.join(point.strip_prefix("/").unwrap_or(&point)))
             }
-            Seer::Plugin(id) => (PLUGIN, self.path().join(STORAGE).join("content").join(id)),
+            FileObserver::Plugin(id) => (PLUGIN, self.path().join(STORAGE).join("content").join(id)),
         };
         let path = directory.join(file);
         let content = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::messages::{
     AllocationAnswer, AllocationAsk, AllocationNews, AllocationStatus, Listener, MakeReady, NoteDisk,
-    NoteExit, NoteHealth, NoteStart, PrepareError, SignOff, TaskContext, TaskEvent,
+    NoteExit, NoteHealth, NoteStart, PrepareError, StopSupervision, TaskContext, TaskEvent,
 };
 use super::messages::{DescribeAllocation, TaskEventKind};
 use super::state::{
@@ -99,7 +99,7 @@ impl Allocation {
                 self.try_registry_now(cx);
                 cx.reply(id, AllocationAnswer::NoteDisk(()));
             }
-            AllocationAsk::SignOff(SignOff) => self.begin_stopping(Some(id), cx),
+            AllocationAsk::StopSupervision(StopSupervision) => self.begin_stopping(Some(id), cx),
             AllocationAsk::DescribeAllocation(DescribeAllocation) => {
                 cx.reply(id, AllocationAnswer::DescribeAllocation(self.status()));
             }

@@ -344,7 +344,7 @@ pub struct NoteExit {
 /// Ends the supervision gracefully (A4); the actor ends right after the answer.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SignOff;
+pub struct StopSupervision;
 
 /// Queries the present status.
 #[doc(hidden)]
@@ -370,7 +370,7 @@ conversation! {
         NoteExit => (),
         NoteHealth => (),
         NoteDisk => (),
-        SignOff => AllocationStopped,
+        StopSupervision => AllocationStopped,
         DescribeAllocation => AllocationStatus,
     }
 }

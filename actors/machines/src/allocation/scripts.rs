@@ -274,7 +274,7 @@ fn tell_answer(answer: AllocationAnswer) -> String {
         | AllocationAnswer::NoteExit(())
         | AllocationAnswer::NoteHealth(())
         | AllocationAnswer::NoteDisk(()) => "noted".to_owned(),
-        AllocationAnswer::SignOff(AllocationStopped { deregistered, remarks }) => {
+        AllocationAnswer::StopSupervision(AllocationStopped { deregistered, remarks }) => {
             format!("stopped, deregistered={deregistered} remarks={remarks:?}")
         }
         AllocationAnswer::DescribeAllocation(status) => format!("{status:?}"),
@@ -409,7 +409,7 @@ impl Runner for Stage {
                     self.ask(AllocationAsk::NoteStart(NoteStart), &mut untold);
                 }
             }
-            "stop" => self.ask(AllocationAsk::SignOff(SignOff), &mut told),
+            "stop" => self.ask(AllocationAsk::StopSupervision(StopSupervision), &mut told),
             "shutdown" => self.step(Input::StopRequested(StopMode::Stop), &mut told),
             "detach" => self.step(Input::StopRequested(StopMode::Detach), &mut told),
             "answer" => {

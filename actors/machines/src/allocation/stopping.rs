@@ -22,7 +22,7 @@ impl Allocation {
         if let Phase::Stopping(stopping) = &mut self.phase {
             match (asker, stopping.stage) {
                 (Some(id), Stage::Owing) => {
-                    cx.reply(id, AllocationAnswer::SignOff(stopping.report.clone()));
+                    cx.reply(id, AllocationAnswer::StopSupervision(stopping.report.clone()));
                 }
                 (asker, _) => stopping.askers.extend(asker),
             }
@@ -154,7 +154,7 @@ impl Allocation {
         stopping.report.remarks.extend_from_slice(left);
         let (report, is_last) = (stopping.report.clone(), stopping.is_last);
         for id in std::mem::take(&mut stopping.askers) {
-            cx.reply(id, AllocationAnswer::SignOff(report.clone()));
+            cx.reply(id, AllocationAnswer::StopSupervision(report.clone()));
         }
         self.health = Health::Gone;
         if is_last || self.registration_state.actual == ActualState::Out {

@@ -14,12 +14,12 @@ use crate::kernel::{CallLost, StepContext};
 use crate::vocabulary::{Attempt, Health, Identity, Moment};
 
 /// Why there is no ready answer yet.
-struct Setback {
+struct NotReadyReason {
     class: Class,
     cause: String,
 }
 
-impl Setback {
+impl NotReadyReason {
     fn of(error: &CallError) -> Self {
         Self { class: error.class(), cause: error.told() }
     }
@@ -104,7 +104,7 @@ impl Allocation {
             Err(cause) => {
                 let socket = self.config.plan.context.socket.clone();
                 let error = CallError::new(Step::Dial, socket, Duration::ZERO, cause.clone());
-                self.setback(&Setback::of(&error), cx);
+                self.setback(&NotReadyReason::of(&error), cx);
             }
         }
     }
@@ -148,14 +148,14 @@ impl Allocation {
         let setback = match answer {
             Ok(Answer::Probe(Readiness::Ready)) => return self.ask(Rpc::PluginInfo, cx),
             Ok(Answer::PluginInfo(identity)) => return self.ready(identity.clone(), cx),
-            Ok(Answer::Probe(Readiness::NotReady)) => Setback {
+            Ok(Answer::Probe(Readiness::NotReady)) => NotReadyReason {
                 class: Class::Unclear,
                 cause: "the plugin answers that it is not ready yet".to_owned(),
             },
             Ok(other) => {
-                Setback { class: Class::Fault, cause: format!("{} was answered unasked", other.rpc()) }
+                NotReadyReason { class: Class::Fault, cause: format!("{} was answered unasked", other.rpc()) }
             }
-            Err(error) => Setback::of(error),
+            Err(error) => NotReadyReason::of(error),
         };
         self.setback(&setback, cx);
     }
@@ -164,7 +164,7 @@ impl Allocation {
         match self.take_pending(attempt) {
             Some((_, pending_call)) => {
                 let setback =
-                    Setback { class: Class::Unclear, cause: format!("{pending_call} failed: {lost}") };
+                    NotReadyReason { class: Class::Unclear, cause: format!("{pending_call} failed: {lost}") };
                 self.setback(&setback, cx);
             }
             None => self.round_over(attempt, cx),
@@ -172,7 +172,7 @@ impl Allocation {
     }
 
     /// Not ready yet (normal): records the cause and retries. Only a lasting permission error is final at once (SEC-03).
-    fn setback(&mut self, setback: &Setback, cx: &mut StepContext<Self>) {
+    fn setback(&mut self, setback: &NotReadyReason, cx: &mut StepContext<Self>) {
         let options = self.config.options;
         let event = if setback.class == Class::Absent {
             self.awaits_socket()

@@ -248,7 +248,7 @@ impl Allocations {
         if self.ending != Some(StopMode::Detach) {
             cx.publish(AllocationsNews::Gone(allocation.clone()));
         }
-        answer_goodbye(allocation, entry, cx);
+        answer_open_orders(allocation, entry, cx);
     }
 
     // === The end of the host ===
@@ -291,7 +291,7 @@ impl Allocations {
     }
 }
 
-fn answer_goodbye(allocation: &AllocationId, entry: Entry, cx: &mut StepContext<Allocations>) {
+fn answer_open_orders(allocation: &AllocationId, entry: Entry, cx: &mut StepContext<Allocations>) {
     let report = match entry.leaving {
         Leaving::Refused(id, order, error) => {
             refuse(id, &order, error, cx);

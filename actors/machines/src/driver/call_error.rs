@@ -168,7 +168,7 @@ pub enum DriverError {
 }
 
 const fn gone_hint(is_worth_retrying: bool) -> &'static str {
-    if is_worth_retrying { "dispense the driver again" } else { "it does not come back" }
+    if is_worth_retrying { "dispense the driver again" } else { "it will not be restarted" }
 }
 
 const fn recoverable_hint(recoverable: Option<bool>) -> &'static str {
@@ -251,7 +251,7 @@ mod tests {
         let begin = "StartTask of driver exec: ";
         for (error, said) in [
             (gone(true), "the plugin is gone: it exited with 1; dispense the driver again"),
-            (gone(false), "the plugin is gone: it exited with 1; it does not come back"),
+            (gone(false), "the plugin is gone: it exited with 1; it will not be restarted"),
             (refused(Code::Internal, None), "the driver answered INTERNAL \"no room\""),
             (
                 refused(Code::Unknown, Some(true)),

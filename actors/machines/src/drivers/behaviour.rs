@@ -130,9 +130,9 @@ impl Drivers {
                 self.reported(*life, report, *may_lend, cx);
                 cx.reply(id, DriversAnswer::DriverReported(()));
             }
-            DriversAsk::EventorSaid(EventorSaid { driver, life, news }) => {
+            DriversAsk::EventorReported(EventorReported { driver, life, news }) => {
                 self.eventor_said(driver, *life, news, cx);
-                cx.reply(id, DriversAnswer::EventorSaid(()));
+                cx.reply(id, DriversAnswer::EventorReported(()));
             }
         }
     }
@@ -201,7 +201,7 @@ impl Drivers {
                 | DriversCall::Stop(..)
                 | DriversCall::Kill(_)
                 | DriversCall::RestartNow(..)
-                | DriversCall::Attend(..)
+                | DriversCall::SubscribeTo(..)
                 | DriversCall::Watch(..)
                 | DriversCall::Forget(..)
                 | DriversCall::HandOver(..)

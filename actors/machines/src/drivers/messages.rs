@@ -361,7 +361,7 @@ pub struct DriverReported {
 /// Says what an eventor has to say. Said by the eventors themselves; from anyone else it changes nothing.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct EventorSaid {
+pub struct EventorReported {
     /// Of which driver.
     pub driver: DriverName,
     /// Which life of its eventor.
@@ -387,6 +387,6 @@ conversation! {
         ForgetTaskHandler => (),
         RecentTaskEvents => Vec<Folded>,
         DriverReported => (),
-        EventorSaid => (),
+        EventorReported => (),
     }
 }

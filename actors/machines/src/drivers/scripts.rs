@@ -250,7 +250,7 @@ fn read_news(verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<DriversAsk, 
         }
         _ => EventorNews::DeadLetters { task: None, count: 3, error: Some("it names no task".to_owned()) },
     };
-    Ok(DriversAsk::EventorSaid(EventorSaid { driver, life, news }))
+    Ok(DriversAsk::EventorReported(EventorReported { driver, life, news }))
 }
 
 /// `KIND DRIVER LIFE HOW`, again and again.
@@ -277,7 +277,9 @@ fn tell(effect: &Effect<Drivers>, now: Timestamp) -> String {
     match effect {
         Effect::Call { call, .. } => tell_call(call),
         Effect::Publish(news) => format!("news: {}", tell_news(news, now)),
-        Effect::Reply(_, DriversAnswer::DriverReported(()) | DriversAnswer::EventorSaid(())) => String::new(),
+        Effect::Reply(_, DriversAnswer::DriverReported(()) | DriversAnswer::EventorReported(())) => {
+            String::new()
+        }
         Effect::Reply(id, answer) => format!("answer {}: {}", number(*id), tell_answer(answer, now)),
         Effect::StartTimer(timer, at) => format!("{} in {:?}", tell_timer(timer), at.since(now)),
         Effect::CancelTimer(timer) => format!("no more {}", tell_timer(timer)),
@@ -342,7 +344,7 @@ fn tell_call(call: &DriversCall) -> String {
         DriversCall::AskRecent(life, task, id) => {
             format!("life {life}: what was told of {}, for {}", task.task, number(*id))
         }
-        DriversCall::Attend(life, generation) => format!("life {life}: attend generation {generation}"),
+        DriversCall::SubscribeTo(life, generation) => format!("life {life}: attend generation {generation}"),
         DriversCall::Watch(life, tasks, is_renewal) => {
             let of = |(task, sink): &(TaskKey, JournalId)| format!("{} for {}", task.task, name_of(sink));
             let tasks: Vec<_> = tasks.iter().map(of).collect();
@@ -417,7 +419,7 @@ fn tell_answer(answer: &DriversAnswer, now: Timestamp) -> String {
         DriversAnswer::GiveUpDriver(())
         | DriversAnswer::ForgetTaskHandler(())
         | DriversAnswer::DriverReported(())
-        | DriversAnswer::EventorSaid(()) => "taken".to_owned(),
+        | DriversAnswer::EventorReported(()) => "taken".to_owned(),
     }
 }
 

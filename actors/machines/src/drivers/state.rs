@@ -171,7 +171,7 @@ pub enum DriversCall {
     /// Ask an eventor for the latest events of a task.
     AskRecent(Attempt, TaskKey, AskId),
     /// Tell an eventor which generation to read events of.
-    Attend(Attempt, Generation),
+    SubscribeTo(Attempt, Generation),
     /// Tell an eventor which tasks are watched, and whether they were before.
     Watch(Attempt, Vec<(TaskKey, JournalId)>, bool),
     /// Tell an eventor that a task is not watched any more.

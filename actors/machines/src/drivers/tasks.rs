@@ -198,7 +198,7 @@ impl Drivers {
         let (Some(life), DriverStage::Watching) = (eventor.child.life(), entry.report.stage) else { return };
         if eventor.attends != Some(generation) {
             eventor.attends = Some(generation);
-            self.call(DriversCall::Attend(life, generation), cx);
+            self.call(DriversCall::SubscribeTo(life, generation), cx);
         }
     }
 

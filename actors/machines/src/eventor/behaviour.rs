@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::messages::{Attend, EventorAnswer, EventorAsk, EventorNews};
+use super::messages::{EventorAnswer, EventorAsk, EventorNews, SubscribeTo};
 use super::state::{Eventor, EventorCall, EventorOptions, EventorOutcome, EventorTimer, Marks, Stream};
 use crate::driver::GapReason;
 use crate::driver::{DriverError, EventBatch};
@@ -58,9 +58,9 @@ impl Machine for Eventor {
             }
             Input::Asked { id, ask, .. } => {
                 let answer = match ask {
-                    EventorAsk::Attend(Attend { generation }) => {
+                    EventorAsk::SubscribeTo(SubscribeTo { generation }) => {
                         self.attend(*generation, cx);
-                        EventorAnswer::Attend(())
+                        EventorAnswer::SubscribeTo(())
                     }
                     EventorAsk::Watch(watch) => {
                         self.watch(watch, cx);

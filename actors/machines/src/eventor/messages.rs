@@ -8,7 +8,7 @@ use crate::vocabulary::Generation;
 /// Says of which generation of the driver events are to be had from now on.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Attend {
+pub struct SubscribeTo {
     /// The driver's present generation.
     pub generation: Generation,
 }
@@ -47,7 +47,7 @@ conversation! {
     /// What is said to an eventor.
     #[derive(Clone, Hash)]
     pub enum EventorAsk -> #[derive(Hash)] EventorAnswer {
-        Attend => (),
+        SubscribeTo => (),
         Watch => (),
         Forget => (),
         RecentOf => Vec<Folded>,

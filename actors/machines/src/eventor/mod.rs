@@ -8,7 +8,7 @@
 //!                        │                                     ▲
 //!                        └── not announced ────────────────► waits ── too long ──► dead letter, with news
 //!
-//!  stream:  Absent ── Attend ────► Reading ── error or end ──► Pausing ── 1 s to 30 s ──► Reading
+//!  stream:  Absent ── SubscribeTo ────► Reading ── error or end ──► Pausing ── 1 s to 30 s ──► Reading
 //!              ▲                      │
 //!              └─ the plugin is gone ─┘
 //! ```

@@ -44,7 +44,7 @@ fn say(stage: &mut Stage<Eventor>, verb: &str, args: &mut ArgumentConsumer<'_>) 
         }
         "attend" => {
             let generation = Generation::new(word(args, "generation")?.parse()?);
-            stage.ask(EventorAsk::Attend(Attend { generation }));
+            stage.ask(EventorAsk::SubscribeTo(SubscribeTo { generation }));
         }
         "watch" => stage.ask(EventorAsk::Watch(read_watch(args)?)),
         "forget" => {
@@ -178,7 +178,7 @@ fn tell(effect: &Effect<Eventor>, now: Timestamp) -> String {
         }
         Effect::Reply(
             _,
-            EventorAnswer::Attend(()) | EventorAnswer::Watch(()) | EventorAnswer::Forget(()),
+            EventorAnswer::SubscribeTo(()) | EventorAnswer::Watch(()) | EventorAnswer::Forget(()),
         ) => String::new(),
         Effect::StartTimer(EventorTimer::HandlerDeadline(task), at) => {
             format!("{} is waited for, {:?}", task.task, at.since(now))

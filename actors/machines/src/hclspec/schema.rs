@@ -107,7 +107,7 @@ pub struct ItemLimits {
 
 /// A malformed schema. It is a fault of the plugin that cannot be repaired on this side.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the plugin's schema is malformed at {path}: {problem}; the plugin must be mended")]
+#[error("the plugin's schema is malformed at {path}: {problem}; fix the plugin")]
 pub struct MalformedSchema {
     /// The path in the schema, by the names of its attributes and blocks.
     pub path: String,

@@ -306,7 +306,7 @@ impl Instance {
             }
             // It is retiring already.
             Phase::Retiring => {}
-            Phase::Gone => self.answer_goodbyes(cx),
+            Phase::Gone => self.answer_retirements(cx),
         }
     }
 
@@ -316,11 +316,11 @@ impl Instance {
         self.set_health(cx.moment(), Health::Gone);
         self.tell(cx);
         self.answer_looks(cx);
-        self.answer_goodbyes(cx);
+        self.answer_retirements(cx);
         cx.stop();
     }
 
-    fn answer_goodbyes(&mut self, cx: &mut StepContext<Self>) {
+    fn answer_retirements(&mut self, cx: &mut StepContext<Self>) {
         for id in self.retiring.drain(..) {
             cx.reply(id, InstanceAnswer::Retire(self.report.clone()));
         }

@@ -240,7 +240,7 @@ fn tell(effect: &Effect<Instance>, now: Timestamp) -> String {
         }
         Effect::Reply(_, InstanceAnswer::ConnectionEnded(())) => String::new(),
         Effect::Reply(id, InstanceAnswer::Retire(report)) => {
-            format!("goodbye {}: {}", number(*id), tell_report(report, now))
+            format!("retired {}: {}", number(*id), tell_report(report, now))
         }
         Effect::StartTimer(InstanceTimer::Look, at) => format!("next look in {:?}", at.since(now)),
         Effect::CancelTimer(timer) => format!("no more waiting for {timer:?}"),

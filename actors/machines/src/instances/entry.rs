@@ -12,7 +12,7 @@ use crate::vocabulary::{CsiFingerprint, Fitness, Health, Moment, Timestamp};
 
 /// Whether a registration goes on with the same contents when its instance ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum GoesOn {
+pub(super) enum Continuation {
     /// It has left, has other contents, or all stop.
     No,
     /// Work is routed to it.
@@ -73,14 +73,14 @@ impl Entry {
     }
 
     /// Keeps what is shown of one whose registration goes on until its successor has looked: the plugin itself goes on too (R1d).
-    pub(super) fn keep_health(&mut self, goes_on: GoesOn, since: Timestamp) {
+    pub(super) fn keep_health(&mut self, goes_on: Continuation, since: Timestamp) {
         self.kept = match (goes_on, &self.report.health) {
-            (GoesOn::No, _) => None,
-            (GoesOn::AsActive, _) => Some((Health::Starting, since)),
-            (GoesOn::AsStandby, Health::Healthy | Health::Unhealthy { .. }) => {
+            (Continuation::No, _) => None,
+            (Continuation::AsActive, _) => Some((Health::Starting, since)),
+            (Continuation::AsStandby, Health::Healthy | Health::Unhealthy { .. }) => {
                 Some((self.report.health.clone(), self.report.since))
             }
-            (GoesOn::AsStandby, Health::Starting | Health::Gone) => {
+            (Continuation::AsStandby, Health::Starting | Health::Gone) => {
                 self.kept.take().or(Some((Health::Starting, self.report.since)))
             }
         };
@@ -100,7 +100,7 @@ impl Entry {
     }
 
     /// Sets the health to gone. False means that it was set before.
-    pub(super) fn say_goodbye(&mut self, moment: Moment) -> bool {
+    pub(super) fn set_gone(&mut self, moment: Moment) -> bool {
         self.set_health(moment, Health::Gone)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::entry::GoesOn;
+use super::entry::Continuation;
 use super::messages::{InstanceReport, InstancesNews};
 use super::state::{Entry, Instances, Place};
 use crate::kernel::StepContext;
@@ -144,7 +144,7 @@ impl Instances {
     /// nothing of it is gone (R1d).
     fn report_between(&self, active: &Active, entry: &Entry) -> Option<InstanceReport> {
         let place = (entry.report.plugin.clone(), entry.report.allocation.clone());
-        let (_, since) = entry.kept.as_ref().filter(|_| self.goes_on(&place) == GoesOn::AsActive)?;
+        let (_, since) = entry.kept.as_ref().filter(|_| self.goes_on(&place) == Continuation::AsActive)?;
         let first = first_report(&active.registration, active.generation, *since);
         matches!(entry.child.state(), ChildState::Stopping(_)).then(|| first.after(&entry.report))
     }

@@ -1,7 +1,7 @@
 //! The succession of instances: start, retirement, restart, and the end of all.
 
 use super::behaviour::HAND_OVER_DEADLINE;
-use super::entry::{GoesOn, contradicted};
+use super::entry::{Continuation, contradicted};
 use super::messages::{DispenseError, InstanceReport, InstancesAnswer};
 use super::state::{ChildEnded, Entry, Instances, InstancesCall, InstancesTimer, Place};
 use crate::instance::{Half, InstanceConfig};
@@ -29,7 +29,7 @@ impl Instances {
     fn reconcile(&mut self, place: &Place, cx: &mut StepContext<Self>) {
         let wanted = self.wanted.get(place).map(|wanted| wanted.generation);
         let goes_on = self.goes_on(place);
-        if goes_on != GoesOn::AsStandby
+        if goes_on != Continuation::AsStandby
             && let Some(entry) = self.entries.get_mut(place)
         {
             match entry.child.state() {
@@ -126,15 +126,15 @@ impl Instances {
     // === The end of one instance ===
 
     /// Whether this registration goes on as before, with the same contents.
-    pub(super) fn goes_on(&self, place: &Place) -> GoesOn {
+    pub(super) fn goes_on(&self, place: &Place) -> Continuation {
         let is_same = |(wanted, entry): (&Registered, &Entry)| {
             wanted.number == entry.number && wanted.registration == entry.registration
         };
         match self.wanted.get(place).zip(self.entries.get(place)).is_some_and(is_same) {
-            true if self.is_stopping => GoesOn::No,
-            true if self.is_active_place(place) => GoesOn::AsActive,
-            true => GoesOn::AsStandby,
-            false => GoesOn::No,
+            true if self.is_stopping => Continuation::No,
+            true if self.is_active_place(place) => Continuation::AsActive,
+            true => Continuation::AsStandby,
+            false => Continuation::No,
         }
     }
 
@@ -149,7 +149,7 @@ impl Instances {
             return;
         };
         cx.call(CallKey::default(), HAND_OVER_DEADLINE, InstancesCall::Retire { life, cause });
-        if entry.say_goodbye(cx.moment()) {
+        if entry.set_gone(cx.moment()) {
             self.changed(place, cx);
         }
     }
@@ -208,7 +208,7 @@ impl Instances {
             self.start_again(place, cx);
         } else {
             cx.cancel_timer(InstancesTimer::Restart(place.clone()));
-            if self.entries.get_mut(place).is_some_and(|entry| entry.say_goodbye(cx.moment())) {
+            if self.entries.get_mut(place).is_some_and(|entry| entry.set_gone(cx.moment())) {
                 self.changed(place, cx);
             }
             self.entries.remove(place);

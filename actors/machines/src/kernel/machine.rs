@@ -126,7 +126,7 @@ impl AskId {
 /// How an actor is asked to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StopMode {
-    /// End what Callboard started, and say goodbye for it.
+    /// End what Callboard started, and deregister it.
     Stop,
     /// Leave everything in place for the next start of the host.
     Detach,

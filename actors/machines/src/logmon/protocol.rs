@@ -72,11 +72,11 @@ pub enum Said {
         /// How many bytes were left in them, by stream.
         left: [u64; 2],
     },
-    Fares(Fares),
+    StreamStatus(StreamStatus),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fares {
+pub struct StreamStatus {
     pub key: String,
     pub stream: LogStream,
     /// Why it cannot be written at present; `None` if it can.
@@ -110,7 +110,7 @@ mod tests {
     fn messages_come_out_as_they_went_in_however_they_are_cut() {
         let said = [
             Said::Opened { key: "web".to_owned() },
-            Said::Fares(Fares {
+            Said::StreamStatus(StreamStatus {
                 key: "web".to_owned(),
                 stream: LogStream::Stderr,
                 fault: Some("no space\nleft".to_owned()),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::protocol::Fares;
+use super::protocol::StreamStatus;
 use super::spec::{Collection, LogStream};
 
 /// The state of the logs of all tasks.
@@ -116,11 +116,11 @@ impl LogsView {
     }
 
     /// Applies a report of the log writer about a stream. Returns the state before and after.
-    pub fn fares(&mut self, fares: &Fares) -> Option<(StreamReport, StreamReport)> {
-        let report = self.tasks.get_mut(&fares.key)?.of_mut(fares.stream);
+    pub fn update(&mut self, status: &StreamStatus) -> Option<(StreamReport, StreamReport)> {
+        let report = self.tasks.get_mut(&status.key)?.of_mut(status.stream);
         let before = report.clone();
-        report.fault.clone_from(&fares.fault);
-        report.dropped = report.dropped_before + fares.dropped;
+        report.fault.clone_from(&status.fault);
+        report.dropped = report.dropped_before + status.dropped;
         Some((before, report.clone()))
     }
 }
@@ -133,20 +133,20 @@ mod tests {
     fn what_was_dropped_is_counted_across_lives_of_the_log_writer_th021_th022() {
         let mut view = LogsView::default();
         let keep = Collection::Keep(super::super::spec::Retention::default());
-        let fares = |fault: Option<&str>, dropped| Fares {
+        let status = |fault: Option<&str>, dropped| StreamStatus {
             key: "web".to_owned(),
             stream: LogStream::Stdout,
             fault: fault.map(str::to_owned),
             dropped,
         };
-        assert_eq!(view.fares(&fares(None, 1)), None, "of a task that is not open nothing is kept");
+        assert_eq!(view.update(&status(None, 1)), None, "of a task that is not open nothing is kept");
         view.opened("web", keep);
-        view.fares(&fares(Some("no space"), 10));
+        view.update(&status(Some("no space"), 10));
         assert_eq!((view.tasks["web"].fault(), view.tasks["web"].dropped()), (Some("no space"), 10));
         view.lose("it was killed");
         assert_eq!((view.tasks["web"].fault(), view.tasks["web"].dropped()), (Some("it was killed"), 10));
         view.opened("web", keep);
-        view.fares(&fares(None, 5));
+        view.update(&status(None, 5));
         assert_eq!((view.tasks["web"].fault(), view.tasks["web"].dropped()), (None, 15));
     }
 }

@@ -32,6 +32,6 @@ pub use codec::{DecodeError, RECORD_BYTES_MAX, decode, decode_payload, encode};
 pub use errors::WriteError;
 pub use messages::{Damaged, Loaded, Operation, Owner, Table, UnwrittenRow, Write};
 pub use operations::{Change, Operations};
-pub use pacing::{Pacing, is_crowd};
+pub use pacing::{Pacing, is_large_batch};
 pub use queue::{BATCH_WRITES_MAX, Batch, LedgerId, Next, Progress, Queue};
 pub use record::{Read, Record, seal, unseal};

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 /// Fewer writes than this are never divided, and never started while more are arriving.
-const CROWD: usize = 64;
+const LARGE_BATCH: usize = 64;
 
 /// The shortest commit decays by this fraction with each commit: a disk may become slower.
 const FORGETTING: u32 = 64;
@@ -34,7 +34,7 @@ impl Pacing {
     /// Whether this many writes are committed at once, although the writers of the last commit may write again.
     #[must_use]
     pub const fn is_enough(&self, waiting: usize) -> bool {
-        is_crowd(waiting, self.settled)
+        is_large_batch(waiting, self.settled)
     }
 
     /// How many of the queued writes the next commit takes, after the thread was `idle` for this long.
@@ -43,14 +43,14 @@ impl Pacing {
         let Some(shortest) = self.shortest else { return waiting };
         // Writes that come much later than the last commit are not caused by it.
         let is_kept_waiting = shortest < idle && idle < self.last * 2;
-        if waiting >= 2 * CROWD && is_kept_waiting { waiting / 2 } else { waiting }
+        if waiting >= 2 * LARGE_BATCH && is_kept_waiting { waiting / 2 } else { waiting }
     }
 }
 
 /// Whether the queued writes are enough to start without the writers of the last commit, which had `settled` writes.
 #[must_use]
-pub const fn is_crowd(waiting: usize, settled: usize) -> bool {
-    waiting >= CROWD && waiting >= settled / 2
+pub const fn is_large_batch(waiting: usize, settled: usize) -> bool {
+    waiting >= LARGE_BATCH && waiting >= settled / 2
 }
 
 #[cfg(test)]
@@ -67,11 +67,11 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_that_keeps_the_disk_waiting_is_divided_p1() {
+    fn many_writes_that_keep_the_disk_waiting_are_divided_p1() {
         let pacing = after(512, 3 * SYNC);
         assert_eq!(pacing.share(512, 4 * SYNC), 256);
         assert_eq!(pacing.share(512, SYNC / 2), 512, "the disk has not waited");
-        assert_eq!(pacing.share(100, 4 * SYNC), 100, "no crowd");
+        assert_eq!(pacing.share(100, 4 * SYNC), 100, "too few");
     }
 
     #[test]
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_is_divided_from_so_many_on_and_within_so_long_p1() {
+    fn writes_are_divided_from_so_many_on_and_within_so_long_p1() {
         let pacing = after(512, 3 * SYNC);
         assert_eq!((pacing.share(127, 4 * SYNC), pacing.share(128, 4 * SYNC)), (127, 64));
         assert_eq!(pacing.share(512, SYNC + SYNC / FORGETTING), 512, "no longer than a sync takes");
@@ -110,6 +110,6 @@ mod tests {
     fn a_disk_that_became_slower_is_taken_as_it_is() {
         let mut pacing = after(512, 3 * SYNC);
         (0..512).for_each(|_| pacing.committed(512, 20 * SYNC));
-        assert_eq!(pacing.share(512, 4 * SYNC), 512, "a sync takes longer than the crowd");
+        assert_eq!(pacing.share(512, 4 * SYNC), 512, "a sync takes longer than the writes");
     }
 }

@@ -255,7 +255,7 @@ impl Registry {
         let mut description = Description {
             plugin: key.clone(),
             active: plugin.active.as_ref().map(|(_, active)| active.clone()),
-            merit: plugin.merit(&policy, now),
+            active_because: plugin.active_because(&policy, now),
             policy: policy.clone(),
             standby: Vec::new(),
             provisional: Vec::new(),
@@ -264,8 +264,8 @@ impl Registry {
             let entry = stored.entry(self.run);
             match entry.standing {
                 Standing::Confirmed => {
-                    let lack = plugin.lack(stored, &policy, now);
-                    description.standby.push(Standby { entry, lack });
+                    let inactive_because = plugin.inactive_because(stored, &policy, now);
+                    description.standby.push(Standby { entry, inactive_because });
                 }
                 Standing::Provisional => description.provisional.push(entry),
             }

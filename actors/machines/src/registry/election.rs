@@ -15,7 +15,7 @@
 //! 4. unproven: none serves, so the newest is waited for;
 //! 5. unfit: the active one stays, since no other is better.
 
-use super::reasons::{Lack, Merit};
+use super::reasons::{ActiveBecause, InactiveBecause};
 use super::state::{Plugin, Stored};
 use crate::vocabulary::{FailoverPolicy, Fitness, RegistrationNumber, RunNumber, Timestamp};
 
@@ -40,11 +40,11 @@ impl Plugin {
         if *policy == FailoverPolicy::Newest {
             return confirmed.next().map(|stored| stored.number);
         }
-        let merit = |stored: &Stored| {
+        let active_because = |stored: &Stored| {
             let rank = self.rank(stored, policy, now);
             (rank, rank == Rank::Unfit && self.is_active(stored.number), stored.number)
         };
-        confirmed.max_by_key(|stored| merit(stored)).map(|stored| stored.number)
+        confirmed.max_by_key(|stored| active_because(stored)).map(|stored| stored.number)
     }
 
     /// Whether this registration is the active one.
@@ -88,54 +88,61 @@ impl Plugin {
     }
 
     /// Why the active registration is active at present, whatever made it so.
-    pub(super) fn merit(&self, policy: &FailoverPolicy, now: Timestamp) -> Option<Merit> {
+    pub(super) fn active_because(&self, policy: &FailoverPolicy, now: Timestamp) -> Option<ActiveBecause> {
         let (number, active) = self.active.as_ref()?;
         if let Some(by_policy) = self.chosen_by(policy) {
             return Some(by_policy);
         }
         if !active.registration.plugin.plugin_type.is_csi() {
-            return Some(Merit::Newest);
+            return Some(ActiveBecause::Newest);
         }
         let is_in_calm_time = |stored: &Stored| self.calm_until(stored, now).is_some();
         let is_fit = |stored: &&Stored| *self.fitness.of(stored.number) == Fitness::Fit;
         let others = || self.members.newest_first().filter(|other| other.number != *number).filter(is_fit);
         Some(match self.fitness.of(*number) {
-            Fitness::Fit if others().any(|other| other.number > *number) => Merit::NewestCalm,
+            Fitness::Fit if others().any(|other| other.number > *number) => ActiveBecause::NewestCalm,
             Fitness::Fit
                 if self.members.get(*number).is_some_and(is_in_calm_time) && others().next().is_none() =>
             {
-                Merit::OnlyFit
+                ActiveBecause::OnlyFit
             }
-            Fitness::Fit => Merit::NewestFit,
-            Fitness::Unproven => Merit::Awaited,
-            Fitness::Unfit { .. } => Merit::NoneFit,
+            Fitness::Fit => ActiveBecause::NewestFit,
+            Fitness::Unproven => ActiveBecause::Awaited,
+            Fitness::Unfit { .. } => ActiveBecause::NoneFit,
         })
     }
 
     /// The reason of a policy that chooses the active registration whatever its fitness.
-    fn chosen_by(&self, policy: &FailoverPolicy) -> Option<Merit> {
+    fn chosen_by(&self, policy: &FailoverPolicy) -> Option<ActiveBecause> {
         let (_, active) = self.active.as_ref()?;
         match policy {
-            FailoverPolicy::Newest => Some(Merit::Newest),
+            FailoverPolicy::Newest => Some(ActiveBecause::Newest),
             FailoverPolicy::Pinned(pinned) => {
-                (*pinned == active.registration.allocation).then_some(Merit::Pinned)
+                (*pinned == active.registration.allocation).then_some(ActiveBecause::Pinned)
             }
             FailoverPolicy::NewestHealthy => None,
         }
     }
 
     /// Why a confirmed registration is not active.
-    pub(super) fn lack(&self, stored: &Stored, policy: &FailoverPolicy, now: Timestamp) -> Lack {
+    pub(super) fn inactive_because(
+        &self,
+        stored: &Stored,
+        policy: &FailoverPolicy,
+        now: Timestamp,
+    ) -> InactiveBecause {
         let chosen_by = self.chosen_by(policy);
         match (self.fitness.of(stored.number), chosen_by) {
-            (Fitness::Unfit { reason }, _) => Lack::Unfit { reason: reason.clone() },
-            (Fitness::Unproven | Fitness::Fit, Some(Merit::Newest)) => Lack::Older,
-            (Fitness::Unproven, _) if stored.registration.plugin.plugin_type.is_csi() => Lack::Unproven,
-            (Fitness::Unproven | Fitness::Fit, Some(_)) => Lack::NotPinned,
-            (Fitness::Unproven, None) => Lack::Older,
-            (Fitness::Fit, None) => {
-                self.calm_until(stored, now).map_or(Lack::Older, |until| Lack::Calm { until })
+            (Fitness::Unfit { reason }, _) => InactiveBecause::Unfit { reason: reason.clone() },
+            (Fitness::Unproven | Fitness::Fit, Some(ActiveBecause::Newest)) => InactiveBecause::Older,
+            (Fitness::Unproven, _) if stored.registration.plugin.plugin_type.is_csi() => {
+                InactiveBecause::Unproven
             }
+            (Fitness::Unproven | Fitness::Fit, Some(_)) => InactiveBecause::NotPinned,
+            (Fitness::Unproven, None) => InactiveBecause::Older,
+            (Fitness::Fit, None) => self
+                .calm_until(stored, now)
+                .map_or(InactiveBecause::Older, |until| InactiveBecause::Calm { until }),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::reasons::{ActiveReason, Departure, Lack, Merit};
+use super::reasons::{ActiveBecause, ActiveReason, Departure, InactiveBecause};
 use crate::conversation;
 use crate::vocabulary::{
     AllocationId, FailoverPolicy, Fitness, Generation, PluginKey, Registration, RegistrationNumber,
@@ -250,7 +250,7 @@ pub struct Description {
     /// The registration that work is routed to, if any.
     pub active: Option<Active>,
     /// Why it is the active one at present; what made it so once is in [`RegistryNews::ActiveChanged`].
-    pub merit: Option<Merit>,
+    pub active_because: Option<ActiveBecause>,
     /// The policy by which it is chosen.
     pub policy: FailoverPolicy,
     /// Standby registrations, newest first.
@@ -265,7 +265,7 @@ pub struct Standby {
     /// The registration.
     pub entry: Entry,
     /// Why it is not active.
-    pub lack: Lack,
+    pub inactive_because: InactiveBecause,
 }
 
 conversation! {

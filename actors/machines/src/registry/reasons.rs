@@ -7,7 +7,7 @@ use crate::vocabulary::Timestamp;
 
 /// Why the active registration is active at present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Merit {
+pub enum ActiveBecause {
     /// The policy takes the newest that is registered.
     Newest,
     /// The policy pins the plugin to it.
@@ -24,7 +24,7 @@ pub enum Merit {
     NoneFit,
 }
 
-impl fmt::Display for Merit {
+impl fmt::Display for ActiveBecause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Newest => "as the newest that is registered",
@@ -40,7 +40,7 @@ impl fmt::Display for Merit {
 
 /// Why a confirmed registration is not active.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Lack {
+pub enum InactiveBecause {
     /// The active one is newer; it would do.
     Older,
     /// The policy pins the plugin to the active one; it would do.

@@ -291,7 +291,7 @@ fn tell_entry(entry: &Entry) -> String {
 }
 
 fn tell_standby(standby: &Standby) -> String {
-    format!("{} ({:?})", tell_entry(&standby.entry), standby.lack)
+    format!("{} ({:?})", tell_entry(&standby.entry), standby.inactive_because)
 }
 
 fn tell_entries(entries: &[Entry]) -> String {
@@ -299,11 +299,11 @@ fn tell_entries(entries: &[Entry]) -> String {
 }
 
 fn tell_description(description: &Description) -> String {
-    let Description { active, merit, policy, standby, provisional, .. } = description;
+    let Description { active, active_because, policy, standby, provisional, .. } = description;
     format!(
         "{policy}: active {} ({}); standby [{}]; provisional [{}]",
         active.as_ref().map_or_else(|| "none".to_owned(), tell_active),
-        merit.map_or_else(|| "none".to_owned(), |merit| merit.to_string()),
+        active_because.map_or_else(|| "none".to_owned(), |active_because| active_because.to_string()),
         standby.iter().map(tell_standby).collect::<Vec<_>>().join(", "),
         tell_entries(provisional)
     )

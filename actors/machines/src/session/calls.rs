@@ -70,7 +70,7 @@ pub enum SessionCall<T> {
     /// Wait until its program is another file than the one that was refused.
     AwaitChange,
     /// End the leases of the connection that there is: no call begins any more, those that only watch fail at once (SHD-03), and all
-    /// others when their time is up. It comes back when none is in flight. The connection itself stays for a polite goodbye.
+    /// others when their time is up. It comes back when none is in flight. The connection itself stays for the request to shut down.
     HangUp {
         /// Whether a client dispensed later can help.
         is_worth_retrying: bool,

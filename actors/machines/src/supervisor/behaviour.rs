@@ -161,7 +161,7 @@ impl Supervisor {
         match call {
             Call::FindChildren if matches!(self.phase, Phase::FindingChildren { key: current } if current == key) =>
             {
-                let reason = format!("it could not look after its children: {lost}");
+                let reason = format!("it could not list its children: {lost}");
                 self.escalate(reason, cx);
             }
             Call::StartChild { child } if self.is_starting(child, key) => {

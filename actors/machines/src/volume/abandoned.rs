@@ -3,13 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::came::Came;
 use super::force::{Abandoned, ForceRelease, ForceScope};
 use super::messages::{Claim, ClaimError};
 use super::operation::Operation;
 use super::outcome::{Failure, Known, Seen};
 use super::record::{Mark, Usage, VolumeChange};
 use super::state::{self, Tries, Volume};
+use super::step_result::StepResult;
 use crate::csi::VolumeCapability;
 use crate::kernel::StepContext;
 use crate::vocabulary::AllocationId;
@@ -183,9 +183,9 @@ impl Volume {
 
     /// The plugin was asked to undo what was published at an abandoned target. Such a claim was given up since these calls failed: when nothing is
     /// mounted there, they are not repeated without end.
-    pub(super) fn abandoned_undone(&mut self, path: &Path, came: Came, cx: &mut StepContext<Self>) {
+    pub(super) fn abandoned_undone(&mut self, path: &Path, result: StepResult, cx: &mut StepContext<Self>) {
         let undo = Operation::UnpublishAbandoned(path.to_owned());
-        if let Some(failure) = came.not_down(&undo, None, true) {
+        if let Some(failure) = result.not_down(&undo, None, true) {
             self.try_failed(cx.moment(), &undo, &failure);
             let tries_max = self.config.options.tries_max;
             let Some(target) = self.abandoned.get_mut(path) else { return };

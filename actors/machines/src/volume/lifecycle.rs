@@ -92,7 +92,7 @@ pub enum CreateError {
     },
     /// The plugin refuses it after a try whose outcome is unknown (V4). It is kept, so that it can be asked again or deleted.
     #[error(
-        "volume {volume} may exist at its plugin under the name {name:?}: {reason}; ask again when the plugin is in order, or delete it"
+        "volume {volume} may exist at its plugin under the name {name:?}: {reason}; retry when the plugin is healthy, or delete it"
     )]
     Unclear {
         /// The volume.
@@ -191,7 +191,7 @@ pub enum DeleteError {
     },
     /// The plugin refuses it, and whether the volume exists is unknown. It is kept until that is resolved.
     #[error(
-        "volume {volume} may still exist: {reason}; ask again when the plugin is in order, or release it by force"
+        "volume {volume} may still exist: {reason}; retry when the plugin is healthy, or release it by force"
     )]
     Unclear {
         /// The volume.

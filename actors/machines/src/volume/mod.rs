@@ -140,9 +140,9 @@ mod planning;
 mod steps;
 mod waits;
 
-mod came;
 mod looking;
 mod returning;
+mod step_result;
 
 mod shown;
 
@@ -156,7 +156,7 @@ pub use group::{GroupMember, GroupOrder};
 pub use lifecycle::*;
 pub use messages::*;
 pub use news::*;
-pub use order::{Brought, GrowArgs, Order, OrderCall, OrderRecord};
+pub use order::{GrowArgs, Order, OrderCall, OrderRecord, OrderResult};
 pub use order_messages::*;
 pub use outcome::{
     ControllerRoute, Expands, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,

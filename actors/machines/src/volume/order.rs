@@ -316,7 +316,7 @@ impl OrderCall {
 
 /// What the call of an order has brought.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Brought {
+pub enum OrderResult {
     /// The storage is this large.
     Expanded {
         /// Its size; zero if the plugin did not say.

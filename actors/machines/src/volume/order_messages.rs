@@ -159,7 +159,7 @@ pub enum OrderError {
     },
     /// The plugin refuses it after a try whose outcome is unknown (V4). It is kept, and goes on when the plugin changes.
     #[error(
-        "volume {volume}: whether \"{what}\" was done is unknown: {reason}; ask again when the plugin is in order, or force it"
+        "volume {volume}: whether \"{what}\" was done is unknown: {reason}; retry when the plugin is healthy, or force it"
     )]
     Unclear {
         /// The volume.

@@ -5,7 +5,7 @@ use super::lifecycle::Exists;
 use super::messages::VolumeAnswer;
 use super::news::{OrderStatus, VolumeNews};
 use super::operation::Operation;
-use super::order::{Brought, Order, OrderCall, OrderRecord};
+use super::order::{Order, OrderCall, OrderRecord, OrderResult};
 use super::order_messages::{Done, OrderError, PlaceOrder};
 use super::ordered::Ordered;
 use super::outcome::{Failure, Known, VolumeCall, VolumeOutcome};
@@ -204,21 +204,21 @@ impl Volume {
             return;
         }
         match (brought(outcome), done_by(call)) {
-            (Ok(Brought::Expanded { capacity_bytes, is_node_next }), _) if !is_on_node => {
+            (Ok(OrderResult::Expanded { capacity_bytes, is_node_next }), _) if !is_on_node => {
                 self.note_expanded(number, capacity_bytes, is_node_next, cx);
             }
-            (Ok(Brought::Grown { capacity_bytes }), _) if is_on_node => {
+            (Ok(OrderResult::Grown { capacity_bytes }), _) if is_on_node => {
                 self.note_grown(number, capacity_bytes, cx);
             }
-            (Ok(Brought::Snapshot(snapshot)), _) if call == Call::CreateSnapshot => {
+            (Ok(OrderResult::Snapshot(snapshot)), _) if call == Call::CreateSnapshot => {
                 self.snapshot_taken(number, snapshot, cx);
             }
-            (Ok(Brought::Group(group)), _)
+            (Ok(OrderResult::Group(group)), _)
                 if matches!(call, Call::CreateVolumeGroupSnapshot | Call::GetVolumeGroupSnapshot) =>
             {
                 self.group_taken(number, group, cx);
             }
-            (Ok(Brought::Nothing), Some(done)) => self.finish_order(number, &Ok(done), cx),
+            (Ok(OrderResult::Nothing), Some(done)) => self.finish_order(number, &Ok(done), cx),
             // A plugin that does not know it has deleted it (C064).
             (Err(failure), Some(done)) if call.is_undo() && failure.known == Known::Absent => {
                 self.finish_order(number, &Ok(done), cx);
@@ -388,7 +388,7 @@ fn another() -> Failure {
 }
 
 /// What the call of an order has brought.
-fn brought(outcome: &Result<VolumeOutcome, CallLost>) -> Result<Brought, Failure> {
+fn brought(outcome: &Result<VolumeOutcome, CallLost>) -> Result<OrderResult, Failure> {
     match outcome {
         Ok(VolumeOutcome::Ordered(brought)) => brought.clone(),
         Ok(_) => Err(another()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::before::Before;
 use super::existence::CreateArgs;
-use super::order::{Brought, OrderCall};
+use super::order::{OrderCall, OrderResult};
 use super::record::{AttachArgs, Mark, PublishArgs, StageArgs, VolumeSpec};
 use crate::csi::{self, Call, Context, Effect, FailedCall, Reaction, controller_can};
 use crate::mounts::{LookError, PathKind, PathLook};
@@ -232,7 +232,7 @@ pub enum VolumeOutcome {
     /// [unclear](Seen::Unclear) if the plugin may still be working on the call.
     Node(Result<(), Failure>, Seen),
     /// Of the call of an order.
-    Ordered(Result<Brought, Failure>),
+    Ordered(Result<OrderResult, Failure>),
     /// Of a look.
     Looked(Seen),
     /// What left before the call has left.

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::came::{Came, unclear};
 use super::messages::{ClaimError, VolumeAnswer};
 use super::news::VolumeNews;
 use super::operation::Operation;
 use super::outcome::{Failure, Known, Seen, VolumeOutcome};
 use super::record::{Desired, Proof, Step};
 use super::state::{Flight, Volume};
+use super::step_result::{StepResult, unclear};
 use super::steps::after_failure;
 use crate::csi::Context;
 use crate::kernel::{CallKey, CallLost, StepContext};
@@ -38,28 +38,28 @@ impl Volume {
         if !matches!(flight.what, Operation::Attach | Operation::Stage) {
             self.catch_up(cx);
         }
-        let came = Came::of(&flight.what, outcome);
+        let result = StepResult::of(&flight.what, outcome);
         match &flight.what {
             Operation::Create => self.create_returned(&flight, outcome, cx),
             Operation::Order(..) => self.order_returned(&flight, outcome, cx),
-            Operation::Delete => self.delete_returned(&flight, came.result.map(|_| ()), cx),
-            Operation::LookAtStage => self.stage_seen(came.seen, cx),
-            Operation::LookAt(id) => self.target_seen(&id.clone(), came.seen, cx),
-            Operation::LookAtAbandoned(path) => self.abandoned_seen(path, came.seen, cx),
-            Operation::UnpublishAbandoned(path) => self.abandoned_undone(path, came, cx),
-            Operation::Attach | Operation::Stage | Operation::Publish(_) => self.went_up(&flight, came, cx),
+            Operation::Delete => self.delete_returned(&flight, result.answer.map(|_| ()), cx),
+            Operation::LookAtStage => self.stage_seen(result.seen, cx),
+            Operation::LookAt(id) => self.target_seen(&id.clone(), result.seen, cx),
+            Operation::LookAtAbandoned(path) => self.abandoned_seen(path, result.seen, cx),
+            Operation::UnpublishAbandoned(path) => self.abandoned_undone(path, result, cx),
+            Operation::Attach | Operation::Stage | Operation::Publish(_) => self.went_up(&flight, result, cx),
             Operation::Detach | Operation::Unstage | Operation::Unpublish(_) => {
-                self.went_down(&flight, came, cx);
+                self.went_down(&flight, result, cx);
             }
         }
     }
 
     // === Up ===
 
-    fn went_up(&mut self, flight: &Flight, came: Came, cx: &mut StepContext<Self>) {
-        let is_seen = matches!(came.seen, Seen::Present(_));
-        let failure = match came.result {
-            Ok(context) => match self.note_up(&flight.what, context, came.seen, cx) {
+    fn went_up(&mut self, flight: &Flight, result: StepResult, cx: &mut StepContext<Self>) {
+        let is_seen = matches!(result.seen, Seen::Present(_));
+        let failure = match result.answer {
+            Ok(context) => match self.note_up(&flight.what, context, result.seen, cx) {
                 Ok(()) => {
                     if let Some(tries) = self.tries(&flight.what) {
                         *tries = Default::default();
@@ -209,10 +209,10 @@ impl Volume {
 
     // === Down ===
 
-    fn went_down(&mut self, flight: &Flight, came: Came, cx: &mut StepContext<Self>) {
+    fn went_down(&mut self, flight: &Flight, result: StepResult, cx: &mut StepContext<Self>) {
         let has_call = self.has_undo(&flight.what);
-        let is_gone = came.seen == Seen::Nothing;
-        match came.not_down(&flight.what, self.undone_at(&flight.what), has_call) {
+        let is_gone = result.seen == Seen::Nothing;
+        match result.not_down(&flight.what, self.undone_at(&flight.what), has_call) {
             None => self.note_down(&flight.what, cx),
             Some(failure) => {
                 self.leave_step(&flight.what, false, cx);

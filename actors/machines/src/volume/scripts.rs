@@ -16,7 +16,7 @@ use super::group::{GroupMember, GroupOrder};
 use super::lifecycle::*;
 use super::messages::*;
 use super::news::*;
-use super::order::{Brought, GrowArgs, Order, OrderCall, OrderRecord};
+use super::order::{GrowArgs, Order, OrderCall, OrderRecord, OrderResult};
 use super::order_messages::*;
 use super::outcome::{
     ControllerRoute, Expands, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,
@@ -139,8 +139,8 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
             let is_node_next = args.next_pos() == Some("node-next");
             let call = stage.take_call(|call| matches!(call, VolumeCall::Order(..)))?;
             let brought = match call.1 {
-                VolumeCall::Order(_, _, OrderCall::Grow(_)) => Brought::Grown { capacity_bytes },
-                _ => Brought::Expanded { capacity_bytes, is_node_next },
+                VolumeCall::Order(_, _, OrderCall::Grow(_)) => OrderResult::Grown { capacity_bytes },
+                _ => OrderResult::Expanded { capacity_bytes, is_node_next },
             };
             stage.give(call, Ok(VolumeOutcome::Ordered(Ok(brought))));
         }
@@ -175,7 +175,7 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
                 ready_to_use: is_ready,
             };
             let call = stage.take_call(|call| matches!(call, VolumeCall::Order(..)))?;
-            stage.give(call, Ok(VolumeOutcome::Ordered(Ok(Brought::Group(Arc::new(group))))));
+            stage.give(call, Ok(VolumeOutcome::Ordered(Ok(OrderResult::Group(Arc::new(group))))));
         }
         "snapshot" | "delete-snapshot" | "modify" => {
             let within = args.take_key("within").map_or(Ok(Duration::from_secs(600)), seconds)?;
@@ -197,14 +197,14 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
                 (args.take_key("of").unwrap_or("pool/data"), args.take_key("ready") != Some("no"));
             let call = stage.take_call(|call| matches!(call, VolumeCall::Order(..)))?;
             let brought = match verb {
-                "taken" => Brought::Snapshot(Arc::new(csi::Snapshot {
+                "taken" => OrderResult::Snapshot(Arc::new(csi::Snapshot {
                     size_bytes: 10,
                     snapshot_id: word(args, "id")?,
                     source_volume_id: of.to_owned(),
                     ready_to_use: is_ready,
                     ..csi::Snapshot::default()
                 })),
-                _ => Brought::Nothing,
+                _ => OrderResult::Nothing,
             };
             stage.give(call, Ok(VolumeOutcome::Ordered(Ok(brought))));
         }

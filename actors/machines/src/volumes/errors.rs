@@ -307,7 +307,7 @@ pub enum ForceError {
     #[error(transparent)]
     TooManyCallers(#[from] TooManyCallers),
     /// The ledger of the volume did not take a write in time. Nothing is forced, nor will be.
-    #[error("nothing of volume {volume} is forced: {reason}; force it again when that is in order")]
+    #[error("the forced release of volume {volume} was not started: {reason}; retry when that is resolved")]
     NotPrepared {
         /// The volume.
         volume: VolumeKey,

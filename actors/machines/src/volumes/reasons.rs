@@ -43,7 +43,7 @@ pub enum NoAnswer {
     /// What its answer rests on is not on disk.
     #[error(
         "volume {volume} could not persist this: {error}; {}, ask again",
-        if *is_begun { "what was begun goes on when the disk takes writes" } else { "nothing was begun" }
+        if *is_begun { "what was started resumes when the disk accepts writes" } else { "nothing was begun" }
     )]
     NotDurable {
         /// The volume.

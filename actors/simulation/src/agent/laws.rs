@@ -13,7 +13,7 @@ use callboard_actors::shell::{AskId, Effect, FeedItem, Input, StopMode};
 use callboard_actors::vocabulary::{Moment, Timestamp};
 
 use super::event::Who;
-use crate::{Law, Left, Verdict, Witness};
+use crate::{Law, LawChecker, Left, Verdict};
 
 /// Sees everything that the agent does.
 #[derive(Debug, Clone, Hash, Default)]
@@ -190,7 +190,7 @@ fn calls(effects: &[Effect<Agent>]) -> impl Iterator<Item = &AgentCall> {
     })
 }
 
-impl Witness<Agent> for AgentLaws {
+impl LawChecker<Agent> for AgentLaws {
     /// A replacement that is not decided yet is asked for again and begins anew.
     fn rebuilt(&mut self, _: Moment, _: &Agent) {
         // It surveys its processes, and stops what is left of them again.

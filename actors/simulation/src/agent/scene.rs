@@ -320,7 +320,7 @@ impl Scene for AgentScene {
         // An end that was given up on, and then is heard of by a step that crashes, is not reported again.
         self.volumes.may_stay_held |= self.is_heard_late;
         self.questions.clear();
-        stage.actor().books.0.clone()
+        stage.actor().store.0.clone()
     }
 
     fn due(&self) -> Option<Timestamp> {

@@ -5,8 +5,8 @@ use callboard_actors::shell::{Machine, StopMode};
 use callboard_actors::vocabulary::Health;
 
 use super::super::law::Law;
+use super::super::law_checker::{Violation, violation};
 use super::super::search::Stage;
-use super::super::witness::{Violation, violation};
 use super::scene::AllocationScene;
 
 impl AllocationScene {

@@ -78,7 +78,7 @@ pub enum AllocationEvent {
     /// The task has ended.
     Exit,
     /// The allocation is stopped.
-    SignOff,
+    StopSupervision,
     /// A call comes back, counted from the oldest.
     Return(usize, Reply),
     /// The registry comes to the next message.
@@ -98,7 +98,7 @@ impl fmt::Display for AllocationEvent {
             Self::Prepare => f.write_str("prepare"),
             Self::Start => f.write_str("started"),
             Self::Exit => f.write_str("exited"),
-            Self::SignOff => f.write_str("sign-off"),
+            Self::StopSupervision => f.write_str("sign-off"),
             Self::Return(place, reply) => {
                 write!(f, "answer call={place} {}", reply.as_str())
             }

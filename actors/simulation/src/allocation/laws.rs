@@ -16,8 +16,8 @@ use callboard_actors::shell::{AskError, CallLost, Effect, Input, StopMode};
 use callboard_actors::vocabulary::{Attempt, Health, Identity, Moment, Timestamp};
 
 use super::super::law::Law;
+use super::super::law_checker::{LawChecker, Verdict};
 use super::super::stand_in::Constant;
-use super::super::witness::{Verdict, Witness};
 
 type Outcome = Result<AllocationOutcome, CallLost>;
 
@@ -38,7 +38,7 @@ pub struct AllocationLaws {
     pub(super) shown: Option<AllocationPhase>,
     /// The message to the registry that is under way.
     pub(super) message: Option<Attempt>,
-    pub(super) way_out: Option<WayOut>,
+    pub(super) way_out: Option<StopProgress>,
     pub(super) is_detached: bool,
     /// What is found of it.
     pub(in super::super) verdict: Verdict,
@@ -82,7 +82,7 @@ pub(super) enum Entry {
 
 /// How far it is with leaving.
 #[derive(Debug, Clone, Hash)]
-pub(super) struct WayOut {
+pub(super) struct StopProgress {
     pub(super) began: Timestamp,
     /// Whether the host itself ends, and what is owed is left to its next start.
     pub(super) is_last: bool,
@@ -113,7 +113,7 @@ impl AllocationLaws {
             entry: Entry::Unknown,
             shown: None,
             message: None,
-            way_out: (task == Task::Leaving).then(|| WayOut::new(now)),
+            way_out: (task == Task::Leaving).then(|| StopProgress::new(now)),
             is_detached: false,
             verdict: Verdict::NONE,
         }
@@ -147,7 +147,7 @@ impl AllocationLaws {
 
     fn told(&mut self, moment: Moment, ask: &AllocationAsk) {
         match ask {
-            AllocationAsk::SignOff(_) => self.leave(moment, false),
+            AllocationAsk::StopSupervision(_) => self.leave(moment, false),
             AllocationAsk::NoteStart(_) if self.is_in_service() => {
                 self.task = Task::Running;
                 self.starts += 1;
@@ -169,7 +169,7 @@ impl AllocationLaws {
     }
 
     fn leave(&mut self, moment: Moment, is_last: bool) {
-        self.way_out.get_or_insert_with(|| WayOut::new(moment.now)).is_last |= is_last;
+        self.way_out.get_or_insert_with(|| StopProgress::new(moment.now)).is_last |= is_last;
     }
 
     // === What it hears ===
@@ -299,7 +299,7 @@ impl Course {
     }
 }
 
-impl WayOut {
+impl StopProgress {
     const fn new(began: Timestamp) -> Self {
         Self {
             began,
@@ -334,7 +334,7 @@ impl WayOut {
     }
 }
 
-impl Witness<Allocation> for AllocationLaws {
+impl LawChecker<Allocation> for AllocationLaws {
     fn rebuilt(&mut self, _moment: Moment, _machine: &Allocation) {}
 
     fn stepped(

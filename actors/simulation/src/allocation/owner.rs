@@ -28,7 +28,7 @@ impl Owner {
     /// Notes what is said, and under which number it waits for its answer.
     pub(super) fn says(&mut self, asker: u64, ask: AllocationAsk) {
         self.task = match (self.task, &ask) {
-            (Task::Leaving, _) | (_, AllocationAsk::SignOff(_)) => Task::Leaving,
+            (Task::Leaving, _) | (_, AllocationAsk::StopSupervision(_)) => Task::Leaving,
             (_, AllocationAsk::NoteStart(_)) => Task::Running,
             (_, AllocationAsk::NoteExit(_)) | (Task::Running | Task::Exited, AllocationAsk::MakeReady(_)) => {
                 Task::Exited

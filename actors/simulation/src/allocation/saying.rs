@@ -17,7 +17,7 @@ impl AllocationLaws {
         match effect {
             Effect::Call { key, call, .. } => self.called(moment, key.attempt, call),
             Effect::Reply(_, AllocationAnswer::MakeReady(made)) => self.prepared(input, made),
-            Effect::Reply(_, AllocationAnswer::SignOff(report)) => self.signed_off(report),
+            Effect::Reply(_, AllocationAnswer::StopSupervision(report)) => self.signed_off(report),
             Effect::Publish(AllocationNews::Changed(status)) => self.shows(status),
             Effect::Publish(AllocationNews::Task(event)) => self.told_of(moment, event.kind, &event.message),
             Effect::Publish(AllocationNews::RestartRequested { reason }) => self.restarts(moment, reason),

@@ -5,16 +5,16 @@ use std::time::Duration;
 use callboard_actors::allocation::{
     Allocation, AllocationAnswer, AllocationAsk, AllocationCall, AllocationConfig, AllocationNews,
     AllocationOptions, AllocationPhase, AllocationSpec, Layout, Listener, MakeReady, NoteDisk, NoteExit,
-    NoteHealth, NoteStart, Plan, RestartWhen, SignOff, Task,
+    NoteHealth, NoteStart, Plan, RestartWhen, StopSupervision, Task,
 };
 use callboard_actors::shell::{Machine, StopMode};
 use callboard_actors::vocabulary::{AllocationId, Health, PluginName, Role, TaskName, Timestamp};
 
 use super::super::instances::NoDisk;
 use super::super::law::Law;
+use super::super::law_checker::{Verdict, Violation, violation};
 use super::super::search::{Actor, Scene, SceneEvent as Event, Stage};
 use super::super::stand_in::{Left, Refusal, Rules, StandIn};
-use super::super::witness::{Verdict, Violation, violation};
 use super::event::{AllocationBounds, AllocationEvent, Receipt, Reply};
 use super::laws::AllocationLaws;
 use super::neighbours::{Neighbours, Returned};
@@ -41,7 +41,7 @@ impl AllocationScene {
 
     /// News of its instance concern it when it is registered, and news of the disk before that.
     fn news(stage: &Stage<Self>) -> AllocationAsk {
-        match stage.actor.witness.has_rounds() {
+        match stage.actor.checker.has_rounds() {
             true => AllocationAsk::NoteHealth(NoteHealth),
             false => AllocationAsk::NoteDisk(NoteDisk),
         }
@@ -115,7 +115,7 @@ impl Scene for AllocationScene {
             Event::Own(AllocationEvent::Prepare | AllocationEvent::Start | AllocationEvent::Exit) => {
                 Some(&mut left.orders)
             }
-            Event::Own(AllocationEvent::SignOff) => Some(&mut left.leaves),
+            Event::Own(AllocationEvent::StopSupervision) => Some(&mut left.leaves),
             Event::Own(AllocationEvent::News) => Some(&mut left.news),
             Event::Own(AllocationEvent::Fall) => Some(&mut left.falls),
             Event::Own(AllocationEvent::Kill) => Some(&mut left.kills),
@@ -147,7 +147,7 @@ impl Scene for AllocationScene {
         maybe(is_up, AllocationEvent::Prepare);
         maybe(is_up, AllocationEvent::Start);
         maybe(is_up && self.owner.task == Task::Running, AllocationEvent::Exit);
-        maybe(is_up, AllocationEvent::SignOff);
+        maybe(is_up, AllocationEvent::StopSupervision);
         maybe(is_up, AllocationEvent::News);
         maybe(self.may_fall(stage), AllocationEvent::Fall);
         maybe(true, AllocationEvent::Kill);
@@ -165,7 +165,9 @@ impl Scene for AllocationScene {
             AllocationEvent::Exit => {
                 self.order(stage, AllocationAsk::NoteExit(NoteExit { how: "signal 9".to_owned() }));
             }
-            AllocationEvent::SignOff => self.order(stage, AllocationAsk::SignOff(SignOff)),
+            AllocationEvent::StopSupervision => {
+                self.order(stage, AllocationAsk::StopSupervision(StopSupervision))
+            }
             AllocationEvent::Return(place, reply) => {
                 self.is_disturbed |= reply != Reply::Good && self.is_leaving(stage);
                 Self::returned(stage, self.neighbours.reply(place, reply));
@@ -184,7 +186,7 @@ impl Scene for AllocationScene {
     }
 
     fn answered(&mut self, _: &Stage<Self>, asker: u64, answer: &AllocationAnswer) -> Result<(), Violation> {
-        self.is_signed_off |= matches!(answer, AllocationAnswer::SignOff(_));
+        self.is_signed_off |= matches!(answer, AllocationAnswer::StopSupervision(_));
         self.owner.unanswered.remove(&asker);
         Ok(())
     }

@@ -4,8 +4,8 @@ use callboard_actors::allocation::Task;
 use callboard_actors::shell::StopMode;
 
 use super::super::law::Law;
+use super::super::law_checker::{Violation, violation};
 use super::super::search::Stage;
-use super::super::witness::{Violation, violation};
 use super::event::name;
 use super::known::Known;
 use super::scene::{AllocationsScene, allocation};
@@ -18,12 +18,12 @@ impl AllocationsScene {
         if stage.actor.machine().is_none() {
             return violation(Law::Shell4, "the owner of the allocations does not live");
         }
-        let known = |place| stage.actor.witness.known(&allocation(place));
+        let known = |place| stage.actor.checker.known(&allocation(place));
         let count = (0..self.handler.entries.len()).filter(|place| known(*place).is_some()).count();
-        if stage.actor.books.len() != count {
+        if stage.actor.store.len() != count {
             return violation(
                 Law::A5,
-                format!("{} allocations are kept, and {count} are known", stage.actor.books.len()),
+                format!("{} allocations are kept, and {count} are known", stage.actor.store.len()),
             );
         }
         (0..self.handler.entries.len()).try_for_each(|place| match known(place) {
@@ -50,7 +50,7 @@ impl AllocationsScene {
         if entry.supervisor.is_some() {
             return violation(Law::A5, format!("{} is not known, and its supervisor lives", name(place)));
         }
-        let is_excused = entry.is_excused || stage.actor.witness.abandoned.contains(&allocation(place));
+        let is_excused = entry.is_excused || stage.actor.checker.abandoned.contains(&allocation(place));
         if entry.is_registered && !is_excused {
             return violation(Law::A5, format!("{} is not known, and is registered", name(place)));
         }

@@ -120,11 +120,11 @@ pub enum SupervisorAct {
     FailsToMake,
     /// Its plugin is ready, and it registers it.
     Registers,
-    /// The registry has taken its goodbye.
+    /// The registry has taken its deregistration.
     Deregisters,
     /// It puts everything away, and ends.
     PutsAway,
-    /// It puts everything away although the registry has not taken its goodbye.
+    /// It puts everything away although the registry has not taken its deregistration.
     PutsAwayInDebt,
     /// It tells how its plugin does.
     Tells,

@@ -8,15 +8,15 @@ use callboard_actors::allocations::{
 use callboard_actors::vocabulary::{PluginName, Role, TaskName};
 
 use super::super::law::Law;
+use super::super::law_checker::{Violation, violation};
 use super::super::search::Stage;
-use super::super::witness::{Violation, violation};
 use super::event::{HostOrder, name};
 use super::scene::{AllocationsScene, allocation};
 
 impl AllocationsScene {
     /// Whether the host could say this now.
     pub(super) fn may_say(stage: &Stage<Self>, place: usize, order: HostOrder) -> bool {
-        let known = stage.actor.witness.known(&allocation(place));
+        let known = stage.actor.checker.known(&allocation(place));
         match order {
             HostOrder::Prepare | HostOrder::Adopt | HostOrder::Stop => true,
             HostOrder::PrepareOther | HostOrder::Started => known.is_some(),

@@ -11,7 +11,7 @@ use callboard_actors::shell::{AskId, Effect, Input, StopMode};
 use callboard_actors::vocabulary::{AllocationId, Attempt, Health, Moment};
 
 use super::super::law::Law;
-use super::super::witness::{Verdict, Witness};
+use super::super::law_checker::{LawChecker, Verdict};
 use super::known::{Known, NO_ASKER};
 
 /// Sees everything that the owner of the allocations does.
@@ -278,7 +278,7 @@ impl AllocationsLaws {
     }
 }
 
-impl Witness<Allocations> for AllocationsLaws {
+impl LawChecker<Allocations> for AllocationsLaws {
     fn rebuilt(&mut self, _moment: Moment, _machine: &Allocations) {
         self.ending = None;
         self.waiting.clear();

@@ -12,9 +12,9 @@ use callboard_actors::shell::{CallLost, StopMode};
 use callboard_actors::vocabulary::{AllocationId, Backoff, RestartBudget, Timestamp};
 
 use super::super::law::Law;
+use super::super::law_checker::{Verdict, Violation, violation};
 use super::super::search::{Actor, Scene, SceneEvent as Event, Stage};
 use super::super::stand_in::{Refusal, Rules, StandIn};
-use super::super::witness::{Verdict, Violation, violation};
 use super::event::{AllocationsBounds, AllocationsEvent, HostOrder, SupervisorAct, VolumesWord, name};
 use super::handler::Handler;
 use super::laws::AllocationsLaws;
@@ -81,7 +81,7 @@ impl AllocationsScene {
         self.handler.let_go();
         self.asked.clear();
         stage.now = stage.now + Duration::from_millis(1);
-        let (memory, mut laws) = (stage.actor.books.clone(), stage.actor.witness.clone());
+        let (memory, mut laws) = (stage.actor.store.clone(), stage.actor.checker.clone());
         laws.succeed();
         stage.begin_run(owner(memory, laws));
     }
@@ -248,7 +248,7 @@ impl Scene for AllocationsScene {
     /// Of those that have fallen the owner hears only when everything ends.
     fn stopping(&mut self, stage: &Stage<Self>) {
         for (place, entry) in self.handler.entries.iter_mut().enumerate() {
-            let known = stage.actor.witness.known(&allocation(place));
+            let known = stage.actor.checker.known(&allocation(place));
             let is_unheard = known.is_none_or(|known| !known.is_down);
             entry.is_excused |= is_unheard && entry.supervisor.is_none();
         }
@@ -267,7 +267,7 @@ impl Scene for AllocationsScene {
     }
 
     fn loads(&mut self, stage: &mut Stage<Self>) -> AllocationsImage {
-        stage.actor.books.image()
+        stage.actor.store.image()
     }
 
     fn due(&self) -> Option<Timestamp> {

@@ -55,7 +55,7 @@ enum Stage {
     Serving,
     /// It puts everything away; these calls wait for it. It owes nothing to anyone if the host ends.
     Leaving { askers: Vec<u64>, is_last: bool },
-    /// It has put everything away, and still owes its goodbye to the registry.
+    /// It has put everything away, and still has to deregister.
     Owing,
 }
 

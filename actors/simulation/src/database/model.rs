@@ -16,7 +16,7 @@ use callboard_actors::persister::{
 use callboard_actors::vocabulary::RunNumber;
 
 use super::super::law::Law;
-use super::super::witness::Verdict;
+use super::super::law_checker::Verdict;
 use super::faults::PersisterFault;
 use super::plain::{Changes, Plain};
 use super::volume::{Action, ActionOutcome, Medium, Place, Reading};

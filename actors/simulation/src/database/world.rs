@@ -6,8 +6,8 @@ use callboard_actors::persister::{Operation, Owner, RECORD_BYTES_MAX, Reached, R
 use serde::{Deserialize, Serialize};
 
 use super::super::law::Law;
+use super::super::law_checker::{Violation, found, violation};
 use super::super::search::{Play, World};
-use super::super::witness::{Violation, found, violation};
 use super::event::{DatabaseBounds, DatabaseEvent, Trouble};
 use super::faults::PersisterFault;
 use super::model::{DatabaseModel, Job, Step};

@@ -10,8 +10,8 @@ use callboard_actors::shell::{CallKey, Effect, Input, Machine, StopMode};
 use callboard_actors::vocabulary::{Moment, Timestamp};
 
 use super::super::law::Law;
+use super::super::law_checker::{LawChecker, Verdict};
 use super::super::stand_in::Constant;
-use super::super::witness::{Verdict, Witness};
 use super::known::{Heard, Known, Outcome};
 use super::pauses::Pauses;
 use super::pinged::Pinged;
@@ -360,7 +360,7 @@ impl DriverLaws {
     }
 }
 
-impl Witness<Driver> for DriverLaws {
+impl LawChecker<Driver> for DriverLaws {
     fn rebuilt(&mut self, _moment: Moment, _machine: &Driver) {
         let verdict = std::mem::take(&mut self.verdict);
         *self = Self { verdict, ..Self::new(self.config.0.clone()) };

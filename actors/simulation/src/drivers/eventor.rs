@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use callboard_actors::driver::TaskKey;
 use callboard_actors::driver::client::DriverError;
 use callboard_actors::eventor::{
-    Attend, Eventor, EventorAsk, EventorCall, EventorNews, EventorOptions, EventorOutcome, EventorTimer,
-    Forget, JournalId, Watch,
+    Eventor, EventorAsk, EventorCall, EventorNews, EventorOptions, EventorOutcome, EventorTimer, Forget,
+    JournalId, SubscribeTo, Watch,
 };
 use callboard_actors::shell::{CallKey, Effect, Input};
 use callboard_actors::vocabulary::{Generation, Moment};
 
 use super::super::law::Law;
-use super::super::witness::{Verdict, Witness};
+use super::super::law_checker::{LawChecker, Verdict};
 use super::pauses::Pauses;
 
 /// Sees everything that one eventor does.
@@ -55,7 +55,7 @@ impl EventorLaws {
     /// Whether the step is about a stream that is no more.
     fn hear(&mut self, input: &Input<Eventor>) -> bool {
         match input {
-            Input::Asked { ask: EventorAsk::Attend(Attend { generation }), .. } => {
+            Input::Asked { ask: EventorAsk::SubscribeTo(SubscribeTo { generation }), .. } => {
                 self.attends = Some(*generation);
             }
             Input::Asked { ask: EventorAsk::Watch(Watch { task, sink, .. }), .. } => {
@@ -137,7 +137,7 @@ impl EventorLaws {
     }
 }
 
-impl Witness<Eventor> for EventorLaws {
+impl LawChecker<Eventor> for EventorLaws {
     fn rebuilt(&mut self, _moment: Moment, _machine: &Eventor) {
         let verdict = std::mem::take(&mut self.verdict);
         *self = Self { verdict, ..Self::new(self.options) };

@@ -17,7 +17,7 @@ pub(in super::super) use self::parts::{DriversModelOptions, SetOff};
 use callboard_actors::driver::{DriverSpec, process_name};
 use callboard_actors::drivers::{
     ChildEnded, ChildKind, DriverReported, Drivers, DriversAnswer, DriversAsk, DriversCall, DriversOutcome,
-    EventorSaid, RegisterTaskHandler,
+    EventorReported, RegisterTaskHandler,
 };
 use callboard_actors::eventor::{Eventor, EventorCall, JournalId};
 use callboard_actors::process::Lifetime;
@@ -26,9 +26,9 @@ use callboard_actors::vocabulary::{Attempt, DriverName, Generation, Moment, Time
 
 use super::super::instances::NoDisk;
 use super::super::law::Law;
+use super::super::law_checker::Violation;
 use super::super::observed::Observed;
 use super::super::stand_in::{Constant, Count, Left, Rules, StandIn};
-use super::super::witness::Violation;
 use super::driver::DriverLaws;
 use super::environment::Environment;
 use super::eventor::EventorLaws;
@@ -121,11 +121,11 @@ impl DriversModel {
     #[must_use]
     pub fn broken(&self) -> Option<&Violation> {
         let audiences = || self.audiences.values().find_map(|subscribers| subscribers.verdict.broken());
-        self.owner.witness.verdict.broken().or_else(audiences)
+        self.owner.checker.verdict.broken().or_else(audiences)
     }
 
     fn violation(&mut self, law: Law, what: String) {
-        self.owner.witness.verdict.violation(law, || what);
+        self.owner.checker.verdict.violation(law, || what);
     }
 
     /// How many steps were taken in here.

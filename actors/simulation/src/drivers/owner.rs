@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use callboard_actors::driver::{DriverHealth, DriverReport, DriverStage, TaskKey};
 use callboard_actors::drivers::{
     ChildKind, DispenseDriver, DriverReported, Drivers, DriversAnswer, DriversAsk, DriversCall,
-    DriversChange, DriversNews, DriversOutcome, DriversTimer, EventorSaid, ForgetTaskHandler, NotDispensed,
-    Wanted,
+    DriversChange, DriversNews, DriversOutcome, DriversTimer, EventorReported, ForgetTaskHandler,
+    NotDispensed, Wanted,
 };
 use callboard_actors::eventor::EventorNews;
 use callboard_actors::shell::{AskId, Effect, Input};
 use callboard_actors::vocabulary::{Attempt, DriverName, Generation, Moment};
 
 use super::super::law::Law;
-use super::super::witness::{Verdict, Witness};
+use super::super::law_checker::{LawChecker, Verdict};
 use super::restarts::Restarts;
 
 /// The present life of a driver and of its eventor, as the owner knows them.
@@ -105,7 +105,7 @@ impl DriversLaws {
                 lives.said = Some((report.clone(), *may_lend));
                 self.restarts.reported(report);
             }
-            DriversAsk::EventorSaid(EventorSaid { driver, life, news }) => {
+            DriversAsk::EventorReported(EventorReported { driver, life, news }) => {
                 let lives = self.lives.entry(driver.clone()).or_default();
                 if lives.eventor != Some(*life) {
                     return true;
@@ -167,7 +167,7 @@ impl DriversLaws {
                     lives.is_ending = true;
                 }
             }
-            DriversCall::Attend(life, generation) => {
+            DriversCall::SubscribeTo(life, generation) => {
                 for lives in self.lives.values_mut().filter(|lives| lives.eventor == Some(*life)) {
                     lives.attends = Some(*generation);
                 }
@@ -330,7 +330,7 @@ impl DriversLaws {
             }
             Input::Asked { ask: DriversAsk::DispenseDriver(_), .. } => self.check_refused(),
             Input::Asked {
-                ask: DriversAsk::EventorSaid(EventorSaid { driver, news: EventorNews::Began, .. }),
+                ask: DriversAsk::EventorReported(EventorReported { driver, news: EventorNews::Began, .. }),
                 ..
             } => {
                 self.check_renewed(driver, effects);
@@ -356,7 +356,7 @@ impl DriversLaws {
     }
 }
 
-impl Witness<Drivers> for DriversLaws {
+impl LawChecker<Drivers> for DriversLaws {
     fn rebuilt(&mut self, _moment: Moment, _machine: &Drivers) {
         self.lives.clear();
         self.waiting.clear();

@@ -6,12 +6,12 @@ use callboard_actors::driver::{EventPosition, GapReason, TaskEventItem};
 use callboard_actors::eventor::{Journal, JournalId, Taken};
 
 use super::super::law::Law;
-use super::super::witness::Verdict;
+use super::super::law_checker::Verdict;
 use super::environment::{Environment, marked};
 
 /// What one handler knows. It outlives hosts, as far as the handler writes it down.
 #[derive(Debug, Clone, Copy, Hash, Default)]
-struct Had {
+struct HandlerState {
     /// The last event: of which launch of the plugin, and which one of the task.
     last: Option<(u64, u32)>,
     /// Whether a gap was told since.
@@ -32,7 +32,7 @@ struct Subscriber {
     journal: Journal,
     heir: Option<JournalId>,
     is_ended: bool,
-    had: Had,
+    had: HandlerState,
     position: Option<EventPosition>,
 }
 
@@ -41,7 +41,7 @@ struct Subscriber {
 pub struct Subscribers {
     list: Vec<Subscriber>,
     /// What each task's handler wrote down before its host ended.
-    written: BTreeMap<u8, (Had, Option<EventPosition>)>,
+    written: BTreeMap<u8, (HandlerState, Option<EventPosition>)>,
     journal_items: usize,
     /// What is found of it.
     pub(in super::super) verdict: Verdict,
@@ -65,7 +65,7 @@ impl Subscribers {
     pub(super) fn comes(&mut self, sink: JournalId, task: u8, limit: usize, environment: &Environment) {
         let (had, position) = self.written.remove(&task).unwrap_or_default();
         let begun = had.last.is_none().then(|| environment.latest_of(task)).flatten();
-        let had = Had { last: had.last, begun, ..Had::default() };
+        let had = HandlerState { last: had.last, begun, ..HandlerState::default() };
         self.list.push(Subscriber {
             sink,
             task: Some(task),
@@ -97,7 +97,7 @@ impl Subscribers {
             journal: Journal::new(self.journal_items, None),
             heir: None,
             is_ended: false,
-            had: Had::default(),
+            had: HandlerState::default(),
             position: None,
         });
         self.list.len() - 1
@@ -164,7 +164,7 @@ impl Subscribers {
                 self.list[place].had.read += weight(&item);
                 self.reads(place, &item);
             }
-            let Had { kept, read, .. } = self.list[place].had;
+            let HandlerState { kept, read, .. } = self.list[place].had;
             if kept != read {
                 self.violation(
                     Law::Evt1,
@@ -186,7 +186,7 @@ impl Subscribers {
             }
             TaskEventItem::Event { event, position } => {
                 let (launch, ordinal) = marked(event);
-                let Had { last, is_gap_told, .. } = subscriber.had;
+                let HandlerState { last, is_gap_told, .. } = subscriber.had;
                 subscriber.had.last = Some((launch, ordinal));
                 subscriber.had.is_gap_told = false;
                 subscriber.position.clone_from(position);

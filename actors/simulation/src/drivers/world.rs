@@ -13,8 +13,8 @@ use callboard_actors::process::{Executable, Lifetime, ProcessSpec};
 use callboard_actors::vocabulary::{AllocationId, Attempt, DriverName, Moment, TaskName, Timestamp};
 
 use super::super::law::Law;
+use super::super::law_checker::{Violation, found, violation};
 use super::super::search::{Play, World};
-use super::super::witness::{Violation, found, violation};
 use super::event::{DriversBounds, DriversEvent, Order};
 use super::model::{Conduct, DriversModel, DriversModelOptions, DriversTampers};
 

@@ -11,7 +11,7 @@ use callboard_actors::shell::{CallKey, CallLost, Effect, Input, Machine};
 use callboard_actors::vocabulary::{Fitness, Health, Moment, PluginCapability, Timestamp};
 
 use super::super::law::Law;
-use super::super::witness::{Verdict, Witness};
+use super::super::law_checker::{LawChecker, Verdict};
 use super::calls::{is_declined, is_failure, needs_readiness, publishes_unhealthy};
 
 /// Sees everything that one instance does.
@@ -320,7 +320,7 @@ impl InstanceLaws {
     }
 }
 
-impl Witness<Instance> for InstanceLaws {
+impl LawChecker<Instance> for InstanceLaws {
     fn rebuilt(&mut self, _moment: Moment, _machine: &Instance) {
         if self.was_built {
             let generation = self.config.generation;

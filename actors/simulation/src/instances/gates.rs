@@ -10,12 +10,12 @@ use super::model::Place;
 
 /// Since when each registration is healthy without a break, and who waits for that.
 #[derive(Debug, Clone, Hash)]
-pub(super) struct Gates {
+pub(super) struct TamperGates {
     healthy: BTreeMap<Place, Timestamp>,
     waiting: BTreeMap<AskId, AwaitHealthy>,
 }
 
-impl Gates {
+impl TamperGates {
     pub(super) const fn new() -> Self {
         Self { healthy: BTreeMap::new(), waiting: BTreeMap::new() }
     }

@@ -20,10 +20,10 @@ use callboard_actors::registry::RegistryAsk;
 use callboard_actors::shell::{AskError, Ending, FeedItem, Machine, Never, StopMode, Ticket, Written};
 use callboard_actors::vocabulary::{AllocationId, Attempt, Moment, PluginKey, Timestamp};
 
+use super::super::law_checker::Violation;
 use super::super::observed::Observed;
 use super::super::stand_in::{Count, Disk, Left, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::Violation;
 use super::child::InstanceLaws;
 use super::parent::InstancesLaws;
 use super::plugins::{Behaviour, CONNECTION, answer_of};
@@ -153,7 +153,7 @@ impl InstancesModel {
     /// The law that was broken first by anyone in here.
     #[must_use]
     pub const fn broken(&self) -> Option<&Violation> {
-        self.parent.witness.verdict.broken()
+        self.parent.checker.verdict.broken()
     }
 
     /// How many steps were taken in here.
@@ -308,7 +308,7 @@ impl InstancesModel {
     pub fn plugin_answers(&mut self, moment: Moment, life: Attempt, call: u64, behaviour: Behaviour) {
         let Some(child) = self.children.get_mut(&life) else { return };
         let Some((_, what)) = child.actor.calls().find(|(number, _)| *number == call) else { return };
-        let outcome = answer_of(child.actor.witness.config(), *what, behaviour);
+        let outcome = answer_of(child.actor.checker.config(), *what, behaviour);
         child.actor.returned(moment, call, outcome);
         self.carry_child(moment, life);
         self.carry_parent(moment);

@@ -13,8 +13,8 @@ use callboard_actors::shell::{Effect, FeedItem, Input};
 use callboard_actors::vocabulary::{Attempt, Fitness, Generation, Health, Moment, PluginKey};
 
 use super::super::law::Law;
-use super::super::witness::{Verdict, Witness};
-use super::gates::Gates;
+use super::super::law_checker::{LawChecker, Verdict};
+use super::gates::TamperGates;
 use super::looks::Looks;
 use super::model::Place;
 use super::places::ByPlace;
@@ -55,7 +55,7 @@ pub struct InstancesLaws {
     /// By which name of its own each plugin served last (C031).
     pub(super) served_as: BTreeMap<PluginKey, Arc<str>>,
     pub(super) looks: Looks,
-    pub(super) gates: Gates,
+    pub(super) gates: TamperGates,
     pub(super) is_stopping: bool,
     /// What is found of it.
     pub(in super::super) verdict: Verdict,
@@ -80,7 +80,7 @@ impl InstancesLaws {
             standby: ByPlace::new(),
             served_as: BTreeMap::new(),
             looks: Looks::new(),
-            gates: Gates::new(),
+            gates: TamperGates::new(),
             is_stopping: false,
             verdict: Verdict::NONE,
         }
@@ -290,7 +290,7 @@ fn is_late(laws: &InstancesLaws, reported: &InstanceReported) -> bool {
     current.is_none_or(|life| life.life != reported.life || life.is_retiring)
 }
 
-impl Witness<Instances> for InstancesLaws {
+impl LawChecker<Instances> for InstancesLaws {
     fn rebuilt(&mut self, _moment: Moment, _machine: &Instances) {
         let (verdict, used) = (std::mem::take(&mut self.verdict), std::mem::take(&mut self.used));
         *self = Self { verdict, used, ..Self::new(self.options.clone()) };

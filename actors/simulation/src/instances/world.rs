@@ -14,9 +14,9 @@ use callboard_actors::shell::{FeedItem, Message};
 use callboard_actors::vocabulary::{Health, Moment, PluginKey, PluginName, PluginType, Timestamp};
 
 use super::super::law::Law;
+use super::super::law_checker::{Violation, found, violation};
 use super::super::search::{Play, World};
 use super::super::tamper::Tamper;
-use super::super::witness::{Violation, found, violation};
 use super::event::{InstancesBounds, InstancesEvent};
 use super::model::{InstancesModel, Tampers};
 use super::plugins::Behaviour;

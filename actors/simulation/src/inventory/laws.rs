@@ -13,7 +13,7 @@ use callboard_actors::shell::{Effect, FeedItem, Input};
 use callboard_actors::vocabulary::{Health, Moment, PluginKey, PluginType, Timestamp};
 
 use super::super::law::Law;
-use super::super::witness::{Verdict, Witness};
+use super::super::law_checker::{LawChecker, Verdict};
 use super::awaited::Awaited;
 
 /// Sees everything that the inventory does.
@@ -248,7 +248,7 @@ impl InventoryLaws {
     }
 }
 
-impl Witness<Inventory> for InventoryLaws {
+impl LawChecker<Inventory> for InventoryLaws {
     fn rebuilt(&mut self, moment: Moment, _machine: &Inventory) {
         let verdict = std::mem::take(&mut self.verdict);
         let allocations = Awaited::new(&self.options, moment.now);

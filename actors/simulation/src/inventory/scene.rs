@@ -13,9 +13,9 @@ use callboard_actors::vocabulary::{Health, Timestamp};
 
 use super::super::instances::NoDisk;
 use super::super::law::Law;
+use super::super::law_checker::{Verdict, Violation, violation};
 use super::super::search::{Actor, Scene, SceneEvent as Event, Stage};
 use super::super::stand_in::{Rules, StandIn};
-use super::super::witness::{Verdict, Violation, violation};
 use super::drivers::DriversModel;
 use super::event::{AllocationWord, DriverWord, InventoryBounds, InventoryEvent, Word, allocation, plugin};
 use super::laws::InventoryLaws;

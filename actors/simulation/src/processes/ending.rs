@@ -50,7 +50,7 @@ impl ProcessesModel {
         let is_late = now.since(since) >= options().stop_margin;
         let is_in_order = |(tag, lifetime)| {
             let is_left = mode == StopMode::Detach && lifetime == Lifetime::Surviving;
-            (is_late || is_left) && self.owner.books.holds(tag)
+            (is_late || is_left) && self.owner.store.holds(tag)
         };
         if self.environment.lifetimes().all(is_in_order) {
             return Ok(());
@@ -75,11 +75,11 @@ impl ProcessesModel {
             let what = format!("nothing of {} runs, and it is kept: {report:?}", report.name);
             return Err((Law::Prc9, what));
         }
-        let records = || self.owner.books.records();
+        let records = || self.owner.store.records();
         if !records().all(|record| reports.iter().any(|report| report.tag == record.tag)) {
             return Err((Law::Prc9, "a record is left of a process that is over".to_owned()));
         }
-        if !self.environment.running().all(|tag| self.owner.books.holds(tag)) {
+        if !self.environment.running().all(|tag| self.owner.store.holds(tag)) {
             return Err((Law::Prc9, "a process runs that has no record".to_owned()));
         }
         Ok(())

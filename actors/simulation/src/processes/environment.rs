@@ -12,7 +12,7 @@ use callboard_actors::shell::{Ending, StopMode};
 use callboard_actors::vocabulary::Attempt;
 
 use super::super::law::Law;
-use super::super::witness::Verdict;
+use super::super::law_checker::Verdict;
 
 /// A process that runs.
 #[derive(Debug, Clone, Hash)]

@@ -7,8 +7,8 @@ use callboard_actors::shell::{Effect, Input, Machine};
 use callboard_actors::vocabulary::Moment;
 
 use super::super::law::Law;
+use super::super::law_checker::{LawChecker, Verdict};
 use super::super::stand_in::Left;
-use super::super::witness::{Verdict, Witness};
 use super::disk::{ProcessesDisk, Stage};
 
 /// Sees everything that the owner of the processes does.
@@ -74,7 +74,7 @@ impl ProcessesLaws {
     }
 }
 
-impl Witness<Processes> for ProcessesLaws {
+impl LawChecker<Processes> for ProcessesLaws {
     fn rebuilt(&mut self, _: Moment, machine: &Processes) {
         let Some(expected) = self.expected.take() else { return };
         let reports = machine.view().reports;

@@ -15,10 +15,10 @@ use callboard_actors::shell::{Message, StopMode};
 use callboard_actors::vocabulary::{Attempt, Moment, Timestamp};
 
 use super::super::law::Law;
+use super::super::law_checker::{Verdict, Violation};
 use super::super::observed::Observed;
 use super::super::stand_in::{Count, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::{Verdict, Violation};
 use super::super::writes::Outcome;
 use super::disk::ProcessesDisk;
 use super::environment::Environment;
@@ -97,7 +97,7 @@ impl ProcessesModel {
 
     /// How many of its writes are not on disk.
     pub(in super::super) fn waiting(&self) -> usize {
-        self.owner.books.waiting()
+        self.owner.store.waiting()
     }
 
     /// Whether its records are to be read.
@@ -150,8 +150,8 @@ impl ProcessesModel {
         }
         self.lives += 1;
         (self.sweep, self.await_endings) = (None, None);
-        let image = self.owner.books.read();
-        self.owner.witness.expect(image.clone());
+        let image = self.owner.store.read();
+        self.owner.checker.expect(image.clone());
         self.owner.loaded(self.moment(now), image);
         self.carry(now);
     }
@@ -166,9 +166,9 @@ impl ProcessesModel {
     /// The host is gone, and so many of the writes had reached the disk. Another one starts on what is left.
     pub(in super::super) fn next_run(&mut self, reached: usize) {
         self.steps_before = Count(self.steps());
-        let mut disk = std::mem::take(&mut self.owner.books);
+        let mut disk = std::mem::take(&mut self.owner.store);
         disk.begin_run(reached);
-        let laws = std::mem::take(&mut self.owner.witness);
+        let laws = std::mem::take(&mut self.owner.checker);
         self.owner = owner(disk, laws, self.tamper.clone());
         self.environment.next_run();
         (self.sweep, self.await_endings, self.stopped) = (None, None, None);
@@ -240,7 +240,7 @@ impl ProcessesModel {
     pub(in super::super) fn sweep(&mut self, now: Timestamp, is_done: bool) {
         let Some((call, known)) = self.sweep.take() else { return };
         let swept = if is_done {
-            let is_recorded = |tag| !known.contains(&tag) && self.owner.books.holds(tag);
+            let is_recorded = |tag| !known.contains(&tag) && self.owner.store.holds(tag);
             if self.environment.running().any(is_recorded) {
                 self.violation(Law::Prc9, "a process whose record is on disk is swept away".to_owned());
             }
@@ -255,7 +255,7 @@ impl ProcessesModel {
 
     /// So many of the writes settle as one commit.
     pub(in super::super) fn settle(&mut self, now: Timestamp, count: usize, outcome: Outcome) {
-        if let Some(settlement) = self.owner.books.settle(count, outcome) {
+        if let Some(settlement) = self.owner.store.settle(count, outcome) {
             self.owner.settled(self.moment(now), settlement);
             self.carry(now);
         }
@@ -271,7 +271,7 @@ impl ProcessesModel {
 
     /// The next write is refused at once.
     pub(in super::super) const fn refuse_next(&mut self) {
-        self.owner.books.refuse_next();
+        self.owner.store.refuse_next();
     }
 
     /// The next step crashes.
@@ -293,7 +293,7 @@ impl ProcessesModel {
     /// An actor goes one step on, or what it is at fails.
     pub(in super::super) fn act(&mut self, life: Attempt, fails: bool) {
         let born = self.environment.act(life, fails);
-        if born.is_some_and(|tag| !self.owner.books.holds(tag)) {
+        if born.is_some_and(|tag| !self.owner.store.holds(tag)) {
             self.violation(Law::Prc9, "a process is started whose record is not on disk".to_owned());
         }
         self.verdict.heard_of(self.environment.verdict.broken());

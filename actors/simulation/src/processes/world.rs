@@ -8,9 +8,9 @@ use callboard_actors::process::{Executable, Lifetime, ProcessName, ProcessRecord
 use callboard_actors::processes::{LaunchProcess, Processes, RecallProcess, StopProcess};
 use callboard_actors::vocabulary::Timestamp;
 
+use super::super::law_checker::{Violation, found};
 use super::super::search::{Play, World};
 use super::super::tamper::Tamper;
-use super::super::witness::{Violation, found};
 use super::super::writes::Outcome;
 use super::disk::ProcessesDisk;
 use super::environment::{Environment, identity};

@@ -74,7 +74,7 @@ impl RegistryBounds {
 pub enum RegistryEvent {
     /// An allocation registers, with contents of this kind.
     Register(u8, u8),
-    /// An allocation says goodbye.
+    /// An allocation deregisters.
     Deregister(u8),
     /// An allocation leaves because it failed.
     Fail(u8),

@@ -10,8 +10,8 @@ use callboard_actors::shell::{AskId, Effect, Input};
 use callboard_actors::vocabulary::{Generation, Moment, PluginKey, RegistrationNumber, RunNumber, Timestamp};
 
 use super::super::law::Law;
+use super::super::law_checker::{LawChecker, Verdict};
 use super::super::stand_in::Left;
-use super::super::witness::{Verdict, Witness};
 use super::board::Scene;
 use super::disk::{Rows, has_had};
 use super::model::{ExpectedAnswer, Model};
@@ -209,7 +209,7 @@ impl RegistryLaws {
     }
 }
 
-impl Witness<Registry> for RegistryLaws {
+impl LawChecker<Registry> for RegistryLaws {
     fn rebuilt(&mut self, _moment: Moment, machine: &Registry) {
         self.checks_held = 0;
         let Some(rows) = self.expected.take() else { return };

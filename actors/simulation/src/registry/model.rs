@@ -154,7 +154,7 @@ impl Model {
         message.plugins.is_empty() || is_twice || message.options.len() > 64 || bytes > 4_096 || is_full()
     }
 
-    /// A goodbye, and what must be told of it.
+    /// A deregistration, and what must be told of it.
     pub(super) fn deregister(
         &mut self,
         message: &Deregister,

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use callboard_actors::registry::{
-    Describe, DescribePlugins, Description, Entry, Lack, List, Merit, RegistrationOf, Registry,
-    RegistryAnswer, RegistryAsk, Standby, Standing, WaitError, WaitForPlugin,
+    ActiveBecause, Describe, DescribePlugins, Description, Entry, InactiveBecause, List, RegistrationOf,
+    Registry, RegistryAnswer, RegistryAsk, Standby, Standing, WaitError, WaitForPlugin,
 };
 use callboard_actors::shell::{AskId, Effect, Input};
 use callboard_actors::vocabulary::{
@@ -23,7 +23,7 @@ use super::board::{Board, Held, Scene};
 use super::laws::RegistryLaws;
 use super::model::Model;
 use super::reading::Reading;
-use crate::chance::Chance;
+use crate::random::Random;
 
 /// What a client of a simulated host asks the registry. Plugins and allocations are named by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,17 +42,17 @@ pub enum Question {
 
 impl Question {
     /// One about a plugin, by a number below 60.
-    pub(crate) fn about(plugin: u32, number: u64, chance: &mut Chance, names: &Names) -> Self {
+    pub(crate) fn about(plugin: u32, number: u64, random: &mut Random, names: &Names) -> Self {
         match number {
             0..=29 => Self::Describe(plugin),
             30..=39 => {
                 // Mostly of one that serves the plugin, or did.
-                let who = chance.place(names.allocations());
+                let who = random.place(names.allocations());
                 let served = names.served_by(who);
-                let meant = served.first().filter(|_| !chance.once_in(8));
+                let meant = served.first().filter(|_| !random.once_in(8));
                 Self::RegistrationOf(meant.map_or(plugin, |meant| names.plugin_number(meant)), who)
             }
-            _ => Self::Wait(plugin, chance.place(5_000)),
+            _ => Self::Wait(plugin, random.place(5_000)),
         }
     }
 
@@ -332,36 +332,40 @@ impl Model {
 impl Board {
     /// Whether it is said as it is at present why the active one is active, and what each other one lacks.
     fn explains(&self, said: &Description, scene: &Scene<'_>) -> bool {
-        let Some(active) = &self.active else { return said.merit.is_none() };
+        let Some(active) = &self.active else { return said.active_because.is_none() };
         let Some(active) = self.held.iter().find(|held| held.number == active.number) else { return false };
         let is_pinned = self.is_chosen(active, scene) && said.policy != FailoverPolicy::Newest;
         let is_fit = |held: &&Held| held.is_confirmed && held.fitness == Fitness::Fit;
         let others = || self.held.iter().filter(is_fit).filter(|held| held.number != active.number);
         let are_newer = others().any(|held| held.number > active.number);
         let merit = match (&said.policy, &active.fitness) {
-            (FailoverPolicy::Newest, _) => Merit::Newest,
-            _ if is_pinned => Merit::Pinned,
-            (_, Fitness::Unproven) => Merit::Awaited,
-            (_, Fitness::Unfit { .. }) => Merit::NoneFit,
-            (_, Fitness::Fit) if are_newer => Merit::NewestCalm,
-            (_, Fitness::Fit) if others().count() == 0 && !self.is_calm(active, scene) => Merit::OnlyFit,
-            (_, Fitness::Fit) => Merit::NewestFit,
+            (FailoverPolicy::Newest, _) => ActiveBecause::Newest,
+            _ if is_pinned => ActiveBecause::Pinned,
+            (_, Fitness::Unproven) => ActiveBecause::Awaited,
+            (_, Fitness::Unfit { .. }) => ActiveBecause::NoneFit,
+            (_, Fitness::Fit) if are_newer => ActiveBecause::NewestCalm,
+            (_, Fitness::Fit) if others().count() == 0 && !self.is_calm(active, scene) => {
+                ActiveBecause::OnlyFit
+            }
+            (_, Fitness::Fit) => ActiveBecause::NewestFit,
         };
         let lacks = |standby: &Standby| {
             let Some(held) = self.held.iter().find(|held| held.number == standby.entry.number) else {
                 return false;
             };
-            match (&standby.lack, &held.fitness) {
-                (Lack::Unfit { reason }, Fitness::Unfit { reason: known }) => reason == known,
-                (_, Fitness::Unfit { .. }) | (Lack::Unfit { .. }, _) => false,
-                (lack, _) if said.policy == FailoverPolicy::Newest => *lack == Lack::Older,
-                (lack, Fitness::Unproven) => *lack == Lack::Unproven,
-                (lack, Fitness::Fit) if is_pinned => *lack == Lack::NotPinned,
-                (Lack::Calm { until }, Fitness::Fit) => *until > scene.now && !self.is_calm(held, scene),
-                (lack, Fitness::Fit) => *lack == Lack::Older && self.is_calm(held, scene),
+            match (&standby.inactive_because, &held.fitness) {
+                (InactiveBecause::Unfit { reason }, Fitness::Unfit { reason: known }) => reason == known,
+                (_, Fitness::Unfit { .. }) | (InactiveBecause::Unfit { .. }, _) => false,
+                (lack, _) if said.policy == FailoverPolicy::Newest => *lack == InactiveBecause::Older,
+                (lack, Fitness::Unproven) => *lack == InactiveBecause::Unproven,
+                (lack, Fitness::Fit) if is_pinned => *lack == InactiveBecause::NotPinned,
+                (InactiveBecause::Calm { until }, Fitness::Fit) => {
+                    *until > scene.now && !self.is_calm(held, scene)
+                }
+                (lack, Fitness::Fit) => *lack == InactiveBecause::Older && self.is_calm(held, scene),
             }
         };
-        said.merit == Some(merit) && said.standby.iter().all(lacks)
+        said.active_because == Some(merit) && said.standby.iter().all(lacks)
     }
 }
 

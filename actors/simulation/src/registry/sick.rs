@@ -32,7 +32,7 @@ impl RegistryWorld {
         if let Some(asker) = first(&self.questions) {
             self.disk_holds_up(&format!("the answer to question {asker}"));
         }
-        if self.registry.witness.checks_held() > 0 {
+        if self.registry.checker.checks_held() > 0 {
             self.disk_holds_up("an identity check");
         }
         if self.is_stopped {

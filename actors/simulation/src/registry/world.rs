@@ -14,10 +14,10 @@ use callboard_actors::vocabulary::{
 };
 
 use super::super::law::Law;
+use super::super::law_checker::{NO_CALLER_WAITS, Verdict, Violation, found, violation};
 use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::{NO_CALLER_WAITS, Verdict, Violation, found, violation};
 use super::super::writes::Outcome;
 use super::disk::RegistryDisk;
 use super::event::{IDLE, RegistryBounds, RegistryEvent, allocation, policy, registering};
@@ -117,16 +117,16 @@ impl RegistryWorld {
 
     fn load(&mut self) {
         let now = self.now;
-        let books = &mut self.registry.books;
-        let image = books.read(now);
-        let (rows, run, begun) = (books.rows_with_waiting(), books.run(), books.begun());
-        self.registry.witness.expect(rows, run, begun);
+        let store = &mut self.registry.store;
+        let image = store.read(now);
+        let (rows, run, begun) = (store.rows_with_waiting(), store.run(), store.begun());
+        self.registry.checker.expect(rows, run, begun);
         self.registry.loaded(self.moment(), image);
     }
 
     fn kill_host(&mut self, reached: u8) {
-        let mut disk = self.registry.books.clone();
-        let mut laws = self.registry.witness.clone();
+        let mut disk = self.registry.store.clone();
+        let mut laws = self.registry.checker.clone();
         disk.begin_run(usize::from(reached), self.now);
         laws.forget_listeners();
         let registry = StandIn::begin(self.options.clone(), disk, laws, Rules::default());
@@ -159,7 +159,7 @@ impl RegistryWorld {
                     }
                 }
                 Left::Ended(_) => self.unanswered.clear(),
-                Left::Snapshot(..) => self.registry.books.was_told(),
+                Left::Snapshot(..) => self.registry.store.was_told(),
                 Left::Answer(None, _) => self.verdict.violation(Law::Shell7, || NO_CALLER_WAITS.to_owned()),
                 Left::News(..) | Left::Call { .. } => {}
             }
@@ -167,13 +167,13 @@ impl RegistryWorld {
         self.look_at_the_sick_disk();
         let has_ended = self.registry.has_ended();
         let is_rebuilt = self.registry.is_loading() || self.registry.pauses_until().is_some();
-        let StandIn { books, witness, .. } = &mut self.registry;
+        let StandIn { store, checker, .. } = &mut self.registry;
         // What was handed over before the end is on disk afterwards, and no actor is there to report it.
-        if !books.is_ahead() && !has_ended {
-            let rows = books.rows();
-            witness.compare_told(rows, books.waiting() > 0 || is_rebuilt);
+        if !store.is_ahead() && !has_ended {
+            let rows = store.rows();
+            checker.compare_told(rows, store.waiting() > 0 || is_rebuilt);
         }
-        self.verdict.heard_of(self.registry.witness.verdict.broken());
+        self.verdict.heard_of(self.registry.checker.verdict.broken());
     }
 
     fn orders(&self, events: &mut Vec<RegistryEvent>) {
@@ -195,7 +195,7 @@ impl RegistryWorld {
     }
 
     fn faults(&self, events: &mut Vec<RegistryEvent>) {
-        let waiting = u8::try_from(self.registry.books.waiting()).unwrap_or(u8::MAX);
+        let waiting = u8::try_from(self.registry.store.waiting()).unwrap_or(u8::MAX);
         if waiting > 0 {
             events.push(RegistryEvent::Settle(1, Outcome::Written));
         }
@@ -232,7 +232,7 @@ impl World for RegistryWorld {
                 events.push(RegistryEvent::Stop);
             }
             // Nothing can be read while a write is under way, unless that is held for a sick disk.
-            if self.registry.is_loading() && (self.registry.books.waiting() == 0 || self.registry.is_sick()) {
+            if self.registry.is_loading() && (self.registry.store.waiting() == 0 || self.registry.is_sick()) {
                 events.push(RegistryEvent::Load);
             }
             if self.left.pauses > 0 && self.registry.next_timer().is_some()
@@ -312,13 +312,13 @@ impl Play for RegistryWorld {
             }
             RegistryEvent::Settle(count, outcome) => {
                 self.left.failures -= u8::from(outcome != Outcome::Written);
-                if let Some(settled) = self.registry.books.settle(usize::from(count), outcome) {
+                if let Some(settled) = self.registry.store.settle(usize::from(count), outcome) {
                     self.registry.settled(self.moment(), settled);
                 }
             }
             RegistryEvent::RefuseNext => {
                 self.left.failures -= 1;
-                self.registry.books.refuse_next();
+                self.registry.store.refuse_next();
             }
             RegistryEvent::Disk(is_sick) => {
                 self.left.sicknesses -= u8::from(is_sick);
@@ -364,7 +364,7 @@ impl Play for RegistryWorld {
         for _ in 0..64 {
             let next = if self.registry.is_sick() {
                 RegistryEvent::Disk(false)
-            } else if self.registry.books.waiting() > 0 {
+            } else if self.registry.store.waiting() > 0 {
                 RegistryEvent::Settle(u8::MAX, Outcome::Written)
             } else if self.registry.is_loading() {
                 RegistryEvent::Load

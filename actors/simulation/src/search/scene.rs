@@ -2,7 +2,7 @@
 //!
 //! # How to add an actor
 //!
-//! 1. Write its laws: a [`Witness`] that holds every step against a plain account of what must come of it.
+//! 1. Write its laws: a [`LawChecker`] that holds every step against a plain account of what must come of it.
 //! 2. Write its scene, a type that implements [`Scene`]: a plain model of everything around the actor. It lists what can happen there
 //!    ([`events`](Scene::events)), lets it happen ([`happens`](Scene::happens)), notes each call of the actor
 //!    ([`called`](Scene::called)), and says what all comes to in the end ([`check_end`](Scene::check_end)). A call in flight is data
@@ -20,9 +20,9 @@ use callboard_actors::shell::{Machine, StopMode};
 use callboard_actors::vocabulary::Timestamp;
 
 use super::Stage;
+use crate::law_checker::{LawChecker, Verdict, Violation};
 use crate::stand_in::{Disk, Left, Refusal, StandIn};
 use crate::tamper::Tamper;
-use crate::witness::{Verdict, Violation, Witness};
 
 /// The actor of a scene.
 pub type Actor<S> = StandIn<<S as Scene>::Machine, <S as Scene>::Disk, <S as Scene>::Laws>;
@@ -45,7 +45,7 @@ pub trait Scene: Clone + Debug + Hash {
     /// Its disk.
     type Disk: Disk<Self::Machine> + Clone + Debug + Hash;
     /// Its laws.
-    type Laws: Witness<Self::Machine> + Clone + Debug + Hash;
+    type Laws: LawChecker<Self::Machine> + Clone + Debug + Hash;
     /// How much may happen, of each kind.
     type Bounds: Copy + Debug + Hash;
     /// What can happen beside what can happen to every actor.

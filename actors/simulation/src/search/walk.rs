@@ -1,14 +1,14 @@
 //! A random walk through a world in which too much can happen to try everything.
 
 use super::{Counterexample, World, shorten};
-use crate::chance::Chance;
+use crate::random::Random;
 
 /// The number of steps between checks that everything comes to rest.
 const REST_EVERY: u64 = 40;
 /// Something rare happens once in this many steps.
 const RARE: u64 = 10;
 
-/// Takes so many steps, each to one of the events that can happen, by chance, or fewer if nothing more can: then too the world comes to rest. `is_rare` says of an event that
+/// Takes so many steps, each to one of the events that can happen, by random, or fewer if nothing more can: then too the world comes to rest. `is_rare` says of an event that
 /// it is a fault or a request, which would otherwise come much more often than what goes on. `told` hears of each before it happens.
 ///
 /// # Errors
@@ -16,13 +16,13 @@ const RARE: u64 = 10;
 pub fn wander<W: World>(
     start: &W,
     steps: u64,
-    chance: &mut Chance,
+    random: &mut Random,
     is_rare: impl Fn(&W::Event) -> bool,
     told: &mut dyn FnMut(&W::Event),
 ) -> Result<(), Counterexample<W::Event>> {
     let (mut world, mut history) = (start.clone(), Vec::new());
     for step in 1..=steps {
-        let Some(event) = next(&world, chance, &is_rare) else {
+        let Some(event) = next(&world, random, &is_rare) else {
             let rested = world.settle();
             return rested.map_err(|violation| shorten(start, Counterexample { history, violation }));
         };
@@ -38,15 +38,15 @@ pub fn wander<W: World>(
     Ok(())
 }
 
-fn next<W: World>(world: &W, chance: &mut Chance, is_rare: &impl Fn(&W::Event) -> bool) -> Option<W::Event> {
+fn next<W: World>(world: &W, random: &mut Random, is_rare: &impl Fn(&W::Event) -> bool) -> Option<W::Event> {
     let (mut rare, mut usual): (Vec<_>, Vec<_>) = world.events().into_iter().partition(is_rare);
     let from = match (rare.is_empty(), usual.is_empty()) {
         (true, true) => return None,
         (true, false) => &mut usual,
         (false, true) => &mut rare,
-        (false, false) if chance.once_in(RARE) => &mut rare,
+        (false, false) if random.once_in(RARE) => &mut rare,
         (false, false) => &mut usual,
     };
-    let place = chance.below(from.len() as u64);
+    let place = random.below(from.len() as u64);
     Some(from.swap_remove(usize::try_from(place).unwrap_or(0)))
 }

@@ -11,8 +11,8 @@ use callboard_actors::vocabulary::{Moment, Timestamp};
 use super::scene::{Actor, Event, Fault, Scene};
 use super::{Play, World};
 use crate::law::Law;
+use crate::law_checker::{NO_CALLER_WAITS, Violation, found, violation};
 use crate::stand_in::{Left, Settlement};
-use crate::witness::{NO_CALLER_WAITS, Violation, found, violation};
 
 /// Who notifies, and waits for no answer.
 const NOTIFIER: u64 = 0;
@@ -176,7 +176,7 @@ impl<S: Scene> SceneWorld<S> {
             self.stage.unanswered.clear();
         }
         self.scene.heard(&mut self.stage)?;
-        found(S::verdict(&self.stage.actor.witness).broken())
+        found(S::verdict(&self.stage.actor.checker).broken())
     }
 
     fn take_in(&mut self, left: Left<S::Machine>) -> Result<(), Violation> {

@@ -117,7 +117,7 @@ impl HostModel {
     fn database_model(&mut self) -> Option<&mut DatabaseModel<Volume>> {
         let database = self.database.as_mut()?;
         let database_model = database.database_model();
-        for (ticket, change) in self.registry.books.take_handed() {
+        for (ticket, change) in self.registry.store.take_handed() {
             let operations = operations_of(change, |number| number.to_string());
             database_model.write(&Write {
                 owner: OWNER,
@@ -153,10 +153,10 @@ impl HostModel {
         if let Step::Committed { is_written } = step {
             self.registry_disk(!is_written);
         }
-        let books = &mut self.registry.books;
+        let store = &mut self.registry.store;
         let settlement = match step {
-            Step::Committed { is_written: true } => books.settle(count, Outcome::Written),
-            Step::Committed { is_written: false } => books.doubt(count),
+            Step::Committed { is_written: true } => store.settle(count, Outcome::Written),
+            Step::Committed { is_written: false } => store.doubt(count),
             Step::Idle | Step::Loaded(..) | Step::Closed => return,
         };
         if let Some(database) = &mut self.database {
@@ -169,7 +169,7 @@ impl HostModel {
     fn resolve(&mut self) {
         let Some(database_model) = self.database.as_mut().map(Database::database_model) else { return };
         for took_effect in std::mem::take(&mut database_model.took_effect) {
-            self.registry.books.resolve(took_effect);
+            self.registry.store.resolve(took_effect);
         }
     }
 
@@ -222,14 +222,14 @@ impl HostModel {
             self.registry.load_failed(moment);
             return;
         };
-        let plain = self.registry.books.read(moment.now);
+        let plain = self.registry.store.read(moment.now);
         match image(rows, &plain) {
             Ok(image) if image == plain => {}
             found => self.violation(Law::P2, format!("{found:?} is loaded, and {plain:?} is due")),
         }
-        let books = &self.registry.books;
-        let (rows, run, begun) = (books.rows().clone(), books.run(), books.begun());
-        self.registry.witness.expect(rows, run, begun);
+        let store = &self.registry.store;
+        let (rows, run, begun) = (store.rows().clone(), store.run(), store.begun());
+        self.registry.checker.expect(rows, run, begun);
         self.registry.loaded(moment, plain);
     }
 
@@ -254,7 +254,7 @@ impl HostModel {
 
     /// The present host opens the database, if it has not yet: the first thing that a host does.
     fn open_database(&mut self) {
-        let run = self.registry.books.run();
+        let run = self.registry.store.run();
         let Some(database_model) = self.database.as_mut().map(Database::database_model) else { return };
         if database_model.is_open() {
             return;

@@ -44,7 +44,7 @@ impl HostModel {
     /// A commit has been under way for as long as one may be.
     pub(super) fn disk_is_late(&mut self) {
         let is_under_way =
-            self.registry.books.waiting() > 0 || self.owned.model.waiting() > 0 || self.volumes.is_writing();
+            self.registry.store.waiting() > 0 || self.owned.model.waiting() > 0 || self.volumes.is_writing();
         if is_under_way && matches!(self.disk, Some(DiskTrouble::Slow | DiskTrouble::Hangs)) {
             self.tell_of_disk(true);
         }
@@ -91,7 +91,7 @@ impl HostModel {
             let waits = format!("the disk is sick, and question {asker} waits for it");
             self.violation(Law::Shell1a, waits);
         }
-        if self.registry.witness.checks_held() > 0 {
+        if self.registry.checker.checks_held() > 0 {
             self.violation(Law::Shell1a, "the disk is sick, and an identity check waits for it".to_owned());
         }
         if self.phase == HostPhase::StoppingRegistry {

@@ -4,9 +4,9 @@ use callboard_actors::registry::Registry;
 use callboard_actors::shell::{FeedItem, Machine};
 
 use super::super::law::Law;
+use super::super::law_checker::NO_CALLER_WAITS;
 use super::super::observed::{Answer, Observed};
 use super::super::stand_in::{Left, Refusal};
-use super::super::witness::NO_CALLER_WAITS;
 use super::event::EventKind;
 use super::host_model::{HostModel, Signal};
 
@@ -41,7 +41,7 @@ impl HostModel {
                 }
                 Left::Snapshot(number, view) => {
                     self.is_owed = false;
-                    self.registry.books.was_told();
+                    self.registry.store.was_told();
                     self.feed(FeedItem::Snapshot { number, view: (*view).clone() });
                 }
                 Left::Call { .. } => {

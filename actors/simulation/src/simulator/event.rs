@@ -30,7 +30,7 @@ pub struct Event {
 pub enum EventKind {
     /// An allocation registers, with contents of this kind.
     Register(u32, u8),
-    /// An allocation says goodbye.
+    /// An allocation deregisters.
     Deregister(u32),
     /// A client asks the registry something.
     Ask(Question),

@@ -1,6 +1,6 @@
 //! The model of a host: a registry with its disk, the instances, the inventory, and everyone who speaks with them.
 //!
-//! It does one thing after another as events say, and after each looks whether a law was broken. It knows no chance: the same
+//! It does one thing after another as events say, and after each looks whether a law was broken. It knows no random: the same
 //! events come to the same.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -17,12 +17,12 @@ use super::super::drivers::DriversModel;
 use super::super::instances::{InstancesModel, NoDisk};
 use super::super::inventory::InventoryLaws;
 use super::super::law::Law;
+use super::super::law_checker::Verdict;
 use super::super::observed::Observed;
 use super::super::registry::{RegistryDisk, RegistryLaws, may_wait};
 use super::super::stand_in::{Rules, StandIn};
 use super::super::supervision::Family;
 use super::super::tamper::Tamper;
-use super::super::witness::Verdict;
 use super::Simulation;
 use super::database::Database;
 use super::disk::DiskTrouble;
@@ -35,7 +35,7 @@ use super::supervision::family;
 use super::tampers::Tampers;
 use super::volumes::OwnedVolumes;
 use super::workloads::Workloads;
-use crate::chance::mixed;
+use crate::random::mixed;
 
 pub(super) type RegistryActor = StandIn<Registry, RegistryDisk, RegistryLaws>;
 pub(super) type InventoryActor = StandIn<Inventory, NoDisk, InventoryLaws>;
@@ -194,8 +194,8 @@ impl HostModel {
         self.volumes.next_run(reached);
         self.family.fall();
         self.workloads.next_run(self.phase != HostPhase::StoppingRegistry);
-        let mut disk = self.registry.books.clone();
-        let mut laws = self.registry.witness.clone();
+        let mut disk = self.registry.store.clone();
+        let mut laws = self.registry.checker.clone();
         disk.begin_run(reached, self.now);
         laws.forget_listeners();
         let registry = StandIn::begin(self.options.clone(), disk, laws, Rules::default());
@@ -253,7 +253,7 @@ impl HostModel {
             self.close_database();
             // What a sick disk has not taken by now is lost.
             let [written, of_processes] = match self.disk {
-                None => [self.registry.books.waiting(), self.owned.model.waiting()],
+                None => [self.registry.store.waiting(), self.owned.model.waiting()],
                 Some(_) => [0, 0],
             };
             self.end_run(written, of_processes);
@@ -375,10 +375,10 @@ impl HostModel {
         self.plan();
         self.plan_drivers();
         self.plan_workloads();
-        self.verdict.heard_of(self.registry.witness.verdict.broken());
+        self.verdict.heard_of(self.registry.checker.verdict.broken());
         self.verdict.heard_of(self.instances_model.broken());
         self.verdict.heard_of(self.drivers_model.broken());
         self.verdict.heard_of(self.owned.model.broken());
-        self.verdict.heard_of(self.inventory.witness.verdict.broken());
+        self.verdict.heard_of(self.inventory.checker.verdict.broken());
     }
 }

@@ -6,9 +6,9 @@ use callboard_actors::vocabulary::Moment;
 use super::super::instances::NoDisk;
 use super::super::inventory::InventoryLaws;
 use super::super::law::Law;
+use super::super::law_checker::NO_CALLER_WAITS;
 use super::super::observed::Observed;
 use super::super::stand_in::{Left, Rules, StandIn};
-use super::super::witness::NO_CALLER_WAITS;
 use super::host_model::{HostModel, InventoryActor};
 
 pub(super) fn new_inventory() -> InventoryActor {

@@ -1,4 +1,4 @@
-//! The simulator: many allocations interleaved by chance, under virtual time, with everything that can go wrong.
+//! The simulator: many allocations interleaved by random, under virtual time, with everything that can go wrong.
 //!
 //! ```text
 //!   seed ─► plan ── event ──►  model  ── every step ──► laws
@@ -6,7 +6,7 @@
 //!            └──── what is ready, called, due ◄──┘
 //! ```
 //!
-//! The plan knows chance and no machine; the model of the host knows the machines and no chance. So a run is a list of events, and a
+//! The plan knows random and no machine; the model of the host knows the machines and no random. So a run is a list of events, and a
 //! list of events can be played again, shortened and read.
 
 mod database;
@@ -44,9 +44,9 @@ use std::time::Duration;
 
 use self::host_model::HostModel;
 use self::plan::Plan;
+use super::law_checker::Violation;
 use super::observed::Observed;
 use super::search::{Counterexample, Play, play, shorten};
-use super::witness::Violation;
 
 /// What to simulate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What happens when: chance plans the life of a host.
+//! What happens when: random plans the life of a host.
 //!
 //! Whatever can happen of itself is planned at some later instant, and what was planned for an earlier one happens first: so
 //! messages overtake each other as they would between threads, answers come late, and hosts die at any instant.
@@ -31,7 +31,7 @@ use super::faults::{Fault, Faults};
 use super::host_model::{HostModel, Signal};
 use super::processes::ProcessesDoing;
 use super::volumes::VolumeDoing;
-use crate::chance::Chance;
+use crate::random::Random;
 
 const fn micros(micros: u64) -> Duration {
     Duration::from_micros(micros)
@@ -40,7 +40,7 @@ const fn micros(micros: u64) -> Duration {
 /// What is planned, in order of time and, within an instant, of when it was planned.
 #[derive(Debug)]
 pub(super) struct Plan {
-    chance: Chance,
+    random: Random,
     faults: Faults,
     heap: BinaryHeap<Reverse<(Timestamp, u64, Planned)>>,
     planned: u64,
@@ -58,7 +58,7 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn new(seed: u64, faults: Faults, host_model: &HostModel) -> Self {
         let mut plan = Self {
-            chance: Chance::from_seed(seed),
+            random: Random::from_seed(seed),
             faults,
             heap: BinaryHeap::new(),
             planned: 0,
@@ -70,7 +70,7 @@ impl Plan {
         };
         let now = host_model.now;
         for who in 0..host_model.names.allocations() {
-            let within = plan.chance.below(5_000_000);
+            let within = plan.random.below(5_000_000);
             plan.add(now + micros(within), Planned::Act(who));
         }
         plan.begin_drivers(host_model);
@@ -133,12 +133,12 @@ impl Plan {
 
     fn ready(&mut self, now: Timestamp, what: EventKind) {
         let pause = match what {
-            EventKind::Settle(..) => 500 + self.chance.below(4_000) + self.commit_waits(),
-            EventKind::Load(_) => 100 + self.chance.below(2_000),
-            EventKind::Start => 100_000 + self.chance.below(3_000_000),
+            EventKind::Settle(..) => 500 + self.random.below(4_000) + self.commit_waits(),
+            EventKind::Load(_) => 100 + self.random.below(2_000),
+            EventKind::Start => 100_000 + self.random.below(3_000_000),
             EventKind::Processes(doing) => self.pause_among_processes(doing),
             EventKind::Volume(_, doing) => self.pause_in_volume(doing),
-            _ => 1 + self.chance.below(1_500),
+            _ => 1 + self.random.below(1_500),
         };
         let mut at = now + micros(pause);
         if matches!(
@@ -166,23 +166,23 @@ impl Plan {
     /// A plugin answers soon, or slowly.
     fn called(&mut self, now: Timestamp, plugin: u32) {
         let pause = if self.does(Fault::Slow, 40) {
-            1_000_000 + self.chance.below(9_000_000)
+            1_000_000 + self.random.below(9_000_000)
         } else {
-            300 + self.chance.below(20_000)
+            300 + self.random.below(20_000)
         };
         self.add(now + micros(pause), Planned::Answer(plugin));
     }
 
     /// Whether a fault is done that is done once in so many times, and counts it.
     fn does(&mut self, fault: Fault, once_in: u64) -> bool {
-        let does = self.faults.has(fault) && self.chance.once_in(once_in);
+        let does = self.faults.has(fault) && self.random.once_in(once_in);
         self.done[fault as usize] += u64::from(does);
         does
     }
 
     /// How a call is met: in one of these bad ways, if its fault is done, which is once in so many times, and otherwise well.
     fn meets<T: Copy>(&mut self, ways: &[(Fault, T)], once_in: u64, well: T) -> T {
-        let (fault, way) = self.chance.one_of(ways);
+        let (fault, way) = self.random.one_of(ways);
         if self.does(fault, once_in) { way } else { well }
     }
 
@@ -191,26 +191,26 @@ impl Plan {
     fn decide(&mut self, at: Timestamp, what: Planned, host_model: &HostModel) -> Option<EventKind> {
         match what {
             Planned::Act(who) => {
-                let pause = micros(50_000 + self.chance.below(4_000_000));
+                let pause = micros(50_000 + self.random.below(4_000_000));
                 self.add(at + pause, Planned::Act(who));
                 self.act(at, who, host_model)
             }
             Planned::Hurry(who) => self.act(at, who, host_model),
             Planned::Question => {
                 let pause =
-                    micros(self.chance.below(40_000_000) / u64::from(host_model.names.allocations().max(1)));
+                    micros(self.random.below(40_000_000) / u64::from(host_model.names.allocations().max(1)));
                 self.add(at + pause, Planned::Question);
                 Some(self.question(host_model))
             }
             Planned::DiskSound => Some(self.disk_is_sound()),
             Planned::DiskLate => Some(EventKind::DiskLate),
             Planned::Break => {
-                let pause = micros(self.chance.below(2_000_000));
+                let pause = micros(self.random.below(2_000_000));
                 self.add(at + pause, Planned::Break);
                 self.breakage(at, host_model)
             }
             Planned::Report(plugin) => Some(EventKind::Report(plugin)),
-            Planned::Checked => Some(EventKind::Checked(!self.chance.once_in(3))),
+            Planned::Checked => Some(EventKind::Checked(!self.random.once_in(3))),
             Planned::Answer(plugin) => Some(EventKind::Answer(plugin, self.behaviour())),
             Planned::Driver(driver, turn) => Some(self.turn_of_driver(at, driver, turn)),
             Planned::ProcessTurn(process) => Some(self.process_turn(at, process)),
@@ -250,7 +250,7 @@ impl Plan {
     }
 
     fn settle(&mut self, host_model: &HostModel) -> Option<EventKind> {
-        let (count, outcome) = self.commit(host_model.registry.books.waiting())?;
+        let (count, outcome) = self.commit(host_model.registry.store.waiting())?;
         Some(EventKind::Settle(count, outcome))
     }
 
@@ -261,11 +261,11 @@ impl Plan {
             return None;
         }
         let outcome = if self.does(Fault::Disk, 60) {
-            if self.chance.once_in(3) { Outcome::FailedButWritten } else { Outcome::Failed }
+            if self.random.once_in(3) { Outcome::FailedButWritten } else { Outcome::Failed }
         } else {
             Outcome::Written
         };
-        let count = if self.chance.once_in(3) { 1 + self.chance.place(waiting) } else { waiting };
+        let count = if self.random.once_in(3) { 1 + self.random.place(waiting) } else { waiting };
         Some((count, outcome))
     }
 

@@ -11,9 +11,9 @@ use callboard_actors::vocabulary::{Attempt, Registration, Timestamp};
 
 use super::super::instances::{Behaviour, InFlight, InstancesModel, SetOut};
 use super::super::law::Law;
+use super::super::law_checker::{Violation, found};
 use super::super::registry::Question;
 use super::super::search::Play;
-use super::super::witness::{Violation, found};
 use super::super::writes::Outcome;
 use super::database::DatabaseDoing;
 use super::disk::DiskTrouble;
@@ -55,7 +55,7 @@ impl HostModel {
             EventKind::TakeInventory => self.ask_inventory(TakeInventory),
             EventKind::Settle(count, outcome) => self.settle_writes(count, outcome),
             EventKind::DiskFull => {
-                self.registry.books.refuse_next();
+                self.registry.store.refuse_next();
                 self.owned.model.refuse_next();
                 self.volumes.refuse_next();
             }
@@ -162,7 +162,7 @@ impl HostModel {
             self.registry_disk(true);
         }
         let moment = self.moment();
-        if let Some(settled) = self.registry.books.settle(count as usize, outcome) {
+        if let Some(settled) = self.registry.store.settle(count as usize, outcome) {
             self.registry.settled(moment, settled);
         }
     }
@@ -188,7 +188,7 @@ impl HostModel {
             return;
         }
         let moment = self.moment();
-        let waiting = u32::try_from(self.registry.books.waiting()).unwrap_or(u32::MAX);
+        let waiting = u32::try_from(self.registry.store.waiting()).unwrap_or(u32::MAX);
         if waiting > 0 && !self.registry.is_sick() {
             self.settle_writes(waiting, Outcome::Written);
         }
@@ -196,10 +196,10 @@ impl HostModel {
             self.registry.load_failed(moment);
             return;
         }
-        let books = &mut self.registry.books;
-        let image = books.read(moment.now);
-        let (rows, run, begun) = (books.rows_with_waiting(), books.run(), books.begun());
-        self.registry.witness.expect(rows, run, begun);
+        let store = &mut self.registry.store;
+        let image = store.read(moment.now);
+        let (rows, run, begun) = (store.rows_with_waiting(), store.run(), store.begun());
+        self.registry.checker.expect(rows, run, begun);
         self.registry.loaded(moment, image);
     }
 
@@ -235,14 +235,14 @@ impl HostModel {
     pub(super) fn compare(&mut self) {
         if let Some(machine) = self.registry.machine() {
             let view = machine.view();
-            self.registry.witness.compare_view(&view);
-            if self.registry.books.waiting() == 0
-                && !self.registry.books.is_ahead()
+            self.registry.checker.compare_view(&view);
+            if self.registry.store.waiting() == 0
+                && !self.registry.store.is_ahead()
                 && !self.registry.is_waiting()
             {
                 let is_so = view.entries.iter().map(|entry| entry.number).eq(self
                     .registry
-                    .books
+                    .store
                     .rows()
                     .keys()
                     .copied());
@@ -286,7 +286,7 @@ impl HostModel {
         if self.registry.is_loading() && self.phase != HostPhase::Down {
             self.signals.push(Signal::Ready(EventKind::Load(true)));
         }
-        if self.registry.books.waiting() > 0 {
+        if self.registry.store.waiting() > 0 {
             self.signals.push(Signal::Ready(EventKind::Settle(1, Outcome::Written)));
         }
     }

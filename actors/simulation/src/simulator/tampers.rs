@@ -16,7 +16,7 @@ use callboard_machines::volume::{Step, Volume, VolumeChange};
 
 use super::super::database::PersisterFault;
 use super::super::drivers::DriversTampers;
-use super::super::tamper::{Mishears, Spoils, Tamper};
+use super::super::tamper::{Tamper, TamperEffects, TamperInput};
 
 /// The faults that are put into the machines of a host.
 #[derive(Debug, Clone, Default)]
@@ -43,7 +43,7 @@ impl Tampers {
     /// A registry that does not publish updates, for a simulation that must fail.
     #[must_use]
     pub fn drop_updates() -> Self {
-        let told = Spoils(|input, mut effects: Vec<Effect<Registry>>| {
+        let told = TamperEffects(|input, mut effects: Vec<Effect<Registry>>| {
             if matches!(input, Input::Asked { ask: RegistryAsk::Register(_), .. }) {
                 effects.retain(|effect| !matches!(effect, Effect::Publish(RegistryNews::Updated(_))));
             }
@@ -55,17 +55,17 @@ impl Tampers {
     /// A registry that is requested to stop and never ends, for a simulation that must fail.
     #[must_use]
     pub fn never_end() -> Self {
-        let ended = Spoils(|_, mut effects: Vec<Effect<Registry>>| {
+        let ended = TamperEffects(|_, mut effects: Vec<Effect<Registry>>| {
             effects.retain(|effect| !matches!(effect, Effect::Stop(_)));
             effects
         });
         Self { registry: Some(Rc::new(ended)), ..Self::default() }
     }
 
-    /// Supervisors of allocations that say goodbye for one half of a monolith alone, for a simulation that must fail.
+    /// Supervisors of allocations that deregister one half of a monolith alone, for a simulation that must fail.
     #[must_use]
     pub fn forget_halves() -> Self {
-        let said = Spoils(|_, mut effects| {
+        let said = TamperEffects(|_, mut effects| {
             for effect in &mut effects {
                 if let Effect::Call { call: AllocationCall::Deregister(message), .. } = effect {
                     message.plugins.truncate(1);
@@ -78,8 +78,8 @@ impl Tampers {
 
     /// Supervisors that deregister no allocation, for a simulation that must fail.
     #[must_use]
-    pub fn forget_goodbyes() -> Self {
-        let said = Spoils(|_, mut effects| {
+    pub fn forget_deregistrations() -> Self {
+        let said = TamperEffects(|_, mut effects| {
             effects
                 .retain(|effect| !matches!(effect, Effect::Call { call: AllocationCall::Deregister(_), .. }));
             effects
@@ -90,7 +90,7 @@ impl Tampers {
     /// An owner of allocations that does not say to new supervisors what their tasks do, for a simulation that must fail.
     #[must_use]
     pub fn forget_tasks() -> Self {
-        let born = Spoils(|_, mut effects| {
+        let born = TamperEffects(|_, mut effects| {
             for effect in &mut effects {
                 if let Effect::Call { call: AllocationsCall::Start { config, .. }, .. } = effect {
                     config.task = Task::NotStarted;
@@ -104,7 +104,7 @@ impl Tampers {
     /// An owner of allocations that does not hear which supervisors have ended, for a simulation that must fail.
     #[must_use]
     pub fn miss_endings() -> Self {
-        let heard = Mishears(|mut input| {
+        let heard = TamperInput(|mut input| {
             if let Input::Returned { outcome: Ok(AllocationsOutcome::Ended(ended)), .. } = &mut input {
                 ended.clear();
             }
@@ -116,7 +116,7 @@ impl Tampers {
     /// Eventors that tell no handler of gaps, for a simulation that must fail.
     #[must_use]
     pub fn hide_gaps() -> Self {
-        let handed = Spoils(|_, mut effects| {
+        let handed = TamperEffects(|_, mut effects| {
             for effect in &mut effects {
                 if let Effect::Call { call: EventorCall::Hand(items), .. } = effect {
                     Arc::make_mut(items).retain(|(_, item)| matches!(item, TaskEventItem::Event { .. }));
@@ -131,7 +131,7 @@ impl Tampers {
     /// An owner of the processes that starts them before it has written that down, for a simulation that must fail.
     #[must_use]
     pub fn launch_unwritten() -> Self {
-        let launched = Spoils(|_, mut effects: Vec<Effect<Processes>>| {
+        let launched = TamperEffects(|_, mut effects: Vec<Effect<Processes>>| {
             effects.sort_by_key(|effect| matches!(effect, Effect::Persist(_, ProcessesChange::Keep(_))));
             effects
         });
@@ -141,7 +141,7 @@ impl Tampers {
     /// An owner of the processes that launches anew what it has to look for, for a simulation that must fail.
     #[must_use]
     pub fn launch_beside_what_is_left() -> Self {
-        let launched = Spoils(|_, mut effects: Vec<Effect<Processes>>| {
+        let launched = TamperEffects(|_, mut effects: Vec<Effect<Processes>>| {
             for effect in &mut effects {
                 if let Effect::Call { call: ProcessesCall::Start { config, .. }, .. } = effect {
                     config.spec = Some(Arc::new(ProcessSpec::new(Executable::at("/bin/worker"))));
@@ -155,7 +155,7 @@ impl Tampers {
     /// Volumes that call a plugin before they have written that down, for a simulation that must fail.
     #[must_use]
     pub fn write_no_intents() -> Self {
-        let written = Spoils(|_, mut effects: Vec<Effect<Volume>>| {
+        let written = TamperEffects(|_, mut effects: Vec<Effect<Volume>>| {
             effects.retain(|effect| match effect {
                 Effect::Persist(_, VolumeChange::KeepClaim(row)) => !matches!(row.publish, Step::GoingUp(_)),
                 _ => true,
@@ -168,7 +168,7 @@ impl Tampers {
     /// Supervisors that stop no sibling of a fallen child, for a simulation that must fail.
     #[must_use]
     pub fn spare_siblings() -> Self {
-        let spared = Spoils(|_, mut effects: Vec<Effect<Supervisor>>| {
+        let spared = TamperEffects(|_, mut effects: Vec<Effect<Supervisor>>| {
             let is_fall =
                 |effect: &_| matches!(effect, Effect::Publish(SupervisorNews::ChildRestarting { .. }));
             if effects.iter().any(is_fall) {

@@ -110,13 +110,13 @@ impl OwnedVolumes {
 
     /// Whether something waits to be written.
     pub(super) fn is_writing(&self) -> bool {
-        self.0.iter().any(|model| model.owner.books.waiting() > 0)
+        self.0.iter().any(|model| model.owner.store.waiting() > 0)
     }
 
     /// One of the next writes is refused at once.
     pub(super) fn refuse_next(&mut self) {
         if let Some(model) = self.0.first_mut() {
-            model.owner.books.refuse_next();
+            model.owner.store.refuse_next();
         }
     }
 
@@ -222,7 +222,7 @@ impl HostModel {
         self.verdict.heard_of(model.broken());
         let ready = [
             (model.owner.is_loading(), VolumeDoing::Load),
-            (model.owner.books.waiting() > 0, VolumeDoing::Settle(Outcome::Written)),
+            (model.owner.store.waiting() > 0, VolumeDoing::Settle(Outcome::Written)),
             (model.node.in_flight.is_some(), VolumeDoing::Answer(Answered::Ok)),
             (model.has_unconfirmed(), VolumeDoing::Confirm(true)),
             (model.waits_to_be_deleted(), VolumeDoing::Allow),

@@ -38,7 +38,7 @@ use callboard_actors::vocabulary::{
     Timestamp,
 };
 
-use self::owner::Office;
+use self::owner::OwnerModel;
 use self::word::Kind;
 use super::super::allocation::{AllocationLaws, Reply, Surroundings};
 use super::super::instances::NoDisk;
@@ -62,7 +62,7 @@ pub(super) const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) struct Workloads {
     all: Vec<Workload>,
     places: BTreeMap<AllocationId, usize>,
-    office: Office,
+    owner_model: OwnerModel,
     /// What supervisors have asked the registry and the instances, by the number under which they did.
     asked: BTreeMap<u64, Asked>,
     /// Those at which something has changed since the world looked.
@@ -126,8 +126,8 @@ impl Workloads {
         let all: Vec<Workload> = numbers.map(|who| Workload::new(names, who)).collect();
         let id = |workload: &Workload| workload.spec.allocation.clone();
         let places = all.iter().map(id).zip(0..).collect();
-        let office = Office::new(of_owner);
-        Self { all, places, office, asked: BTreeMap::new(), changed: Vec::new(), tamper, steps: 0 }
+        let owner_model = OwnerModel::new(of_owner);
+        Self { all, places, owner_model, asked: BTreeMap::new(), changed: Vec::new(), tamper, steps: 0 }
     }
 
     /// How many there are.
@@ -157,7 +157,7 @@ impl Workloads {
 
     /// Whether their owner has ended.
     pub(super) const fn have_ended(&self) -> bool {
-        self.office.has_ended()
+        self.owner_model.has_ended()
     }
 
     /// The name of the plugin of a supervised allocation, and which halves of it that serves.

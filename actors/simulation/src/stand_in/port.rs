@@ -1,4 +1,4 @@
-//! The stand-in's side of a kernel: what leaves is collected, and a witness sees every step.
+//! The stand-in's side of a kernel: what leaves is collected, and a checker sees every step.
 
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
@@ -14,8 +14,8 @@ use callboard_actors::vocabulary::{Moment, Timestamp};
 
 use super::Count;
 use super::parts::{Disk, Left, Refusal};
+use crate::law_checker::LawChecker;
 use crate::tamper::Tamper;
-use crate::witness::Witness;
 
 /// The number of the one subscriber.
 const READER: u64 = 0;
@@ -31,7 +31,7 @@ impl<M: Machine> Terms<M> for StandInTerms {
     type View = Rc<M::View>;
 }
 
-/// What a stand-in has beside its kernel, its books and its witness.
+/// What a stand-in has beside its kernel, its store and its checker.
 #[derive(Debug)]
 pub(super) struct Around<M: Machine> {
     pub(super) tamper: Option<Rc<dyn Tamper<M>>>,
@@ -117,11 +117,11 @@ impl<M: Machine> Around<M> {
 pub(super) struct StandInPort<'a, M: Machine, S, W> {
     pub(super) moment: Moment,
     pub(super) around: &'a mut Around<M>,
-    pub(super) books: &'a mut S,
-    pub(super) witness: &'a mut W,
+    pub(super) store: &'a mut S,
+    pub(super) checker: &'a mut W,
 }
 
-impl<M: Machine, S: Disk<M>, W: Witness<M>> Port<M, StandInTerms> for StandInPort<'_, M, S, W> {
+impl<M: Machine, S: Disk<M>, W: LawChecker<M>> Port<M, StandInTerms> for StandInPort<'_, M, S, W> {
     fn now(&mut self) -> Timestamp {
         self.moment.now
     }
@@ -140,7 +140,7 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> Port<M, StandInTerms> for StandInPor
     fn step(&mut self, machine: &mut M, input: &Input<M>, cx: &mut StepContext<M>) -> Result<(), String> {
         self.around.steps.0 += 1;
         if std::mem::take(&mut self.around.crashes_next) {
-            self.witness.crashed(input);
+            self.checker.crashed(input);
             self.around.has_crashed = true;
             return Err("a step is made to crash".to_owned());
         }
@@ -153,22 +153,22 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> Port<M, StandInTerms> for StandInPor
             }
         }));
         if stepped.is_err() {
-            self.witness.panicked(input);
+            self.checker.panicked(input);
             self.around.has_crashed = true;
             return Err("a step crashed".to_owned());
         }
-        self.witness.stepped(cx.moment(), input, cx.as_slice(), machine);
+        self.checker.stepped(cx.moment(), input, cx.as_slice(), machine);
         Ok(())
     }
 
     fn built(&mut self, moment: Moment, machine: &M) {
-        self.witness.rebuilt(moment, machine);
+        self.checker.rebuilt(moment, machine);
     }
 
     fn write(&mut self, ticket: Ticket, change: M::Change) -> Written {
         // The kernel would take a panic of the model for a failed write, which is a fault like any other.
-        let books = &mut *self.books;
-        let written = catch_unwind(AssertUnwindSafe(|| books.write(ticket, change)));
+        let store = &mut *self.store;
+        let written = catch_unwind(AssertUnwindSafe(|| store.write(ticket, change)));
         self.around.broken = written.is_err();
         self.around.written_through = ticket.sequence;
         written.unwrap_or_else(|_| Written::Failed("the model of the disk crashed".to_owned()))
@@ -201,7 +201,7 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> Port<M, StandInTerms> for StandInPor
             self.around.held.push_back((self.around.written_through, left));
             return;
         }
-        self.witness.left(&left, behind <= self.around.durable_through);
+        self.checker.left(&left, behind <= self.around.durable_through);
         self.around.left.push(left);
     }
 

@@ -9,7 +9,7 @@ use callboard_actors::vocabulary::Timestamp;
 
 use super::super::allocation::Reply;
 use super::super::law::Law;
-use super::super::witness::Verdict;
+use super::super::law_checker::Verdict;
 
 /// How long a child that was killed may live on before it is given up.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);

@@ -12,9 +12,9 @@ use callboard_actors::vocabulary::{Moment, Timestamp};
 
 use super::super::allocation::Reply;
 use super::super::law::Law;
+use super::super::law_checker::{NO_CALLER_WAITS, Verdict};
 use super::super::observed::Observed;
 use super::super::tamper::Tamper;
-use super::super::witness::{NO_CALLER_WAITS, Verdict};
 use super::environment::Task;
 use super::model::SupervisionModel;
 

@@ -10,8 +10,8 @@ use callboard_actors::supervisor::{
 use callboard_actors::vocabulary::{Moment, Timestamp};
 
 use super::super::law::Law;
+use super::super::law_checker::{LawChecker, Verdict};
 use super::super::stand_in::Constant;
-use super::super::witness::{Verdict, Witness};
 use super::environment::Environment;
 use super::groups::{Group, Reason, is_due_after};
 use super::known::{Cause, End, Known, State};
@@ -320,7 +320,7 @@ impl SupervisionLaws {
     }
 }
 
-impl Witness<Supervisor> for SupervisionLaws {
+impl LawChecker<Supervisor> for SupervisionLaws {
     fn rebuilt(&mut self, _: Moment, _: &Supervisor) {
         let has_run: Vec<bool> = self.children.iter().map(|known| known.has_run).collect();
         let verdict = std::mem::take(&mut self.verdict);

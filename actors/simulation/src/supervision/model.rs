@@ -8,10 +8,10 @@ use callboard_actors::vocabulary::{Moment, Timestamp};
 
 use super::super::allocation::Reply;
 use super::super::instances::NoDisk;
+use super::super::law_checker::Violation;
 use super::super::observed::Observed;
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::Violation;
 use super::environment::{Environment, Task, Work};
 use super::laws::SupervisionLaws;
 
@@ -41,7 +41,7 @@ impl SupervisionModel {
     // === What may be known ===
 
     pub(in super::super) fn broken(&self) -> Option<&Violation> {
-        self.supervisor.witness.verdict.broken().or_else(|| self.environment.verdict.broken())
+        self.supervisor.checker.verdict.broken().or_else(|| self.environment.verdict.broken())
     }
 
     pub(in super::super) const fn steps(&self) -> u64 {
@@ -91,7 +91,7 @@ impl SupervisionModel {
 
     /// Looks whether everything is as it should be when nothing happens any more.
     pub(in super::super) fn check_calm(&mut self) {
-        self.supervisor.witness.check_calm(&self.environment);
+        self.supervisor.checker.check_calm(&self.environment);
     }
 
     fn number_of(&self, place: usize) -> Option<u64> {
@@ -175,7 +175,7 @@ impl SupervisionModel {
                 self.set_out.extend(self.environment.work.get(&number).map(Work::task));
             }
             Left::Ended(ending) => {
-                self.supervisor.witness.ended_with(&self.environment);
+                self.supervisor.checker.ended_with(&self.environment);
                 self.environment.drop_all();
                 self.ending = Some(ending);
             }

@@ -12,9 +12,9 @@ use callboard_actors::vocabulary::{Backoff, Moment, RestartBudget, Timestamp};
 
 use super::super::allocation::Reply;
 use super::super::law::Law;
+use super::super::law_checker::{NO_CALLER_WAITS, Violation, found, violation};
 use super::super::search::{Play, World};
 use super::super::tamper::Tamper;
-use super::super::witness::{NO_CALLER_WAITS, Violation, found, violation};
 use super::event::{SupervisionBounds, SupervisionEvent, TaskEnd};
 use super::model::SupervisionModel;
 

@@ -19,7 +19,7 @@ impl Host {
         }
         let standing = self.environment.process.as_ref().map(|process| process.standing);
         let due = self.questions().into_iter().find(|(_, _, is_due)| *is_due);
-        if self.actor.books.waiting() > 0 && !self.actor.is_sick() {
+        if self.actor.store.waiting() > 0 && !self.actor.is_sick() {
             self.settle(now, usize::MAX, Outcome::Written);
         } else if self.actor.is_loading() {
             self.load(now);

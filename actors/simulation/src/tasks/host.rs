@@ -93,7 +93,7 @@ impl Host {
     }
 
     pub(super) fn broken(&mut self) -> Option<&Violation> {
-        self.verdict.heard_of(self.actor.witness.verdict.broken());
+        self.verdict.heard_of(self.actor.checker.verdict.broken());
         self.verdict.heard_of(self.environment.verdict.broken());
         self.verdict.broken()
     }
@@ -113,7 +113,7 @@ impl Host {
     /// Builds the machine from the disk, if it waits for that.
     pub(super) fn load(&mut self, now: Timestamp) {
         if self.actor.is_loading() {
-            let image = self.actor.books.read();
+            let image = self.actor.store.read();
             if !image.is_of_earlier_run {
                 self.forget_second_chances(&image);
             }
@@ -131,9 +131,9 @@ impl Host {
 
     /// The host is killed after this many of its writes reached the disk. Another one starts from the disk.
     pub(super) fn next_run(&mut self, reached: usize) {
-        let mut disk = std::mem::take(&mut self.actor.books);
+        let mut disk = std::mem::take(&mut self.actor.store);
         disk.begin_run(reached);
-        let laws = std::mem::take(&mut self.actor.witness);
+        let laws = std::mem::take(&mut self.actor.checker);
         self.actor = actor(&self.options, disk, laws, self.tamper.clone());
         self.environment.next_run();
         self.runs += 1;
@@ -142,7 +142,7 @@ impl Host {
         self.excused.extend(unwanted.map(|copied| copied.run.clone()));
         let copies = &self.environment.copies;
         self.excused.retain(|run| copies.iter().any(|copied| copied.run == *run));
-        self.excused.extend(self.actor.books.runs_to_end().cloned());
+        self.excused.extend(self.actor.store.runs_to_end().cloned());
         // Tasks that were stopped, or failed, start again.
         self.wants.values_mut().for_each(|wanted| *wanted = Some(true));
         (self.ends, self.askers) = (None, 0);
@@ -164,7 +164,7 @@ impl Host {
     }
 
     pub(super) fn settle(&mut self, now: Timestamp, count: usize, outcome: Outcome) {
-        if let Some(settlement) = self.actor.books.settle(count, outcome) {
+        if let Some(settlement) = self.actor.store.settle(count, outcome) {
             self.actor.settled(self.moment(now), settlement);
             self.carry(now);
         }
@@ -209,7 +209,7 @@ impl Host {
         self.wants.insert(name.clone(), Some(false));
         let copies = self.environment.copies.iter().filter(|copied| copied.name == name);
         self.excused.extend(copies.map(|copied| copied.run.clone()));
-        self.excused.extend(self.actor.books.run(&name).map(|run| run.id.clone()));
+        self.excused.extend(self.actor.store.run(&name).map(|run| run.id.clone()));
         self.stoppers.insert(name.clone(), self.askers + 1);
         self.ask(now, &name, StopTask { name: name.clone() });
     }
@@ -303,7 +303,7 @@ impl Host {
     }
 
     fn check_intent(&mut self, run: &RunKey) {
-        let on_disk = self.actor.books.run(&run.name);
+        let on_disk = self.actor.store.run(&run.name);
         let is_there = on_disk.is_some_and(|on_disk| {
             on_disk.id == run.id && on_disk.driver == run.driver && on_disk.state == RunState::Intended
         });
@@ -344,7 +344,7 @@ impl Host {
             self.verdict.violation(Law::T3, || format!("{} is to stop, and is told to run", report.name));
         }
         if let (TaskPhase::Running, Some(run)) = (told.phase, &told.run)
-            && !self.actor.books.has_held(run)
+            && !self.actor.store.has_held(run)
         {
             self.verdict
                 .violation(Law::Shell1, || format!("{run} is told to run, and its handle is not on disk"));

@@ -4,14 +4,14 @@ use callboard_actors::shell::{Effect, Input};
 use callboard_actors::tasks::Tasks;
 use callboard_actors::vocabulary::Moment;
 
-use crate::{Law, Left, Verdict, Witness};
+use crate::{Law, LawChecker, Left, Verdict};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct TasksLaws {
     pub(super) verdict: Verdict,
 }
 
-impl Witness<Tasks> for TasksLaws {
+impl LawChecker<Tasks> for TasksLaws {
     fn rebuilt(&mut self, _: Moment, _: &Tasks) {}
 
     fn stepped(&mut self, _: Moment, _: &Input<Tasks>, _: &[Effect<Tasks>], _: &Tasks) {}

@@ -4,7 +4,7 @@ use callboard_actors::shell::StopMode;
 
 use super::event::{Manner, TasksBounds, TasksEvent};
 use super::world::TasksWorld;
-use crate::{Chance, Counterexample, Fault, Faults, wander};
+use crate::{Counterexample, Fault, Faults, Random, wander};
 
 /// The number of steps in one world.
 const STEPS_OF_A_WORLD: u64 = 400;
@@ -31,18 +31,18 @@ pub struct Walked {
     pub faults: u64,
 }
 
-fn bounds(chance: &mut Chance, faults: Faults) -> TasksBounds {
+fn bounds(random: &mut Random, faults: Faults) -> TasksBounds {
     let often = |fault| if faults.has(fault) { u32::MAX } else { 0 };
     let manner =
-        Manner { recovers: chance.once_in(2), survives: chance.once_in(2), carries: chance.once_in(4) };
-    let ends = match (faults.has(Fault::Shutdown), chance.below(5)) {
+        Manner { recovers: random.once_in(2), survives: random.once_in(2), carries: random.once_in(4) };
+    let ends = match (faults.has(Fault::Shutdown), random.below(5)) {
         (true, 0) => [StopMode::Stop].as_slice(),
         (true, 1) => [StopMode::Detach].as_slice(),
         (true, 2) => [StopMode::Stop, StopMode::Detach].as_slice(),
         (true | false, _) => &[],
     };
     TasksBounds {
-        tasks: 1 + u8::try_from(chance.below(3)).unwrap_or(0),
+        tasks: 1 + u8::try_from(random.below(3)).unwrap_or(0),
         manner,
         starts: u32::MAX,
         stops: u32::MAX,
@@ -65,10 +65,10 @@ fn bounds(chance: &mut Chance, faults: Faults) -> TasksBounds {
 /// # Errors
 /// The first history that breaks a law, shortened, with the world in which it happened.
 pub fn walk(walk: &Walk, told: &mut dyn FnMut(&str)) -> Result<Walked, Counterexample<TasksEvent>> {
-    let mut chance = Chance::from_seed(walk.seed);
+    let mut random = Random::from_seed(walk.seed);
     let mut walked = Walked::default();
     while walked.steps < walk.steps {
-        let bounds = bounds(&mut chance, walk.faults);
+        let bounds = bounds(&mut random, walk.faults);
         told(&format!("tasks: another world, {} tasks, {:?}", bounds.tasks, bounds.manner));
         let steps = STEPS_OF_A_WORLD.min(walk.steps - walked.steps);
         walked.worlds += 1;
@@ -77,7 +77,7 @@ pub fn walk(walk: &Walk, told: &mut dyn FnMut(&str)) -> Result<Walked, Counterex
             walked.steps += 1;
             walked.faults += u64::from(event.is_rare());
         };
-        wander(&TasksWorld::new(bounds, None), steps, &mut chance, |event| event.is_rare(), &mut taken)?;
+        wander(&TasksWorld::new(bounds, None), steps, &mut random, |event| event.is_rare(), &mut taken)?;
     }
     Ok(walked)
 }

@@ -52,7 +52,7 @@ impl TasksWorld {
     }
 
     fn writes(&self, events: &mut Vec<TasksEvent>) {
-        let waiting = u8::try_from(self.host.actor.books.waiting()).unwrap_or(u8::MAX);
+        let waiting = u8::try_from(self.host.actor.store.waiting()).unwrap_or(u8::MAX);
         let is_sick = self.host.actor.is_sick();
         if is_sick {
             events.push(TasksEvent::Disk(false));

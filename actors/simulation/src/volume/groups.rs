@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use callboard_machines::csi::{Snapshot, VolumeGroupSnapshot};
-use callboard_machines::volume::{Brought, Failure, Known};
+use callboard_machines::volume::{Failure, Known, OrderResult};
 
 /// The group, which outlives every host.
 #[derive(Debug, Clone, Hash, Default)]
@@ -52,15 +52,15 @@ impl Groups {
     }
 
     /// What a host hears of the one that is there.
-    pub(super) fn told(&mut self) -> Result<Brought, Failure> {
+    pub(super) fn told(&mut self) -> Result<OrderResult, Failure> {
         self.heard = self.there;
         let Some(there) = self.there else { return Err(absent()) };
         let group = VolumeGroupSnapshot { ready_to_use: self.is_ready, ..group(there) };
-        Ok(Brought::Group(Arc::new(group)))
+        Ok(OrderResult::Group(Arc::new(group)))
     }
 
     /// What a host hears of the one with this id.
-    pub(super) fn told_of(&mut self, id: &str) -> Result<Brought, Failure> {
+    pub(super) fn told_of(&mut self, id: &str) -> Result<OrderResult, Failure> {
         if self.there.map(id_of).as_deref() == Some(id) { self.told() } else { Err(absent()) }
     }
 }

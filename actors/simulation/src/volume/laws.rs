@@ -8,8 +8,8 @@ use callboard_machines::volume::{
 };
 
 use super::super::law::Law;
+use super::super::law_checker::{LawChecker, Verdict};
 use super::super::stand_in::Left;
-use super::super::witness::{Verdict, Witness};
 
 /// Sees everything that a volume does.
 #[derive(Debug, Clone, Hash, Default)]
@@ -89,7 +89,7 @@ impl VolumeLaws {
     }
 }
 
-impl Witness<Volume> for VolumeLaws {
+impl LawChecker<Volume> for VolumeLaws {
     fn rebuilt(&mut self, _: Moment, _: &Volume) {}
 
     fn stepped(&mut self, _: Moment, input: &Input<Volume>, effects: &[Effect<Volume>], _: &Volume) {

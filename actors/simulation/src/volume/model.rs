@@ -28,9 +28,9 @@ use callboard_machines::volume::{
 };
 
 use super::super::law::Law;
+use super::super::law_checker::{Verdict, Violation};
 use super::super::stand_in::{Count, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::{Verdict, Violation};
 use super::super::writes::Outcome;
 use super::disk::VolumeDisk;
 use super::event::Answered;
@@ -239,7 +239,7 @@ impl VolumeModel {
     pub(crate) fn take_over(&mut self, now: Timestamp, stages: bool) {
         let cut = self.node.take_over(stages);
         let route = self.node.route();
-        self.owner.witness.routed(route.clone());
+        self.owner.checker.routed(route.clone());
         self.ask(now, Asked::Route, RouteChanged { route });
         if let Some((number, outcome)) = cut {
             self.owner.returned(Self::moment(now), number, Ok(outcome));
@@ -248,7 +248,7 @@ impl VolumeModel {
     }
 
     pub(crate) fn settle(&mut self, now: Timestamp, count: usize, outcome: Outcome) {
-        if let Some(settlement) = self.owner.books.settle(count, outcome) {
+        if let Some(settlement) = self.owner.store.settle(count, outcome) {
             if self.is_force_refused {
                 self.note_forced();
             }
@@ -302,7 +302,7 @@ impl VolumeModel {
     /// The ledger is read, if the volume waits for that.
     pub(crate) fn load(&mut self, now: Timestamp) {
         if self.owner.is_loading() {
-            let image = self.owner.books.rows().clone();
+            let image = self.owner.store.rows().clone();
             self.owner.loaded(Self::moment(now), image);
             self.carry(now);
         }
@@ -310,7 +310,7 @@ impl VolumeModel {
 
     /// What must happen of itself next happens, and goes well. False if there is nothing but time that must pass.
     pub(crate) fn go_on(&mut self, now: Timestamp) -> bool {
-        if self.owner.books.waiting() > 0 {
+        if self.owner.store.waiting() > 0 {
             self.settle(now, usize::MAX, Outcome::Written);
         } else if self.owner.is_loading() {
             self.load(now);

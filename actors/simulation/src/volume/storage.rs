@@ -1,6 +1,6 @@
 //! How large the volume is: at its storage, on this node, and as far as any host has heard; and its groups of snapshots.
 
-use callboard_machines::volume::{Brought, Expands, Failure, Known, OrderCall, VolumeOutcome};
+use callboard_machines::volume::{Expands, Failure, Known, OrderCall, OrderResult, VolumeOutcome};
 
 use super::event::Answered;
 use super::groups::Groups;
@@ -56,7 +56,7 @@ impl Storage {
             }
             (None, OrderCall::Expand { .. }) => {
                 self.told = self.at_controller;
-                Ok(Brought::Expanded { capacity_bytes: self.at_controller, is_node_next: true })
+                Ok(OrderResult::Expanded { capacity_bytes: self.at_controller, is_node_next: true })
             }
             (
                 None,
@@ -64,7 +64,7 @@ impl Storage {
                 | OrderCall::DeleteSnapshot { .. }
                 | OrderCall::Modify { .. }
                 | OrderCall::DeleteGroup { .. },
-            ) => Ok(Brought::Nothing),
+            ) => Ok(OrderResult::Nothing),
             (None, OrderCall::TakeGroup(_)) => self.groups.told(),
             (None, OrderCall::DescribeGroup { group_snapshot_id, .. }) => {
                 self.groups.told_of(group_snapshot_id)
@@ -72,7 +72,7 @@ impl Storage {
             (None, OrderCall::Grow(_)) => {
                 // It may have been made larger still by a call whose answer was lost.
                 self.told = self.told.max(self.on_node);
-                Ok(Brought::Grown { capacity_bytes: self.on_node })
+                Ok(OrderResult::Grown { capacity_bytes: self.on_node })
             }
         })
     }

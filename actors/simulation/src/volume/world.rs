@@ -6,9 +6,9 @@ use std::time::Duration;
 use callboard_actors::vocabulary::Timestamp;
 use callboard_machines::volume::Volume;
 
+use super::super::law_checker::{Violation, found};
 use super::super::search::{Play, World};
 use super::super::tamper::Tamper;
-use super::super::witness::{Violation, found};
 use super::super::writes::Outcome;
 use super::event::{Answered, VolumeBounds, VolumeEvent};
 use super::model::{VolumeModel, allocation};
@@ -47,7 +47,7 @@ impl VolumeWorld {
     }
 
     fn writes(&self, events: &mut Vec<VolumeEvent>) {
-        let waiting = u8::try_from(self.model.owner.books.waiting()).unwrap_or(u8::MAX);
+        let waiting = u8::try_from(self.model.owner.store.waiting()).unwrap_or(u8::MAX);
         if waiting > 0 {
             events.push(VolumeEvent::Settle(waiting, Outcome::Written));
         }
@@ -97,7 +97,7 @@ impl World for VolumeWorld {
             events.extend((0..left.allocations).map(VolumeEvent::Release));
         }
         if left.damages > 0 {
-            let has_claim = |number: &u8| owner.books.has_claim(&allocation(*number));
+            let has_claim = |number: &u8| owner.store.has_claim(&allocation(*number));
             events.extend((0..left.allocations).filter(has_claim).map(VolumeEvent::DamageClaim));
         }
         if left.gives_up > 0 {
@@ -125,7 +125,7 @@ impl World for VolumeWorld {
         maybe(left.crashes > 0 && !owner.crashes_next(), VolumeEvent::Crash);
         maybe(left.reboots > 0, VolumeEvent::Reboot);
         maybe(
-            left.damages > 0 && self.model.owner.books.can_be_told_of_its_claims(),
+            left.damages > 0 && self.model.owner.store.can_be_told_of_its_claims(),
             VolumeEvent::DamageVolume,
         );
         events.extend(left.stops.iter().map(|mode| VolumeEvent::Stop(*mode)));
@@ -205,7 +205,7 @@ impl Play for VolumeWorld {
             }
             VolumeEvent::RefuseNext => {
                 left.failures -= 1;
-                model.owner.books.refuse_next();
+                model.owner.store.refuse_next();
             }
             VolumeEvent::Load => model.load(now),
             VolumeEvent::Pass => {

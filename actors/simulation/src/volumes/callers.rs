@@ -14,8 +14,8 @@ use callboard_machines::volumes::{
 };
 
 use super::super::law::Law;
+use super::super::law_checker::{Violation, violation};
 use super::super::search::Stage;
-use super::super::witness::{Violation, violation};
 use super::event::VolumesRequest;
 use super::plugin::plugin;
 use super::scene::VolumesScene;

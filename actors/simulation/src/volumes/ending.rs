@@ -4,8 +4,8 @@ use callboard_actors::shell::Machine;
 use callboard_machines::volumes::{VolumeActor, VolumeReport};
 
 use super::super::law::Law;
+use super::super::law_checker::{Violation, violation};
 use super::super::search::Stage;
-use super::super::witness::{Violation, violation};
 use super::scene::VolumesScene;
 use super::status::{id_of, key, place_of};
 use super::volume::{Existence, Phase, VolumeModel};
@@ -90,11 +90,11 @@ impl VolumesScene {
         report: Option<&VolumeReport>,
     ) -> Result<(), Violation> {
         let known = report.filter(|report| report.is_known).map(|report| report.volume.clone());
-        let row = stage.actor.books.known().iter().find(|known| known.spec.key == key(place));
+        let row = stage.actor.store.known().iter().find(|known| known.spec.key == key(place));
         if known.as_ref() != row {
             return violation(Law::Shell2, format!("{known:?} is known, and {row:?} is on disk"));
         }
-        let is_to_be_deleted = stage.actor.books.rows().deleting.contains(&key(place));
+        let is_to_be_deleted = stage.actor.store.rows().deleting.contains(&key(place));
         let is_given_up = report.is_some_and(|report| matches!(report.actor, VolumeActor::GivenUp { .. }));
         if is_to_be_deleted && !volume.is_changing() && !is_given_up && !volume.is_forced {
             return violation(

@@ -17,8 +17,8 @@ use callboard_machines::volumes::{
 };
 
 use super::super::law::Law;
+use super::super::law_checker::{LawChecker, Verdict};
 use super::super::stand_in::Left;
-use super::super::witness::{Verdict, Witness};
 use super::plugin::route_to;
 use super::untold::Untold;
 
@@ -339,7 +339,7 @@ fn answer_in(input: &Input<Volumes>) -> Option<&VolumeAnswer> {
     }
 }
 
-impl Witness<Volumes> for VolumesLaws {
+impl LawChecker<Volumes> for VolumesLaws {
     fn rebuilt(&mut self, _: Moment, machine: &Volumes) {
         let known = machine.view().volumes.into_iter().filter(|report| report.is_known);
         let known = known.map(|report| (report.volume.spec.key.clone(), report.volume)).collect();

@@ -44,7 +44,7 @@ impl VolumesScene {
         has_news.then(|| own(VolumesEvent::Lag));
         is_followed.then(|| own(VolumesEvent::Lose));
         (!self.loses_route).then(|| own(VolumesEvent::LoseRoute));
-        let waiting = stage.actor.books.waiting();
+        let waiting = stage.actor.store.waiting();
         if waiting > 0 && !stage.actor.is_sick() {
             for outcome in [Outcome::Written, Outcome::Failed, Outcome::FailedButWritten] {
                 own(VolumesEvent::Settle(waiting, outcome));

@@ -13,9 +13,9 @@ use callboard_machines::volumes::{
 };
 
 use super::super::law::Law;
+use super::super::law_checker::{Verdict, Violation, violation};
 use super::super::search::{Actor, Scene, SceneEvent as Event, Stage};
 use super::super::stand_in::{Refusal, Rules, StandIn};
-use super::super::witness::{Verdict, Violation, violation};
 use super::super::writes::Outcome;
 use super::disk::VolumesDisk;
 use super::event::{VolumeAct, VolumesBounds, VolumesEvent, VolumesRequest};
@@ -60,7 +60,7 @@ impl VolumesScene {
     /// The laws may know which volumes are claimed or set up.
     fn reveal(&self, stage: &mut Stage<Self>) {
         let used = self.volumes.iter().enumerate().filter(|(_, volume)| volume.is_on_node());
-        stage.actor.witness.on_node = used.map(|(place, _)| key(place)).collect();
+        stage.actor.checker.on_node = used.map(|(place, _)| key(place)).collect();
     }
 
     // === The actors of the volumes ===
@@ -94,9 +94,9 @@ impl VolumesScene {
         self.endings.clear();
         self.asked.clear();
         (self.route, self.confirmed_in) = (Route::default(), None);
-        let disk = stage.actor.books.clone().begin_run(reached);
+        let disk = stage.actor.store.clone().begin_run(reached);
         let mut laws = VolumesLaws::default();
-        std::mem::swap(&mut laws.verdict, &mut stage.actor.witness.verdict);
+        std::mem::swap(&mut laws.verdict, &mut stage.actor.checker.verdict);
         stage.begin_run(StandIn::begin(config(self.run), disk, laws, Rules::default()));
     }
 
@@ -213,11 +213,11 @@ impl Scene for VolumesScene {
             }
             VolumesEvent::LoseRoute => self.loses_route = true,
             VolumesEvent::Settle(count, outcome) => {
-                if let Some(settlement) = stage.actor.books.settle(usize::from(count), outcome) {
+                if let Some(settlement) = stage.actor.store.settle(usize::from(count), outcome) {
                     stage.settled(settlement);
                 }
             }
-            VolumesEvent::RefuseNext => stage.actor.books.refuse_next(),
+            VolumesEvent::RefuseNext => stage.actor.store.refuse_next(),
             VolumesEvent::Disk(is_sick) => stage.actor.disk(stage.moment(), is_sick),
             VolumesEvent::Ledger(place, is_sick) => self.volumes[place].disk(is_sick),
             VolumesEvent::Kill(reached) => self.kill(stage, usize::from(reached)),
@@ -308,7 +308,7 @@ impl Scene for VolumesScene {
         }
         self.reveal(stage);
         let in_ledger = self.volumes.iter().filter_map(VolumeModel::in_ledger).collect();
-        VolumesImage { in_ledger, ..stage.actor.books.rows().clone() }
+        VolumesImage { in_ledger, ..stage.actor.store.rows().clone() }
     }
 
     /// The lives of actors are numbered from another number in each life of the machine.
@@ -332,7 +332,7 @@ impl Scene for VolumesScene {
         if let Some(place) = self.volumes.iter().position(VolumeModel::is_sick) {
             return Some(VolumesEvent::Ledger(place, false));
         }
-        let waiting = stage.actor.books.waiting();
+        let waiting = stage.actor.store.waiting();
         if waiting > 0 {
             return Some(VolumesEvent::Settle(waiting, Outcome::Written));
         }

@@ -8,7 +8,7 @@ use callboard_machines::volumes::{
 };
 
 use super::super::law::Law;
-use super::super::witness::{Violation, violation};
+use super::super::law_checker::{Violation, violation};
 use super::event::VolumesRequest;
 use super::scene::VolumesScene;
 use super::status::number_of;

@@ -5,7 +5,7 @@ use callboard_machines::csi::AccessMode;
 use callboard_machines::volume::{
     Route, RouteChanged, Step, Volume, VolumeAsk, VolumeCall, VolumeChange, VolumeOutcome,
 };
-use callboard_simulation::{Law, Mishears, Spoils, VolumeBounds, VolumeWorld};
+use callboard_simulation::{Law, TamperEffects, TamperInput, VolumeBounds, VolumeWorld};
 
 use crate::{changed, tampered_is_found_out};
 
@@ -32,17 +32,17 @@ fn hears(input: Input<Volume>, knows_alpha_modes: bool) -> Option<Input<Volume>>
 #[test]
 fn a_volume_that_asks_for_a_mode_that_its_plugin_does_not_know_breaks_v16() {
     let bounds = VolumeBounds { takeovers: 1, changes: true, ..SINGLE };
-    tampered_is_found_out(Law::V16, bounds, VolumeWorld::new, Mishears(|input| hears(input, true)));
+    tampered_is_found_out(Law::V16, bounds, VolumeWorld::new, TamperInput(|input| hears(input, true)));
 }
 
 #[test]
 fn a_volume_that_does_not_ask_for_the_finer_mode_breaks_v16() {
-    tampered_is_found_out(Law::V16, SINGLE, VolumeWorld::new, Mishears(|input| hears(input, false)));
+    tampered_is_found_out(Law::V16, SINGLE, VolumeWorld::new, TamperInput(|input| hears(input, false)));
 }
 
 #[test]
 fn a_volume_that_publishes_with_another_mode_than_it_has_staged_breaks_v3() {
-    let spoil = Spoils(|_: &Input<Volume>, effects: Vec<Effect<Volume>>| {
+    let spoil = TamperEffects(|_: &Input<Volume>, effects: Vec<Effect<Volume>>| {
         changed(effects, |effect| match effect {
             Effect::Call { call: VolumeCall::Publish(_, _, args, _), .. } => {
                 args.usage.capability.access_mode = AccessMode::SingleNodeWriter;

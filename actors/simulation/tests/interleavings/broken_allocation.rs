@@ -11,7 +11,7 @@ use callboard_actors::csi::Rpc;
 use callboard_actors::registry::Register;
 use callboard_actors::shell::{Effect, Ending, Input, Machine};
 use callboard_actors::vocabulary::{PluginKey, Timestamp};
-use callboard_simulation::{AllocationBounds, AllocationWorld, Law, Spoil, Spoils, Tamper};
+use callboard_simulation::{AllocationBounds, AllocationWorld, AlterEffects, Law, Tamper, TamperEffects};
 
 use crate::{changed, tampered_is_found_out, without};
 
@@ -21,8 +21,8 @@ const TROUBLED: AllocationBounds = AllocationBounds { faults: 1, pauses: 2, ..ST
 const EXITED: AllocationBounds = AllocationBounds { orders: 2, ..AllocationBounds::NONE };
 const LEAVING: AllocationBounds = AllocationBounds { leaves: 1, ..STARTED };
 
-fn spoiled(law: Law, bounds: AllocationBounds, spoil: Spoil<Allocation>) {
-    tampered_is_found_out(law, bounds, AllocationWorld::new, Spoils(spoil));
+fn spoiled(law: Law, bounds: AllocationBounds, spoil: AlterEffects<Allocation>) {
+    tampered_is_found_out(law, bounds, AllocationWorld::new, TamperEffects(spoil));
 }
 
 /// Puts another call in the place of each that is found.

@@ -10,7 +10,7 @@ use callboard_actors::allocations::{
 use callboard_actors::shell::{AskId, CallKey, Effect, Ending, Input, Machine, StopMode};
 use callboard_actors::vocabulary::{AllocationId, Attempt};
 use callboard_simulation::{
-    AllocationsBounds, AllocationsWorld, Law, Mishears, Misreads, Spoil, Spoils, Tamper,
+    AllocationsBounds, AllocationsWorld, AlterEffects, Law, Tamper, TamperEffects, TamperImage, TamperInput,
 };
 
 use crate::{changed, tampered_is_found_out, without};
@@ -18,8 +18,8 @@ use crate::{changed, tampered_is_found_out, without};
 const STARTED: AllocationsBounds = AllocationsBounds { orders: 2, ..AllocationsBounds::NONE };
 const FALLEN: AllocationsBounds = AllocationsBounds { falls: 1, pauses: 1, ..STARTED };
 
-fn spoiled(law: Law, bounds: AllocationsBounds, spoil: Spoil<Allocations>) {
-    tampered_is_found_out(law, bounds, AllocationsWorld::new, Spoils(spoil));
+fn spoiled(law: Law, bounds: AllocationsBounds, spoil: AlterEffects<Allocations>) {
+    tampered_is_found_out(law, bounds, AllocationsWorld::new, TamperEffects(spoil));
 }
 
 const fn tells(effect: &Effect<Allocations>) -> bool {
@@ -142,7 +142,7 @@ fn an_owner_that_takes_other_contents_for_the_same_breaks_a5() {
 
 #[test]
 fn an_owner_that_does_not_hear_of_the_end_of_a_supervisor_breaks_a5() {
-    let deaf = Mishears(|input| {
+    let deaf = TamperInput(|input| {
         let is_ending = matches!(&input, Input::Returned { outcome: Ok(AllocationsOutcome::Ended(_)), .. });
         (!is_ending).then_some(input)
     });
@@ -152,7 +152,7 @@ fn an_owner_that_does_not_hear_of_the_end_of_a_supervisor_breaks_a5() {
 #[test]
 fn an_owner_that_forgets_all_it_owns_when_it_crashes_breaks_a5() {
     let crashed = AllocationsBounds { crashes: 1, ..STARTED };
-    let forgets = Misreads(|mut image: AllocationsImage| {
+    let forgets = TamperImage(|mut image: AllocationsImage| {
         image.records.clear();
         image
     });
@@ -199,7 +199,7 @@ fn an_owner_that_stops_a_plugin_on_an_unclear_answer_breaks_v13() {
 #[test]
 fn an_owner_that_forgets_in_a_crash_that_a_plugin_was_registered_breaks_v13() {
     let crashing = AllocationsBounds { crashes: 1, ..WAITING };
-    let forgets = Misreads(|mut image: AllocationsImage| {
+    let forgets = TamperImage(|mut image: AllocationsImage| {
         image.records.values_mut().for_each(|record| record.is_registered = false);
         image
     });

@@ -17,7 +17,8 @@ use callboard_actors::processes::Recalled;
 use callboard_actors::shell::{CallKey, Effect, Ending, Input, StopMode};
 use callboard_actors::vocabulary::{DriverName, Generation, Timestamp};
 use callboard_simulation::{
-    Conduct, DriversBounds, DriversTampers, DriversWorld, Law, Mishears, Order, Spoil, Spoils,
+    AlterEffects, Conduct, DriversBounds, DriversTampers, DriversWorld, Law, Order, TamperEffects,
+    TamperInput,
 };
 
 use crate::{changed, is_found_out, without};
@@ -32,18 +33,19 @@ fn found_out(law: Law, bounds: DriversBounds, tampers: DriversTampers) {
     is_found_out(law, &DriversWorld::new(bounds, tampers), &sound);
 }
 
-fn driver(law: Law, bounds: DriversBounds, spoil: Spoil<Driver>) {
-    let tampers = DriversTampers { driver: Some(Rc::new(Spoils(spoil))), ..DriversTampers::default() };
+fn driver(law: Law, bounds: DriversBounds, spoil: AlterEffects<Driver>) {
+    let tampers = DriversTampers { driver: Some(Rc::new(TamperEffects(spoil))), ..DriversTampers::default() };
     found_out(law, bounds, tampers);
 }
 
-fn eventor(law: Law, bounds: DriversBounds, spoil: Spoil<Eventor>) {
-    let tampers = DriversTampers { eventor: Some(Rc::new(Spoils(spoil))), ..DriversTampers::default() };
+fn eventor(law: Law, bounds: DriversBounds, spoil: AlterEffects<Eventor>) {
+    let tampers =
+        DriversTampers { eventor: Some(Rc::new(TamperEffects(spoil))), ..DriversTampers::default() };
     found_out(law, bounds, tampers);
 }
 
-fn owner(law: Law, bounds: DriversBounds, spoil: Spoil<Drivers>) {
-    let tampers = DriversTampers { owner: Some(Rc::new(Spoils(spoil))), ..DriversTampers::default() };
+fn owner(law: Law, bounds: DriversBounds, spoil: AlterEffects<Drivers>) {
+    let tampers = DriversTampers { owner: Some(Rc::new(TamperEffects(spoil))), ..DriversTampers::default() };
     found_out(law, bounds, tampers);
 }
 
@@ -120,7 +122,7 @@ fn a_driver_that_stops_and_leaves_its_process_breaks_shd_06() {
 
 #[test]
 fn a_driver_that_launches_beside_the_process_it_left_breaks_prc_04() {
-    let mishears = Mishears(|input| match input {
+    let mishears = TamperInput(|input| match input {
         Input::Returned {
             key,
             call: call @ DriverCall::Advance(StartStep::Recall, _),
@@ -232,12 +234,12 @@ fn a_driver_that_does_not_hang_up_when_it_is_stopped_breaks_shd_03() {
 }
 
 #[test]
-fn a_driver_that_says_goodbye_over_calls_in_flight_breaks_shd_04() {
+fn a_driver_that_is_asked_to_end_over_calls_in_flight_breaks_shd_04() {
     driver(Law::Shd4, DriversBounds { stops: &[StopMode::Stop], ..SERVING }, |_, effects| {
         let hurries = |effect: Effect<Driver>| match effect {
             Effect::Call { key, deadline, call: call @ DriverCall::HangUp { .. } } => {
-                let goodbye = Effect::Call { key, deadline, call: DriverCall::ShutdownAnswer };
-                vec![Effect::Call { key, deadline, call }, goodbye]
+                let shutdown = Effect::Call { key, deadline, call: DriverCall::ShutdownAnswer };
+                vec![Effect::Call { key, deadline, call }, shutdown]
             }
             other => vec![other],
         };

@@ -17,7 +17,7 @@ use callboard_actors::vocabulary::{
     AllocationId, Attempt, Fitness, Generation, Health, SocketPath, Timestamp,
 };
 use callboard_simulation::{
-    Behaviour, InstancesBounds, InstancesWorld, Law, Mishears, Spoil, Spoils, Tamper,
+    AlterEffects, Behaviour, InstancesBounds, InstancesWorld, Law, Tamper, TamperEffects, TamperInput,
 };
 
 use crate::{changed, is_found_out};
@@ -30,12 +30,12 @@ fn found_out(law: Law, bounds: InstancesBounds, broken: &InstancesWorld) {
     is_found_out(law, broken, &InstancesWorld::new(bounds, None, None));
 }
 
-fn child(law: Law, bounds: InstancesBounds, spoil: Spoil<Instance>) {
-    found_out(law, bounds, &InstancesWorld::new(bounds, None, Some(Rc::new(Spoils(spoil)))));
+fn child(law: Law, bounds: InstancesBounds, spoil: AlterEffects<Instance>) {
+    found_out(law, bounds, &InstancesWorld::new(bounds, None, Some(Rc::new(TamperEffects(spoil)))));
 }
 
-fn parent(law: Law, bounds: InstancesBounds, spoil: Spoil<Instances>) {
-    found_out(law, bounds, &InstancesWorld::new(bounds, Some(Rc::new(Spoils(spoil))), None));
+fn parent(law: Law, bounds: InstancesBounds, spoil: AlterEffects<Instances>) {
+    found_out(law, bounds, &InstancesWorld::new(bounds, Some(Rc::new(TamperEffects(spoil))), None));
 }
 
 fn dial() -> Effect<Instance> {
@@ -223,7 +223,7 @@ fn a_supervisor_that_believes_a_former_life_breaks_reg_08() {
 
 #[test]
 fn a_supervisor_that_does_not_hear_of_endings_breaks_i4() {
-    let deaf = Mishears(|input| match input {
+    let deaf = TamperInput(|input| match input {
         Input::Returned { call: InstancesCall::AwaitEndings, .. } => None,
         other => Some(other),
     });
@@ -233,7 +233,7 @@ fn a_supervisor_that_does_not_hear_of_endings_breaks_i4() {
 #[test]
 fn a_supervisor_that_is_deaf_to_the_order_to_stop_breaks_s4() {
     let stopping = InstancesBounds { stops: true, ..ONE };
-    let deaf = Mishears(|input| match input {
+    let deaf = TamperInput(|input| match input {
         Input::StopRequested(_) => None,
         other => Some(other),
     });
@@ -330,7 +330,7 @@ fn a_new_supervisor_that_takes_itself_for_the_first_breaks_i2() {
         other => Some(other),
     };
     let bounds = InstancesBounds { successors: 1, ..ONE };
-    let broken = InstancesWorld::new(bounds, Some(Rc::new(Mishears(forgets))), None);
+    let broken = InstancesWorld::new(bounds, Some(Rc::new(TamperInput(forgets))), None);
     found_out(Law::I2, bounds, &broken);
 }
 

@@ -7,14 +7,14 @@ use callboard_actors::inventory::{
 };
 use callboard_actors::shell::{Effect, Input};
 use callboard_actors::vocabulary::AllocationId;
-use callboard_simulation::{InventoryBounds, InventoryWorld, Law, Mishears, Spoil, Spoils};
+use callboard_simulation::{AlterEffects, InventoryBounds, InventoryWorld, Law, TamperEffects, TamperInput};
 
 use crate::{is_found_out, tampered_is_found_out, without};
 
 const SMALL: InventoryBounds = InventoryBounds { words: 4, pauses: 2, ..InventoryBounds::NONE };
 
-fn spoiled(law: Law, spoil: Spoil<Inventory>) {
-    tampered_is_found_out(law, SMALL, InventoryWorld::new, Spoils(spoil));
+fn spoiled(law: Law, spoil: AlterEffects<Inventory>) {
+    tampered_is_found_out(law, SMALL, InventoryWorld::new, TamperEffects(spoil));
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn an_inventory_that_tells_the_first_fingerprints_twice_breaks_n1() {
 #[test]
 fn an_inventory_that_does_not_hear_the_end_of_the_first_wait_breaks_n1() {
     let bounds = InventoryBounds { has_drivers: true, losses: 1, ..SMALL };
-    let deaf = Mishears(|input| {
+    let deaf = TamperInput(|input| {
         let is_end = matches!(input, Input::Elapsed(InventoryTimer::FirstWait | InventoryTimer::AskDrivers));
         (!is_end).then_some(input)
     });
@@ -66,7 +66,7 @@ fn an_inventory_that_names_one_twice_in_its_first_summary_breaks_n2() {
 #[test]
 fn an_inventory_that_answers_a_question_twice_breaks_shell_7() {
     let bounds = InventoryBounds { asks: 1, ..SMALL };
-    let stammers: Spoil<Inventory> = |_, mut effects| {
+    let stammers: AlterEffects<Inventory> = |_, mut effects| {
         let again = effects.iter().find_map(|effect| match effect {
             Effect::Reply(id, InventoryAnswer::TakeInventory(view)) => {
                 Some(Effect::Reply(*id, InventoryAnswer::TakeInventory(view.clone())))
@@ -76,7 +76,7 @@ fn an_inventory_that_answers_a_question_twice_breaks_shell_7() {
         effects.extend(again);
         effects
     };
-    tampered_is_found_out(Law::Shell7, bounds, InventoryWorld::new, Spoils(stammers));
+    tampered_is_found_out(Law::Shell7, bounds, InventoryWorld::new, TamperEffects(stammers));
 }
 
 #[test]
@@ -114,7 +114,7 @@ const EXPECTING: InventoryBounds = InventoryBounds { expects: true, words: 2, pa
 #[test]
 fn an_inventory_that_takes_the_answer_of_one_allocation_for_that_of_all_breaks_n1() {
     // It knows one of the two, and names both when it has waited long enough.
-    let names_both: Spoil<Inventory> = |_, mut effects| {
+    let names_both: AlterEffects<Inventory> = |_, mut effects| {
         for effect in &mut effects {
             if let Effect::Publish(InventoryNews::First(_, summary)) = effect {
                 let plugins = [&summary.no_answer, &summary.undetected].into_iter().flatten();
@@ -125,13 +125,13 @@ fn an_inventory_that_takes_the_answer_of_one_allocation_for_that_of_all_breaks_n
         effects
     };
     let knows_one = InventoryBounds { knows_one: true, ..EXPECTING };
-    let broken = InventoryWorld::new(knows_one, Some(Rc::new(Spoils(names_both))));
+    let broken = InventoryWorld::new(knows_one, Some(Rc::new(TamperEffects(names_both))));
     is_found_out(Law::N1, &broken, &InventoryWorld::new(EXPECTING, None));
 }
 
 #[test]
 fn an_inventory_that_does_not_name_who_is_missing_breaks_n2() {
-    let spoil: Spoil<Inventory> = |_, mut effects| {
+    let spoil: AlterEffects<Inventory> = |_, mut effects| {
         for effect in &mut effects {
             if let Effect::Publish(InventoryNews::First(_, summary)) = effect {
                 summary.missing.clear();
@@ -139,14 +139,14 @@ fn an_inventory_that_does_not_name_who_is_missing_breaks_n2() {
         }
         effects
     };
-    tampered_is_found_out(Law::N2, EXPECTING, InventoryWorld::new, Spoils(spoil));
+    tampered_is_found_out(Law::N2, EXPECTING, InventoryWorld::new, TamperEffects(spoil));
 }
 
 const DRIVEN: InventoryBounds = InventoryBounds { has_drivers: true, plugins: 0, ..SMALL };
 
 #[test]
 fn an_inventory_that_keeps_the_offer_of_a_driver_that_is_removed_breaks_hlt_08() {
-    let spoil: Spoil<Inventory> = |input, effects| {
+    let spoil: AlterEffects<Inventory> = |input, effects| {
         let is_of_drivers = matches!(
             input,
             Input::Returned { call: InventoryCall::Follow { source: Source::Drivers, .. }, .. }
@@ -155,12 +155,12 @@ fn an_inventory_that_keeps_the_offer_of_a_driver_that_is_removed_breaks_hlt_08()
             is_of_drivers && matches!(effect, Effect::Publish(InventoryNews::Removed(_)))
         })
     };
-    tampered_is_found_out(Law::Hlt8, DRIVEN, InventoryWorld::new, Spoils(spoil));
+    tampered_is_found_out(Law::Hlt8, DRIVEN, InventoryWorld::new, TamperEffects(spoil));
 }
 
 #[test]
 fn an_inventory_that_does_not_follow_the_drivers_after_the_first_wait_breaks_hlt_08() {
-    let spoil: Spoil<Inventory> = |_, effects| {
+    let spoil: AlterEffects<Inventory> = |_, effects| {
         without(effects, |effect| {
             matches!(
                 effect,
@@ -168,5 +168,5 @@ fn an_inventory_that_does_not_follow_the_drivers_after_the_first_wait_breaks_hlt
             )
         })
     };
-    tampered_is_found_out(Law::Hlt8, DRIVEN, InventoryWorld::new, Spoils(spoil));
+    tampered_is_found_out(Law::Hlt8, DRIVEN, InventoryWorld::new, TamperEffects(spoil));
 }

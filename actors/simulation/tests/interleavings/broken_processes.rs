@@ -5,15 +5,15 @@ use std::sync::Arc;
 use callboard_actors::process::{Executable, ProcessSpec};
 use callboard_actors::processes::{Processes, ProcessesAnswer, ProcessesCall, ProcessesChange};
 use callboard_actors::shell::{Effect, Gate, StopMode};
-use callboard_simulation::{Law, Misreads, ProcessesBounds, ProcessesWorld, Spoil, Spoils};
+use callboard_simulation::{AlterEffects, Law, ProcessesBounds, ProcessesWorld, TamperEffects, TamperImage};
 
 use crate::{changed, tampered_is_found_out, without};
 
 const LAUNCHED: ProcessesBounds = ProcessesBounds { launches: 1, ..ProcessesBounds::NONE };
 const KILLED: ProcessesBounds = ProcessesBounds { launches: 2, kills: 1, ..ProcessesBounds::NONE };
 
-fn spoiled(law: Law, bounds: ProcessesBounds, spoil: Spoil<Processes>) {
-    tampered_is_found_out(law, bounds, ProcessesWorld::new, Spoils(spoil));
+fn spoiled(law: Law, bounds: ProcessesBounds, spoil: AlterEffects<Processes>) {
+    tampered_is_found_out(law, bounds, ProcessesWorld::new, TamperEffects(spoil));
 }
 
 const fn keeps(effect: &Effect<Processes>) -> bool {
@@ -98,7 +98,7 @@ fn an_owner_that_launches_anew_what_it_has_to_look_for_breaks_prc_03() {
 
 #[test]
 fn an_owner_that_forgets_what_an_earlier_run_left_breaks_shell_2() {
-    tampered_is_found_out(Law::Shell2, KILLED, ProcessesWorld::new, Misreads(|_| Vec::new()));
+    tampered_is_found_out(Law::Shell2, KILLED, ProcessesWorld::new, TamperImage(|_| Vec::new()));
 }
 
 #[test]

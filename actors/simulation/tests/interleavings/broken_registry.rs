@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use callboard_actors::registry::{
-    Active, ActiveReason, Describe, Description, Entry, Image, Lack, Merit, Register, Registered, Registry,
-    RegistryAnswer, RegistryAsk, RegistryNews, RegistryTimer, Standby, Standing, StoredChange,
+    Active, ActiveBecause, ActiveReason, Describe, Description, Entry, Image, InactiveBecause, Register,
+    Registered, Registry, RegistryAnswer, RegistryAsk, RegistryNews, RegistryTimer, Standby, Standing,
+    StoredChange,
 };
 use callboard_actors::shell::{AskId, Effect, Gate, Input, Machine, StepContext};
 use callboard_actors::vocabulary::{Generation, Moment, PluginKey, RegistrationNumber, RunNumber, Timestamp};
 use callboard_simulation::{
-    Gates, Law, Left, Misreads, RegistryBounds, RegistryWorld, Spoil, Spoils, Tamper,
+    AlterEffects, Law, Left, RegistryBounds, RegistryWorld, Tamper, TamperEffects, TamperGates, TamperImage,
 };
 
 use crate::{tampered_is_found_out, without};
@@ -17,20 +18,20 @@ use crate::{tampered_is_found_out, without};
 const SMALL: RegistryBounds = RegistryBounds { allocations: 2, orders_each: 2, ..RegistryBounds::NONE };
 const RESTARTED: RegistryBounds = RegistryBounds { restarts: 1, ..SMALL };
 
-fn spoiled(law: Law, bounds: RegistryBounds, spoil: Spoil<Registry>) {
-    tampered_is_found_out(law, bounds, RegistryWorld::new, Spoils(spoil));
+fn spoiled(law: Law, bounds: RegistryBounds, spoil: AlterEffects<Registry>) {
+    tampered_is_found_out(law, bounds, RegistryWorld::new, TamperEffects(spoil));
 }
 
 fn misread(law: Law, bounds: RegistryBounds, misread: fn(Image) -> Image) {
-    tampered_is_found_out(law, bounds, RegistryWorld::new, Misreads(misread));
+    tampered_is_found_out(law, bounds, RegistryWorld::new, TamperImage(misread));
 }
 
 /// A shell of the registry that holds this up until everything before it is on disk.
 fn gates(bounds: RegistryBounds, is_held: fn(&Left<Registry>) -> bool) {
-    tampered_is_found_out(Law::Shell1a, bounds, RegistryWorld::new, Gates(is_held));
+    tampered_is_found_out(Law::Shell1a, bounds, RegistryWorld::new, TamperGates(is_held));
 }
 
-const fn is_goodbye(input: &Input<Registry>) -> bool {
+const fn is_deregistration(input: &Input<Registry>) -> bool {
     matches!(input, Input::Asked { ask: RegistryAsk::Deregister(_), .. })
 }
 
@@ -38,7 +39,7 @@ const fn is_goodbye(input: &Input<Registry>) -> bool {
 fn a_registry_that_forgets_the_takeover_breaks_r1() {
     spoiled(Law::R1, SMALL, |input, effects| {
         let is_takeover = |effect: &_| matches!(effect, Effect::Publish(RegistryNews::ActiveChanged { .. }));
-        if is_goodbye(input) { without(effects, is_takeover) } else { effects }
+        if is_deregistration(input) { without(effects, is_takeover) } else { effects }
     });
 }
 
@@ -104,7 +105,7 @@ impl Tamper<Registry> for Impatient {
             return effects;
         };
         let is_it = |standby: &Standby| {
-            matches!(standby.lack, Lack::Calm { .. })
+            matches!(standby.inactive_because, InactiveBecause::Calm { .. })
                 && standby.entry.registration.allocation == report.allocation
         };
         let described = described(machine, *id, *asked_at, &report.plugin);
@@ -151,7 +152,8 @@ impl Tamper<Registry> for Forgetful {
         };
         let active = entries.iter().find(is_active).map(|entry| entry.number);
         let waits = |standby: &&Standby| {
-            matches!(standby.lack, Lack::Calm { .. }) && Some(standby.entry.number) > active
+            matches!(standby.inactive_because, InactiveBecause::Calm { .. })
+                && Some(standby.entry.number) > active
         };
         match described.standby.iter().find(waits) {
             Some(standby) => rashly(effects, &standby.entry),
@@ -198,7 +200,7 @@ fn a_registry_that_explains_the_active_one_by_what_made_it_so_breaks_r1() {
     spoiled(Law::R1, bounds, |_, mut effects| {
         for effect in &mut effects {
             if let Effect::Reply(_, RegistryAnswer::Describe(description)) = effect {
-                description.merit = description.merit.map(|_| Merit::Awaited);
+                description.active_because = description.active_because.map(|_| ActiveBecause::Awaited);
             }
         }
         effects
@@ -287,9 +289,9 @@ fn a_registry_that_calls_an_update_unchanged_breaks_r3() {
 }
 
 #[test]
-fn a_registry_that_writes_at_the_goodbye_of_the_unknown_breaks_r4() {
+fn a_registry_that_writes_at_the_deregistration_of_the_unknown_breaks_r4() {
     spoiled(Law::R4, SMALL, |input, mut effects| {
-        if is_goodbye(input) && effects.len() == 1 {
+        if is_deregistration(input) && effects.len() == 1 {
             let delete = vec![RegistrationNumber::new(1)];
             effects.insert(
                 0,
@@ -397,14 +399,10 @@ fn a_registry_whose_takeover_waits_for_the_disk_breaks_shell_1a() {
 }
 
 #[test]
-fn a_registry_whose_goodbyes_wait_for_the_disk_breaks_shell_1a() {
-    spoiled(
-        Law::Shell1a,
-        SMALL,
-        |input, effects| {
-            if is_goodbye(input) { gated(effects, Gate::Promises) } else { effects }
-        },
-    );
+fn a_registry_whose_deregistrations_wait_for_the_disk_breaks_shell_1a() {
+    spoiled(Law::Shell1a, SMALL, |input, effects| {
+        if is_deregistration(input) { gated(effects, Gate::Promises) } else { effects }
+    });
 }
 
 #[test]
@@ -456,9 +454,9 @@ fn a_registry_that_confirms_in_another_run_breaks_r3() {
 }
 
 #[test]
-fn a_registry_that_panics_over_a_goodbye_breaks_shell_4() {
+fn a_registry_that_panics_over_a_deregistration_breaks_shell_4() {
     spoiled(Law::Shell4, SMALL, |input, effects| {
-        assert!(!is_goodbye(input), "it does not know what to do with a goodbye");
+        assert!(!is_deregistration(input), "it does not know what to do with a deregistration");
         effects
     });
 }

@@ -8,7 +8,7 @@ use callboard_actors::supervisor::{
     SupervisorAsk, SupervisorNews,
 };
 use callboard_actors::vocabulary::Timestamp;
-use callboard_simulation::{Law, Spoil, Spoils, SupervisionBounds, SupervisionWorld};
+use callboard_simulation::{AlterEffects, Law, SupervisionBounds, SupervisionWorld, TamperEffects};
 
 use crate::{changed, tampered_is_found_out, without};
 
@@ -17,8 +17,8 @@ const ALL_FALLING: SupervisionBounds = SupervisionBounds { strategy: Strategy::O
 const STOPPED: SupervisionBounds = SupervisionBounds { stops: &[StopMode::Stop], ..SupervisionBounds::NONE };
 const STOPPING: SupervisionBounds = SupervisionBounds { faults: 1, ..STOPPED };
 
-fn spoiled(law: Law, bounds: SupervisionBounds, spoil: Spoil<Supervisor>) {
-    tampered_is_found_out(law, bounds, SupervisionWorld::new, Spoils(spoil));
+fn spoiled(law: Law, bounds: SupervisionBounds, spoil: AlterEffects<Supervisor>) {
+    tampered_is_found_out(law, bounds, SupervisionWorld::new, TamperEffects(spoil));
 }
 
 fn starts(child: usize) -> Effect<Supervisor> {

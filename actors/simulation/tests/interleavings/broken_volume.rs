@@ -13,19 +13,21 @@ use callboard_machines::volume::{
     OrderCall, Origin, RouteChanged, Seen, Step, Volume, VolumeAnswer, VolumeAsk, VolumeCall, VolumeChange,
     VolumeImage, VolumeKey, VolumeNews, VolumeOutcome, VolumeRecord, VolumeSpec, VolumeTimer,
 };
-use callboard_simulation::{Law, Mishears, Misreads, Spoil, Spoils, VolumeBounds, VolumeWorld};
+use callboard_simulation::{
+    AlterEffects, Law, TamperEffects, TamperImage, TamperInput, VolumeBounds, VolumeWorld,
+};
 
 use crate::{changed, tampered_is_found_out, without};
 
 const CLAIMED: VolumeBounds = VolumeBounds { claims: 1, ..VolumeBounds::NONE };
 const RELEASED: VolumeBounds = VolumeBounds { releases: 1, ..CLAIMED };
 
-fn spoiled(law: Law, bounds: VolumeBounds, spoil: Spoil<Volume>) {
-    tampered_is_found_out(law, bounds, VolumeWorld::new, Spoils(spoil));
+fn spoiled(law: Law, bounds: VolumeBounds, spoil: AlterEffects<Volume>) {
+    tampered_is_found_out(law, bounds, VolumeWorld::new, TamperEffects(spoil));
 }
 
 fn misheard(law: Law, bounds: VolumeBounds, mishears: fn(Input<Volume>) -> Option<Input<Volume>>) {
-    tampered_is_found_out(law, bounds, VolumeWorld::new, Mishears(mishears));
+    tampered_is_found_out(law, bounds, VolumeWorld::new, TamperInput(mishears));
 }
 
 /// What was asked, changed in this way.
@@ -208,7 +210,7 @@ fn a_volume_that_unstages_below_what_was_given_up_and_is_mounted_breaks_v3() {
 
 #[test]
 fn a_volume_that_forgets_a_damaged_claim_breaks_v9() {
-    let misreads = Misreads(|mut image: VolumeImage| {
+    let misreads = TamperImage(|mut image: VolumeImage| {
         image.lost.clear();
         image
     });
@@ -218,7 +220,7 @@ fn a_volume_that_forgets_a_damaged_claim_breaks_v9() {
 /// It takes a row that is damaged for one that was never there, once nothing is published.
 #[test]
 fn a_volume_that_forgets_its_staging_with_its_damaged_row_breaks_v5() {
-    let misreads = Misreads(|mut image: VolumeImage| {
+    let misreads = TamperImage(|mut image: VolumeImage| {
         if let (None, Some(claim)) = (&image.volume, image.claims.first()) {
             let registered = VolumeRecord {
                 spec: claim.spec.clone(),
@@ -381,7 +383,7 @@ fn a_volume_that_does_not_heed_the_access_mode_breaks_v12() {
 
 #[test]
 fn a_volume_that_takes_claims_of_an_earlier_run_for_its_own_breaks_v14() {
-    let misreads = Misreads(|mut image: VolumeImage| {
+    let misreads = TamperImage(|mut image: VolumeImage| {
         image.claims.iter_mut().for_each(|claim| claim.run = RunNumber::new(2));
         image
     });
@@ -505,7 +507,7 @@ fn a_volume_that_is_told_to_be_larger_before_its_plugin_has_answered_breaks_v4()
 
 #[test]
 fn a_volume_that_does_not_grow_on_the_node_after_a_restart_breaks_v15() {
-    let misreads = Misreads(|mut image: VolumeImage| {
+    let misreads = TamperImage(|mut image: VolumeImage| {
         image.orders.retain(|order| !order.at_controller.is_up());
         image
     });
@@ -552,7 +554,7 @@ fn a_volume_that_tells_a_group_as_taken_that_its_plugin_has_not_answered_breaks_
 
 #[test]
 fn a_volume_that_forgets_a_group_of_an_earlier_run_breaks_v15() {
-    let misreads = Misreads(|mut image: VolumeImage| {
+    let misreads = TamperImage(|mut image: VolumeImage| {
         image.orders.clear();
         image
     });

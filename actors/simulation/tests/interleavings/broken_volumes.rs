@@ -11,7 +11,7 @@ use callboard_machines::volumes::{
     ClaimError, DeleteError, NoAnswer, Volumes, VolumesAnswer, VolumesAsk, VolumesCall, VolumesChange,
     VolumesNews, VolumesTimer,
 };
-use callboard_simulation::{Law, Spoil, Spoils, VolumesBounds, VolumesWorld};
+use callboard_simulation::{AlterEffects, Law, TamperEffects, VolumesBounds, VolumesWorld};
 
 use crate::{changed, tampered_is_found_out, without};
 
@@ -19,8 +19,8 @@ const NONE: VolumesBounds = VolumesBounds::NONE;
 const CLAIMED: VolumesBounds = VolumesBounds { claims: 1, releases: 1, ..NONE };
 const CREATED: VolumesBounds = VolumesBounds { are_registered: false, creations: 1, ..NONE };
 
-fn spoiled(law: Law, bounds: VolumesBounds, spoil: Spoil<Volumes>) {
-    tampered_is_found_out(law, bounds, VolumesWorld::new, Spoils(spoil));
+fn spoiled(law: Law, bounds: VolumesBounds, spoil: AlterEffects<Volumes>) {
+    tampered_is_found_out(law, bounds, VolumesWorld::new, TamperEffects(spoil));
 }
 
 /// The same call once more.

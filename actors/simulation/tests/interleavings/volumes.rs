@@ -2,7 +2,7 @@
 //! endings, news of the instances, falls, failed writes, crashes, killed hosts, time and the order to stop.
 
 use callboard_actors::shell::StopMode;
-use callboard_simulation::{Chance, SceneEvent, VolumesBounds, VolumesEvent, VolumesWorld, wander};
+use callboard_simulation::{Random, SceneEvent, VolumesBounds, VolumesEvent, VolumesWorld, wander};
 
 use crate::{is_full, try_all};
 
@@ -161,7 +161,7 @@ fn every_order_of_a_stop_ends_all_actors_and_of_force_forgets_what_is_released_v
 const WORLDS: u64 = 60;
 const STEPS: u64 = 500;
 
-/// Everything that the searches try apart, together: by chance, in histories longer than any search can try. `CALLBOARD_WALK_WORLDS` says
+/// Everything that the searches try apart, together: by random, in histories longer than any search can try. `CALLBOARD_WALK_WORLDS` says
 /// through how many worlds.
 #[test]
 fn whatever_happens_by_chance_two_volumes_and_three_allocations_keep_every_law_v2_v8_v13_v14_v15_c059() {
@@ -170,15 +170,15 @@ fn whatever_happens_by_chance_two_volumes_and_three_allocations_keep_every_law_v
         .map_or(WORLDS, |worlds| worlds.parse().expect("CALLBOARD_WALK_WORLDS is a number of worlds"));
     let mut steps = 0;
     for seed in 1..=worlds {
-        let mut chance = Chance::from_seed(seed);
-        let bounds = of_everything(&mut chance);
+        let mut random = Random::from_seed(seed);
+        let bounds = of_everything(&mut random);
         let is_rare = |event: &SceneEvent<_>| match event {
             SceneEvent::Own(event) => VolumesEvent::is_rare(event),
             SceneEvent::Pass => false,
             SceneEvent::Crash | SceneEvent::Stop(_) => true,
         };
         let walked =
-            wander(&VolumesWorld::new(bounds, None), STEPS, &mut chance, is_rare, &mut |_| steps += 1);
+            wander(&VolumesWorld::new(bounds, None), STEPS, &mut random, is_rare, &mut |_| steps += 1);
         if let Err(found) = walked {
             panic!("world {seed}, {bounds:?}: {found}");
         }
@@ -186,9 +186,9 @@ fn whatever_happens_by_chance_two_volumes_and_three_allocations_keep_every_law_v
     println!("{steps} steps through {worlds} worlds");
 }
 
-fn of_everything(chance: &mut Chance) -> VolumesBounds {
+fn of_everything(random: &mut Random) -> VolumesBounds {
     const MANY: u8 = u8::MAX;
-    let is_registered = chance.once_in(2);
+    let is_registered = random.once_in(2);
     VolumesBounds {
         volumes: 2,
         allocations: 3,
@@ -207,14 +207,14 @@ fn of_everything(chance: &mut Chance) -> VolumesBounds {
         faults: MANY,
         falls: MANY,
         failures: MANY,
-        sicknesses: if chance.once_in(2) { MANY } else { 0 },
+        sicknesses: if random.once_in(2) { MANY } else { 0 },
         crashes: MANY,
         kills: MANY,
         pauses: MANY,
         are_registered: is_registered,
-        is_claimed: is_registered && chance.once_in(2),
-        limit: chance.below(3),
-        is_apart: chance.once_in(4),
-        stops: if chance.once_in(4) { &[StopMode::Stop, StopMode::Detach] } else { &[] },
+        is_claimed: is_registered && random.once_in(2),
+        limit: random.below(3),
+        is_apart: random.once_in(4),
+        stops: if random.once_in(4) { &[StopMode::Stop, StopMode::Detach] } else { &[] },
     }
 }

@@ -197,8 +197,8 @@ fn options() -> RegistryOptions {
 }
 
 fn load(stand: &mut Stand, moment: Moment) {
-    let image = stand.books.read(moment.now);
-    stand.witness.expect(stand.books.rows().clone(), stand.books.run(), stand.books.begun());
+    let image = stand.store.read(moment.now);
+    stand.checker.expect(stand.store.rows().clone(), stand.store.run(), stand.store.begun());
     stand.loaded(moment, image);
 }
 
@@ -228,19 +228,19 @@ fn through_the_stand_in(events: &[Event]) -> Vec<Heard> {
             }
             Event::List => ask(&mut stand, Message::<Registry>::into_ask(List)),
             Event::Settle(count, outcome) => {
-                if let Some(settled) = stand.books.settle(count, outcome) {
+                if let Some(settled) = stand.store.settle(count, outcome) {
                     stand.settled(moment, settled);
                 }
             }
-            Event::RefuseNext => stand.books.refuse_next(),
+            Event::RefuseNext => stand.store.refuse_next(),
             Event::Crash => stand.crash_next_step(),
         }
         // Pauses end one after another, as long as they end within the two seconds.
         let mut later = now;
-        while stand.pauses_until().is_some() || stand.is_loading() && stand.books.waiting() == 0 {
+        while stand.pauses_until().is_some() || stand.is_loading() && stand.store.waiting() == 0 {
             later = stand.pauses_until().unwrap_or(later);
             stand.wake();
-            if stand.books.waiting() > 0 {
+            if stand.store.waiting() > 0 {
                 break;
             }
             load(&mut stand, Moment { now: later, random: 0 });
@@ -253,7 +253,7 @@ fn through_the_stand_in(events: &[Event]) -> Vec<Heard> {
         heard.append(&mut first);
         heard.extend(feed_of(&left));
         all.push(heard);
-        assert_eq!(stand.witness.verdict.broken(), None);
+        assert_eq!(stand.checker.verdict.broken(), None);
     }
     all
 }

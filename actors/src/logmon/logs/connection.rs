@@ -89,7 +89,7 @@ impl Connection {
             // Nothing is lost while it ends and another one starts: unread bytes stay in the pipes.
             Said::Welcome { version, .. } => {
                 connection.retire().await;
-                Err(io::Error::other(format!("one of version {version} was told to end")))
+                Err(io::Error::other(format!("stopped the log writer of the incompatible version {version}")))
             }
             _ => Err(io::Error::other("it does not identify itself")),
         }

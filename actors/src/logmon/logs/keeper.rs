@@ -12,7 +12,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::super::held::Held;
-use super::super::protocol::{Fares, Request, Said};
+use super::super::protocol::{Request, Said, StreamStatus};
 use super::super::{LogState, LogsView, StreamReport, TaskLogs};
 use super::connection::Connection;
 use super::{ClosedLogs, LogsError, LogsOptions};
@@ -224,7 +224,7 @@ impl Keeper {
                 }
             }
             Said::Closed { key, left } => self.close(&key, left.iter().sum()),
-            Said::Fares(fares) => self.fares(&fares),
+            Said::StreamStatus(status) => self.status_changed(&status),
             // Unsolicited.
             Said::Welcome { .. } => {}
         }
@@ -255,15 +255,15 @@ impl Keeper {
         }));
     }
 
-    fn fares(&mut self, fares: &Fares) {
+    fn status_changed(&mut self, status: &StreamStatus) {
         let mut changed = None;
-        self.view.send_modify(|view| changed = view.fares(fares));
+        self.view.send_modify(|view| changed = view.update(status));
         let Some((before, now)) = changed else { return };
-        let (task, stream) = (&fares.key, fares.stream.as_str());
+        let (task, stream) = (&status.key, status.stream.as_str());
         let StreamReport { fault, dropped, .. } = now;
         let has_dropped = dropped > before.dropped && before.dropped == before.dropped_before;
         match (&before.fault, &fault) {
-            (None, Some(error)) if self.may_warn(fares) => {
+            (None, Some(error)) if self.may_warn(status) => {
                 tracing::warn!(task, stream, error, "cannot write the log of a task; its output waits");
             }
             (Some(_), Some(error)) if has_dropped => {
@@ -283,7 +283,7 @@ impl Keeper {
                     "the log of a task can be written again; some bytes are missing"
                 );
             }
-            (Some(_), None) if self.may_warn(fares) => {
+            (Some(_), None) if self.may_warn(status) => {
                 tracing::info!(task, stream, "the log of a task can be written again; no bytes are missing");
             }
             _ => {}
@@ -291,12 +291,12 @@ impl Keeper {
     }
 
     /// Whether a warning about this stream is within the rate limit.
-    fn may_warn(&mut self, fares: &Fares) -> bool {
+    fn may_warn(&mut self, status: &StreamStatus) -> bool {
         let now = Instant::now();
         self.warned.retain(|_, at| now - *at < WARNING_PAUSE);
-        let name = format!("{}/{}", fares.key, fares.stream);
+        let name = format!("{}/{}", status.key, status.stream);
         // Begin and end of a fault are both logged.
-        if fares.fault.is_none() {
+        if status.fault.is_none() {
             return self.warned.contains_key(&name);
         }
         self.warned.insert(name, now).is_none()

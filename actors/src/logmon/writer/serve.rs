@@ -215,9 +215,10 @@ impl Writer {
             Request::Hello { .. } => {
                 let open = self.tasks.keys().cloned().collect();
                 self.say(host, &Said::Welcome { version: VERSION, pid: std::process::id(), open });
-                let fares: Vec<_> = self.streams.values().map(|(_, stream)| stream.told().clone()).collect();
-                for fares in fares.into_iter().filter(|fares| fares.fault.is_some() || fares.dropped > 0) {
-                    self.say(host, &Said::Fares(fares));
+                let status: Vec<_> = self.streams.values().map(|(_, stream)| stream.told().clone()).collect();
+                for status in status.into_iter().filter(|status| status.fault.is_some() || status.dropped > 0)
+                {
+                    self.say(host, &Said::StreamStatus(status));
                 }
             }
             Request::Open(open) => {
@@ -340,8 +341,8 @@ impl Writer {
             news.extend(stream.news());
         }
         let hosts: Vec<u64> = self.hosts.keys().copied().collect();
-        for fares in news {
-            let said = Said::Fares(fares);
+        for status in news {
+            let said = Said::StreamStatus(status);
             hosts.iter().for_each(|host| self.say(*host, &said));
         }
         self.close_tasks(now);

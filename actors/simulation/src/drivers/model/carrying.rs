@@ -3,8 +3,8 @@
 use callboard_actors::driver::{DriverAsk, RestartNow};
 use callboard_actors::lease::LeasedCalls;
 
+use super::super::super::law_checker::NO_CALLER_WAITS;
 use super::super::super::observed::Observed;
-use super::super::super::witness::NO_CALLER_WAITS;
 use super::*;
 
 impl DriversModel {
@@ -14,7 +14,7 @@ impl DriversModel {
             if self.owner.is_loading() {
                 // The calls of the former life are given up.
                 self.await_endings = None;
-                let image = self.owner.books.0.clone();
+                let image = self.owner.store.0.clone();
                 self.owner.loaded(moment, image);
             }
             self.owner.take_left(&mut left);
@@ -121,8 +121,8 @@ impl DriversModel {
                 }
                 self.carry_child(moment, life);
             }
-            DriversCall::Attend(life, generation) => {
-                self.tell_eventor(moment, life, callboard_actors::eventor::Attend { generation });
+            DriversCall::SubscribeTo(life, generation) => {
+                self.tell_eventor(moment, life, callboard_actors::eventor::SubscribeTo { generation });
             }
             DriversCall::Watch(life, tasks, is_renewal) => {
                 for (task, sink) in tasks {
@@ -204,7 +204,7 @@ impl DriversModel {
         if let Some(told) = &mut self.told {
             told.extend(Observed::noted(&format!("driver {name}"), &mut child.actor));
         }
-        self.owner.witness.verdict.heard_of(child.actor.witness.verdict.broken());
+        self.owner.checker.verdict.heard_of(child.actor.checker.verdict.broken());
         let has_left = !left.is_empty();
         for left in left {
             match left {
@@ -258,13 +258,13 @@ impl DriversModel {
         if let Some(told) = &mut self.told {
             told.extend(Observed::noted(&format!("eventor {driver}"), &mut child.actor));
         }
-        self.owner.witness.verdict.heard_of(child.actor.witness.verdict.broken());
+        self.owner.checker.verdict.heard_of(child.actor.checker.verdict.broken());
         let has_left = !left.is_empty();
         for left in left {
             match left {
                 Left::News(_, news) => {
-                    let said = EventorSaid { driver: driver.clone(), life, news };
-                    self.says(life, DriversAsk::EventorSaid(said));
+                    let said = EventorReported { driver: driver.clone(), life, news };
+                    self.says(life, DriversAsk::EventorReported(said));
                 }
                 Left::Call { number, call, .. } => self.eventor_calls(moment, (life, &driver), number, call),
                 Left::Ended(ending) => self.end_child(life, ending),

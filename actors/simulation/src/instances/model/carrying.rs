@@ -1,8 +1,8 @@
 //! Carrying: what leaves the parent or a child is done, or set on its way.
 
 use super::super::super::law::Law;
+use super::super::super::law_checker::NO_CALLER_WAITS;
 use super::super::super::observed::Observed;
-use super::super::super::witness::NO_CALLER_WAITS;
 use super::*;
 
 fn name((plugin, allocation): &Place) -> String {
@@ -45,7 +45,7 @@ impl InstancesModel {
     }
 
     fn answered_no_caller(&mut self) {
-        self.parent.witness.verdict.violation(Law::Shell7, || NO_CALLER_WAITS.to_owned());
+        self.parent.checker.verdict.violation(Law::Shell7, || NO_CALLER_WAITS.to_owned());
     }
 
     fn call(&mut self, moment: Moment, number: u64, call: InstancesCall) {
@@ -130,7 +130,7 @@ impl InstancesModel {
         if let Some(noted) = &mut self.noted {
             noted.extend(Observed::noted(&name(&child.place), &mut child.actor));
         }
-        self.parent.witness.verdict.heard_of(child.actor.witness.verdict.broken());
+        self.parent.checker.verdict.heard_of(child.actor.checker.verdict.broken());
         for left in left {
             match left {
                 Left::News(_, report) => {
@@ -196,7 +196,7 @@ impl InstancesModel {
         self.endings.clear();
         (self.follow, self.await_endings) = (None, None);
         self.steps_before.0 += self.parent.steps();
-        let laws = self.parent.witness.clone();
+        let laws = self.parent.checker.clone();
         self.parent = StandIn::begin(laws.options.clone(), NoDisk, laws, Rules::default())
             .tampered_with(self.tampers.parent.clone());
         self.load(moment);

@@ -4,9 +4,9 @@ use callboard_actors::processes::{Processes, ProcessesCall, ProcessesOutcome};
 use callboard_actors::vocabulary::Timestamp;
 
 use super::super::super::law::Law;
+use super::super::super::law_checker::NO_CALLER_WAITS;
 use super::super::super::observed::Observed;
 use super::super::super::stand_in::{Left, StandIn};
-use super::super::super::witness::NO_CALLER_WAITS;
 use super::{NO_ASKER, ProcessesModel};
 
 impl ProcessesModel {
@@ -36,25 +36,25 @@ impl ProcessesModel {
                 self.take_in(now, left);
             }
         }
-        for tag in self.owner.books.take_retired() {
+        for tag in self.owner.store.take_retired() {
             if self.environment.runs(tag) {
                 self.violation(Law::Prc9, "a record is gone, and its process runs".to_owned());
             }
         }
-        self.verdict.heard_of(self.owner.witness.verdict.broken());
+        self.verdict.heard_of(self.owner.checker.verdict.broken());
         self.verdict.heard_of(self.environment.verdict.broken());
     }
 
     fn take_in(&mut self, now: Timestamp, left: Left<Processes>) {
-        let StandIn { books, witness, .. } = &mut self.owner;
+        let StandIn { store, checker, .. } = &mut self.owner;
         match left {
             Left::Answer(Some(asker), answer) => {
-                witness.answered(&answer, books);
+                checker.answered(&answer, store);
                 self.answered(asker);
             }
             Left::Refused(asker, _) => self.answered(asker),
             Left::Answer(None, _) => self.violation(Law::Shell7, NO_CALLER_WAITS.to_owned()),
-            Left::News(_, news) => witness.told(&news, books),
+            Left::News(_, news) => checker.told(&news, store),
             Left::Call { number, call, .. } => self.called(now, number, call),
             // The shell answers the callers that still wait.
             Left::Ended(_) => self.unanswered.clear(),
@@ -82,7 +82,7 @@ impl ProcessesModel {
             ProcessesCall::AwaitDisk { .. } => {}
             ProcessesCall::Release => self.environment.release(),
             ProcessesCall::Start { life, config } => {
-                if config.spec.is_some() && !self.owner.books.holds(config.record.tag) {
+                if config.spec.is_some() && !self.owner.store.holds(config.record.tag) {
                     self.violation(Law::Prc9, "a process is started whose intent is not on disk".to_owned());
                 }
                 self.environment.start(life, *config);

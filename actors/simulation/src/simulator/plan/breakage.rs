@@ -33,7 +33,7 @@ impl Plan {
             return Some(end);
         }
         let drivers = host_model.drivers_model.drivers();
-        let driver = self.chance.place(drivers);
+        let driver = self.random.place(drivers);
         if drivers > 0
             && let Some(doing) = self.driver_breaks()
         {
@@ -58,7 +58,7 @@ impl Plan {
             if let Some(crash) = self.workload_crashes(3, host_model) {
                 return Some(crash);
             }
-            return Some(match self.chance.below(6 + u64::from(drivers.min(5))) {
+            return Some(match self.random.below(6 + u64::from(drivers.min(5))) {
                 0..=1 => EventKind::CrashRegistry,
                 2 => EventKind::CrashInstances,
                 3 => EventKind::CrashInventory,
@@ -72,7 +72,7 @@ impl Plan {
             });
         }
         self.does(Fault::Crash, 4).then(|| {
-            let number = u8::try_from(self.chance.below(host_model.family.len() as u64)).unwrap_or(0);
+            let number = u8::try_from(self.random.below(host_model.family.len() as u64)).unwrap_or(0);
             EventKind::Family(number, FamilyDoing::Crash)
         })
     }
@@ -80,20 +80,20 @@ impl Plan {
     /// One of the instances there are.
     fn instance(&mut self, host_model: &HostModel) -> u32 {
         let places = host_model.instances_model.places();
-        let place = places.iter().nth(self.chance.below(places.len().max(1) as u64) as usize);
+        let place = places.iter().nth(self.random.below(places.len().max(1) as u64) as usize);
         place.map_or(0, |place| host_model.names.number_of(place))
     }
 
     /// The host is killed, or told to stop.
     fn host_ends(&mut self, host_model: &HostModel) -> Option<EventKind> {
         if self.does(Fault::KillHost, 30) {
-            let waiting = u64::try_from(host_model.registry.books.waiting()).unwrap_or(0);
+            let waiting = u64::try_from(host_model.registry.store.waiting()).unwrap_or(0);
             let of_processes = u64::try_from(host_model.owned.model.waiting()).unwrap_or(0);
             let [reached, of_processes] = [waiting, of_processes]
-                .map(|waiting| u32::try_from(self.chance.below(waiting + 1)).unwrap_or(0));
+                .map(|waiting| u32::try_from(self.random.below(waiting + 1)).unwrap_or(0));
             return Some(EventKind::KillHost(reached, of_processes));
         }
         self.does(Fault::Shutdown, 40)
-            .then(|| if self.chance.once_in(2) { EventKind::Stop } else { EventKind::Detach })
+            .then(|| if self.random.once_in(2) { EventKind::Stop } else { EventKind::Detach })
     }
 }

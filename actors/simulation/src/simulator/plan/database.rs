@@ -22,7 +22,7 @@ impl Plan {
             EventKind::Load(true) => DatabaseDoing::Load(None),
             EventKind::Load(false) => DatabaseDoing::Load(Some(self.trouble())),
             EventKind::KillHost(committing, of_processes) => {
-                let change = self.chance.below(CHANGES);
+                let change = self.random.below(CHANGES);
                 DatabaseDoing::Kill { committing, of_processes, change, reached: self.reached() }
             }
             other => return other,
@@ -31,16 +31,16 @@ impl Plan {
 
     fn trouble(&mut self) -> Trouble {
         let fault =
-            self.chance.one_of(&[DiskFault::Full, DiskFault::ReadOnly, DiskFault::Broken, DiskFault::Syncs]);
-        Trouble { after: self.chance.below(CHANGES), fault }
+            self.random.one_of(&[DiskFault::Full, DiskFault::ReadOnly, DiskFault::Broken, DiskFault::Syncs]);
+        Trouble { after: self.random.below(CHANGES), fault }
     }
 
     /// A host is killed alone as often as its machine falls.
     fn reached(&mut self) -> Reached {
-        match self.chance.below(4) {
+        match self.random.below(4) {
             0..=1 => Reached::Everything,
             2 => Reached::Nothing,
-            _ => Reached::Chosen(self.chance.next()),
+            _ => Reached::Chosen(self.random.next()),
         }
     }
 }

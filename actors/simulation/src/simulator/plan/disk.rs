@@ -32,7 +32,7 @@ impl Plan {
             return None;
         }
         let (_, trouble) = WAYS.into_iter().find(|(fault, _)| self.does(*fault, ONCE_IN))?;
-        let until = at + micros(1 + self.chance.below(LONGEST));
+        let until = at + micros(1 + self.random.below(LONGEST));
         self.disk = Some((trouble, until));
         self.add(until, Planned::DiskSound);
         self.add(at + WRITE_DEADLINE, Planned::DiskLate);
@@ -48,7 +48,7 @@ impl Plan {
     pub(super) fn commit_waits(&mut self) -> u64 {
         match self.disk {
             None => 0,
-            Some((DiskTrouble::Slow, _)) => self.chance.below(2 * LONGEST / 5),
+            Some((DiskTrouble::Slow, _)) => self.random.below(2 * LONGEST / 5),
             Some(_) => LEFT_ALONE,
         }
     }

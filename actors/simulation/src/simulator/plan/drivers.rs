@@ -27,7 +27,7 @@ impl Plan {
     pub(super) fn begin_drivers(&mut self, host_model: &HostModel) {
         for driver in 0..host_model.drivers_model.drivers() {
             for turn in [DriverTurn::Order, DriverTurn::Happen, DriverTurn::Read] {
-                let within = self.chance.below(1_000_000);
+                let within = self.random.below(1_000_000);
                 self.add(host_model.now + micros(within), Planned::Driver(driver, turn));
             }
         }
@@ -35,9 +35,9 @@ impl Plan {
 
     pub(super) fn turn_of_driver(&mut self, at: Timestamp, driver: u32, turn: DriverTurn) -> EventKind {
         let pause = match turn {
-            DriverTurn::Order => 500_000 + self.chance.below(6_000_000),
-            DriverTurn::Happen => 5_000 + self.chance.below(300_000),
-            DriverTurn::Read => 20_000 + self.chance.below(1_500_000),
+            DriverTurn::Order => 500_000 + self.random.below(6_000_000),
+            DriverTurn::Happen => 5_000 + self.random.below(300_000),
+            DriverTurn::Read => 20_000 + self.random.below(1_500_000),
             // It comes once.
             DriverTurn::Mail(mail) => return EventKind::Driver(driver, mail),
         };
@@ -60,12 +60,12 @@ impl Plan {
     }
 
     fn task(&mut self) -> u8 {
-        u8::try_from(self.chance.below(TASKS.into())).unwrap_or(0)
+        u8::try_from(self.random.below(TASKS.into())).unwrap_or(0)
     }
 
     /// What a host says about a driver or one of its tasks.
     fn order(&mut self) -> DriverDoing {
-        match self.chance.below(20) {
+        match self.random.below(20) {
             0 => DriverDoing::Order(Order::Remove),
             1..=5 => DriverDoing::Order(Order::Add),
             6 => DriverDoing::Order(Order::Restart),
@@ -77,8 +77,8 @@ impl Plan {
     }
 
     fn broken_stream(&mut self) -> DriverDoing {
-        let conduct = if self.chance.once_in(2) { Conduct::Refuses } else { Conduct::IsSilent };
-        if self.chance.once_in(3) { DriverDoing::Answer(conduct) } else { DriverDoing::Hear(conduct) }
+        let conduct = if self.random.once_in(2) { Conduct::Refuses } else { Conduct::IsSilent };
+        if self.random.once_in(3) { DriverDoing::Answer(conduct) } else { DriverDoing::Hear(conduct) }
     }
 
     /// How a driver meets a call. Each way of meeting it badly is a fault of its own.

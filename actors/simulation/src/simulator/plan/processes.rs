@@ -12,17 +12,17 @@ use super::{Plan, micros};
 impl Plan {
     pub(super) fn begin_processes(&mut self, host_model: &HostModel) {
         for number in 0..host_model.owned.processes() {
-            let within = self.chance.below(1_000_000);
+            let within = self.random.below(1_000_000);
             self.add(host_model.now + micros(within), Planned::ProcessTurn(number));
         }
     }
 
     /// A message about a process.
     pub(super) fn process_turn(&mut self, at: Timestamp, number: u32) -> EventKind {
-        let pause = micros(100_000 + self.chance.below(3_000_000));
+        let pause = micros(100_000 + self.random.below(3_000_000));
         self.add(at + pause, Planned::ProcessTurn(number));
-        let doing = match self.chance.below(20) {
-            0..=9 => ProcessDoing::Launch(u8::from(self.chance.once_in(4))),
+        let doing = match self.random.below(20) {
+            0..=9 => ProcessDoing::Launch(u8::from(self.random.once_in(4))),
             10..=13 => ProcessDoing::End,
             14..=17 => ProcessDoing::Recall,
             _ => ProcessDoing::AwaitEnd,
@@ -34,16 +34,16 @@ impl Plan {
     pub(super) fn pause_among_processes(&mut self, doing: ProcessesDoing) -> u64 {
         match doing {
             ProcessesDoing::Process(_, ProcessDoing::Act) if self.does(Fault::Slow, 20) => {
-                1_000_000 + self.chance.below(9_000_000)
+                1_000_000 + self.random.below(9_000_000)
             }
-            ProcessesDoing::Process(_, ProcessDoing::Act) => 500 + self.chance.below(40_000),
-            ProcessesDoing::Settle(..) => 500 + self.chance.below(4_000) + self.commit_waits(),
-            ProcessesDoing::Sweep(_) => 1_000 + self.chance.below(50_000),
+            ProcessesDoing::Process(_, ProcessDoing::Act) => 500 + self.random.below(40_000),
+            ProcessesDoing::Settle(..) => 500 + self.random.below(4_000) + self.commit_waits(),
+            ProcessesDoing::Sweep(_) => 1_000 + self.random.below(50_000),
             ProcessesDoing::Process(..)
             | ProcessesDoing::Endings
             | ProcessesDoing::Load(_)
             | ProcessesDoing::Timers
-            | ProcessesDoing::Crash => 1 + self.chance.below(1_500),
+            | ProcessesDoing::Crash => 1 + self.random.below(1_500),
         }
     }
 
@@ -70,11 +70,11 @@ impl Plan {
         if processes == 0 {
             return None;
         }
-        let number = self.chance.place(processes);
+        let number = self.random.place(processes);
         if self.does(Fault::Exit, 10) {
             return Some(ProcessesDoing::Process(number, ProcessDoing::Exit));
         }
-        let is_owner = self.chance.once_in(3);
+        let is_owner = self.random.once_in(3);
         let crash = if is_owner {
             ProcessesDoing::Crash
         } else {

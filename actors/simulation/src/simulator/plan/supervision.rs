@@ -23,7 +23,7 @@ pub(super) enum FamilyTurn {
 impl Plan {
     pub(super) fn begin_family(&mut self, host_model: &HostModel) {
         for turn in [FamilyTurn::End, FamilyTurn::Ask] {
-            let within = self.chance.below(500_000);
+            let within = self.random.below(500_000);
             self.add(host_model.now + micros(within), Planned::Family(turn));
         }
     }
@@ -35,18 +35,18 @@ impl Plan {
         host_model: &HostModel,
     ) -> Option<EventKind> {
         let pause = match turn {
-            FamilyTurn::End => self.chance.below(600_000),
-            FamilyTurn::Ask => 50_000 + self.chance.below(3_000_000),
+            FamilyTurn::End => self.random.below(600_000),
+            FamilyTurn::Ask => 50_000 + self.random.below(3_000_000),
         };
         self.add(at + micros(pause), Planned::Family(turn));
         let supervisors = host_model.family.len() as u64;
-        let number = usize::try_from(self.chance.below(supervisors)).unwrap_or(0);
-        let child = self.chance.below(host_model.family.children_of(number) as u64);
+        let number = usize::try_from(self.random.below(supervisors)).unwrap_or(0);
+        let child = self.random.below(host_model.family.children_of(number) as u64);
         let child = u8::try_from(child).unwrap_or(0);
         let doing = match turn {
             FamilyTurn::End if self.does(Fault::Exit, 2) => FamilyDoing::End(child, TaskEnd::Falls),
             FamilyTurn::End => FamilyDoing::End(child, TaskEnd::Finishes),
-            FamilyTurn::Ask => match self.chance.below(4) {
+            FamilyTurn::Ask => match self.random.below(4) {
                 0 => FamilyDoing::Restart(child),
                 1 => FamilyDoing::Await,
                 _ => FamilyDoing::Describe,

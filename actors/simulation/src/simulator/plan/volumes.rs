@@ -14,7 +14,7 @@ use super::{Plan, micros};
 impl Plan {
     pub(super) fn begin_volumes(&mut self, host_model: &HostModel) {
         for number in 0..host_model.volumes.len() {
-            let within = self.chance.below(1_000_000);
+            let within = self.random.below(1_000_000);
             self.add(host_model.now + micros(within), Planned::Volume(number));
         }
     }
@@ -26,18 +26,18 @@ impl Plan {
         number: u32,
         host_model: &HostModel,
     ) -> Option<EventKind> {
-        let pause = micros(20_000 + self.chance.below(3_000_000));
+        let pause = micros(20_000 + self.random.below(3_000_000));
         self.add(at + pause, Planned::Volume(number));
         let creates = host_model.volumes.get(number)?.node.creates;
-        let user = u8::try_from(self.chance.below(USERS)).unwrap_or(0);
-        let place = u8::try_from(self.chance.below(2 * USERS)).unwrap_or(0);
-        let doing = match self.chance.below(24) {
+        let user = u8::try_from(self.random.below(USERS)).unwrap_or(0);
+        let place = u8::try_from(self.random.below(2 * USERS)).unwrap_or(0);
+        let doing = match self.random.below(24) {
             0..=8 => VolumeDoing::Claim(user),
             9..=16 => VolumeDoing::Release(user),
             17 if creates => VolumeDoing::Delete,
             17..=18 if creates => VolumeDoing::Create,
             // Of what is forced something may be left for ever, which is not held against it.
-            19 if number == 0 && self.chance.once_in(20) => VolumeDoing::Force,
+            19 if number == 0 && self.random.once_in(20) => VolumeDoing::Force,
             20 if self.does(Fault::Die, 2) => VolumeDoing::TakeOver,
             21 if self.does(Fault::Mount, 2) => VolumeDoing::PullAway(place),
             22 if self.does(Fault::Mount, 4) => VolumeDoing::Hang(place),
@@ -50,11 +50,11 @@ impl Plan {
     /// How long it takes until something happens of itself in a volume, in microseconds.
     pub(super) fn pause_in_volume(&mut self, doing: VolumeDoing) -> u64 {
         match doing {
-            VolumeDoing::Answer(_) if self.does(Fault::Slow, 20) => 1_000_000 + self.chance.below(30_000_000),
-            VolumeDoing::Answer(_) => 500 + self.chance.below(40_000),
-            VolumeDoing::Settle(_) => 500 + self.chance.below(4_000) + self.commit_waits(),
-            VolumeDoing::Confirm(_) => 1_000 + self.chance.below(2_000_000),
-            _ => 1 + self.chance.below(1_500),
+            VolumeDoing::Answer(_) if self.does(Fault::Slow, 20) => 1_000_000 + self.random.below(30_000_000),
+            VolumeDoing::Answer(_) => 500 + self.random.below(40_000),
+            VolumeDoing::Settle(_) => 500 + self.random.below(4_000) + self.commit_waits(),
+            VolumeDoing::Confirm(_) => 1_000 + self.random.below(2_000_000),
+            _ => 1 + self.random.below(1_500),
         }
     }
 
@@ -82,7 +82,7 @@ impl Plan {
                 let (_, outcome) = self.commit(1).unwrap_or((1, Outcome::Written));
                 VolumeDoing::Settle(outcome)
             }
-            VolumeDoing::Confirm(_) => VolumeDoing::Confirm(!self.chance.once_in(3)),
+            VolumeDoing::Confirm(_) => VolumeDoing::Confirm(!self.random.once_in(3)),
             other => other,
         }
     }
@@ -93,6 +93,6 @@ impl Plan {
         if volumes == 0 || !self.does(Fault::Crash, 6) {
             return None;
         }
-        Some(EventKind::Volume(self.chance.place(volumes), VolumeDoing::Crash))
+        Some(EventKind::Volume(self.random.place(volumes), VolumeDoing::Crash))
     }
 }

@@ -19,8 +19,8 @@ impl Plan {
         who: u32,
         host_model: &HostModel,
     ) -> Option<WorkloadDoing> {
-        let next = host_model.workloads.next_order(who).filter(|_| !self.chance.once_in(8));
-        let order = next.or_else(|| match (host_model.workloads.task(who), self.chance.below(12)) {
+        let next = host_model.workloads.next_order(who).filter(|_| !self.random.once_in(8));
+        let order = next.or_else(|| match (host_model.workloads.task(who), self.random.below(12)) {
             (None, 0..=8) => Some(WorkloadOrder::Prepare),
             (Some(Task::NotStarted), 0..=1) | (Some(Task::Exited), 0..=4) => Some(WorkloadOrder::Prepare),
             (Some(Task::NotStarted | Task::Exited), 5..=7) => Some(WorkloadOrder::Start),
@@ -30,8 +30,8 @@ impl Plan {
             (Some(_), 8) => Some(WorkloadOrder::Leave),
             (None | Some(Task::NotStarted | Task::Running | Task::Exited | Task::Leaving), _) => None,
         });
-        if order.is_some() && self.chance.once_in(4) {
-            let soon = micros(self.chance.below(3_000));
+        if order.is_some() && self.random.once_in(4) {
+            let soon = micros(self.random.below(3_000));
             self.add(at + soon, Planned::Hurry(who));
         }
         order.map(WorkloadDoing::Order)
@@ -46,7 +46,7 @@ impl Plan {
     ) -> Option<WorkloadDoing> {
         let WorkloadDoing::Meet(..) = doing else { return Some(doing) };
         let open = host_model.workloads.open_calls(who);
-        let place = u8::try_from(self.chance.below(u64::try_from(open).unwrap_or(0))).unwrap_or(0);
+        let place = u8::try_from(self.random.below(u64::try_from(open).unwrap_or(0))).unwrap_or(0);
         (open > 0).then(|| WorkloadDoing::Meet(place, self.reply()))
     }
 
@@ -64,7 +64,7 @@ impl Plan {
     /// One of the supervised allocations, if there is any.
     fn some_workload(&mut self, host_model: &HostModel) -> Option<u32> {
         let count = host_model.workloads.count();
-        let place = self.chance.place(count);
+        let place = self.random.place(count);
         (count > 0).then(|| Workloads::number(place))
     }
 
@@ -77,12 +77,12 @@ impl Plan {
     /// A supervisor or its owner crashes or falls, in one of so many times.
     pub(super) fn workload_crashes(&mut self, once_in: u64, host_model: &HostModel) -> Option<EventKind> {
         let who = self.some_workload(host_model)?;
-        let crash = match self.chance.below(8) {
+        let crash = match self.random.below(8) {
             0..=2 => EventKind::Workload(who, WorkloadDoing::Crash),
             3..=5 => EventKind::Workload(who, WorkloadDoing::Fall),
             6 => EventKind::Workloads(WorkloadsDoing::Crash),
             _ => EventKind::Workloads(WorkloadsDoing::Fall),
         };
-        self.chance.once_in(once_in).then_some(crash)
+        self.random.once_in(once_in).then_some(crash)
     }
 }

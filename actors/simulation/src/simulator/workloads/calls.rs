@@ -6,9 +6,9 @@ use callboard_actors::registry::{Describe, Description, Registry, RegistryAnswer
 use callboard_actors::shell::{Ending, Machine, Message};
 
 use super::super::super::law::Law;
+use super::super::super::law_checker::NO_CALLER_WAITS;
 use super::super::super::observed::Observed;
 use super::super::super::stand_in::{Left, Refusal};
-use super::super::super::witness::NO_CALLER_WAITS;
 use super::*;
 
 /// A call to the task or its files that has not come back.
@@ -71,7 +71,7 @@ impl HostModel {
                 trace.extend(Observed::noted(&journal_name(place), &mut held.supervisor));
             }
             let steps = held.supervisor.steps();
-            self.verdict.heard_of(held.supervisor.witness.verdict.broken());
+            self.verdict.heard_of(held.supervisor.checker.verdict.broken());
             self.workloads.steps += steps - std::mem::replace(&mut held.counted, steps);
             if left.is_empty() {
                 return;

@@ -52,7 +52,7 @@ impl HostModel {
         let mut found = None;
         for workload in &self.workloads.all {
             let entries = known.remove(workload.name()).unwrap_or_default();
-            let is_said = self.workloads.office.known(workload.name());
+            let is_said = self.workloads.owner_model.known(workload.name());
             if let Some((law, what)) = workload.contradicts(is_said, &entries) {
                 found.get_or_insert((law, format!("{}: {what}", workload.name())));
             }
@@ -69,19 +69,19 @@ impl Workloads {
     fn is_content(&mut self, place: usize) -> bool {
         let workload = &mut self.all[place];
         workload.is_content =
-            workload.is_content || workload.rests(self.office.known(&workload.spec.allocation));
+            workload.is_content || workload.rests(self.owner_model.known(&workload.spec.allocation));
         workload.is_content
     }
 
     /// In what their owner is not as it should be.
     fn contradict(&self) -> Option<(Law, String)> {
-        let office = &self.office;
-        if let Some((asker, (place, _))) = office.unanswered.first_key_value() {
+        let owner_model = &self.owner_model;
+        if let Some((asker, (place, _))) = owner_model.unanswered.first_key_value() {
             let name = self.all[*place].name();
             return Some((Law::Shell7, format!("question {asker} about {name} was never answered")));
         }
-        let known = self.all.iter().filter(|workload| office.known(workload.name()).is_some()).count();
-        let kept = office.owner.books.len();
+        let known = self.all.iter().filter(|workload| owner_model.known(workload.name()).is_some()).count();
+        let kept = owner_model.owner.store.len();
         (kept != known).then(|| (Law::A5, format!("{kept} allocations are kept, and {known} are known")))
     }
 }
@@ -117,7 +117,7 @@ impl Workload {
             }
             (None, None) => return self.is_still_registered(entries),
         };
-        let thought = held.supervisor.witness.task();
+        let thought = held.supervisor.checker.task();
         match known.task {
             _ if held.life != known.life => {
                 Some((Law::A5, "another life of it lives than its owner thinks".to_owned()))

@@ -54,9 +54,9 @@ impl HostModel {
             WorkloadOrder::Start | WorkloadOrder::Exit | WorkloadOrder::Leave => return,
         };
         let moment = self.moment();
-        let office = &mut self.workloads.office;
-        let asker = office.next_asker(place, order);
-        office.owner.ask(moment, asker, ask);
+        let owner_model = &mut self.workloads.owner_model;
+        let asker = owner_model.next_asker(place, order);
+        owner_model.owner.ask(moment, asker, ask);
         self.carry_owner();
     }
 
@@ -67,7 +67,7 @@ impl HostModel {
         if asker == NO_ASKER {
             return;
         }
-        let Some((place, _)) = self.workloads.office.unanswered.remove(&asker) else {
+        let Some((place, _)) = self.workloads.owner_model.unanswered.remove(&asker) else {
             let what = format!("question {asker} to the owner of the allocations was answered twice");
             return self.violation(Law::Shell7, what);
         };
@@ -99,14 +99,14 @@ impl HostModel {
 
     /// A crash costs what was said in its step.
     pub(super) fn host_is_refused(&mut self, asker: u64) {
-        if let Some((place, WorkloadOrder::Start)) = self.workloads.office.unanswered.remove(&asker) {
+        if let Some((place, WorkloadOrder::Start)) = self.workloads.owner_model.unanswered.remove(&asker) {
             let workload = &mut self.workloads.all[place];
             (workload.is_unsaid, workload.is_content) = (true, false);
         }
     }
 
     pub(super) fn host_is_told(&mut self, news: AllocationsNews) {
-        let Workloads { all, places, office, .. } = &mut self.workloads;
+        let Workloads { all, places, owner_model, .. } = &mut self.workloads;
         match news {
             AllocationsNews::Changed(status) => {
                 if let Some(place) = places.get(&status.allocation) {
@@ -117,7 +117,7 @@ impl HostModel {
             AllocationsNews::Gone(allocation) => {
                 if let Some(place) = places.get(&allocation) {
                     all[*place].is_gone();
-                    all[*place].is_abandoned = office.owner.witness.abandoned.contains(&allocation);
+                    all[*place].is_abandoned = owner_model.owner.checker.abandoned.contains(&allocation);
                 }
             }
             // That it asks for a restart, its phase says.
@@ -136,13 +136,13 @@ impl HostModel {
         }
         self.catch_up_owner();
         let moment = self.moment();
-        self.workloads.office.owner.request_stop(moment, mode);
+        self.workloads.owner_model.owner.request_stop(moment, mode);
         self.carry_owner();
     }
 
     /// The shell answers the callers that still wait.
     pub(super) fn owner_has_ended(&mut self) {
-        self.workloads.office.unanswered.clear();
+        self.workloads.owner_model.unanswered.clear();
         let is_stopped = self.phase == HostPhase::StoppingWorkloads(StopMode::Stop);
         for workload in &mut self.workloads.all {
             workload.runs &= !is_stopped;
@@ -159,7 +159,7 @@ impl Workloads {
     pub(in super::super) fn next_run(&mut self, is_killed: bool) {
         self.asked.clear();
         self.changed.clear();
-        self.office.next_run();
+        self.owner_model.next_run();
         for (place, workload) in (0_u64..).zip(&mut self.all) {
             workload.let_go();
             workload.is_gone();
@@ -171,7 +171,7 @@ impl Workloads {
     /// What a host in its right mind says of this allocation next, if anything must be said.
     pub(in super::super) fn next_order(&self, who: u32) -> Option<WorkloadOrder> {
         let workload = self.all.get(place_of(who)?)?;
-        workload.next_order(self.office.known(&workload.spec.allocation))
+        workload.next_order(self.owner_model.known(&workload.spec.allocation))
     }
 
     /// What its task is doing, as its host knows, if it has a supervisor.

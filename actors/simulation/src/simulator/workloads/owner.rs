@@ -3,7 +3,7 @@
 //! What it tells a supervisor reaches that at once, as it does in production.
 
 use callboard_actors::allocation::{
-    AllocationAsk, AllocationOptions, DescribeAllocation, MakeReady, NoteExit, NoteStart, SignOff,
+    AllocationAsk, AllocationOptions, DescribeAllocation, MakeReady, NoteExit, NoteStart, StopSupervision,
 };
 use callboard_actors::allocations::{AllocationsCall, AllocationsOptions, Order, SupervisorEnded};
 use callboard_actors::shell::StopMode;
@@ -11,9 +11,9 @@ use callboard_actors::vocabulary::Backoff;
 
 use super::super::super::allocations::{AllocationsLaws, Known, Memory};
 use super::super::super::law::Law;
+use super::super::super::law_checker::NO_CALLER_WAITS;
 use super::super::super::observed::Observed;
 use super::super::super::stand_in::Left;
-use super::super::super::witness::NO_CALLER_WAITS;
 use super::*;
 
 type Owner = StandIn<Allocations, Memory, AllocationsLaws>;
@@ -23,7 +23,7 @@ pub(super) const NO_ASKER: u64 = 0;
 
 /// The owner, and what is on its way to it from all supervisors.
 #[derive(Debug, Clone)]
-pub(super) struct Office {
+pub(super) struct OwnerModel {
     pub(super) owner: Owner,
     tamper: Option<Rc<dyn Tamper<Allocations>>>,
     /// Until when each of its calls has time.
@@ -41,7 +41,7 @@ pub(super) struct Office {
     pub(super) is_stirred: bool,
 }
 
-impl Office {
+impl OwnerModel {
     pub(super) fn new(tamper: Option<Rc<dyn Tamper<Allocations>>>) -> Self {
         Self {
             owner: owner(Memory::default(), AllocationsLaws::default(), tamper.clone()),
@@ -63,7 +63,7 @@ impl Office {
 
     /// Another owner takes the place of this one, with its memory.
     fn succeed(&mut self) {
-        let (memory, mut laws) = (self.owner.books.clone(), self.owner.witness.clone());
+        let (memory, mut laws) = (self.owner.store.clone(), self.owner.checker.clone());
         laws.succeed();
         let successor = owner(memory, laws, self.tamper.clone());
         *self = Self { owner: successor, askers: self.askers, ..Self::new(self.tamper.take()) };
@@ -75,7 +75,7 @@ impl Office {
 
     /// What it knows of an allocation, by what it was told.
     pub(super) fn known(&self, allocation: &AllocationId) -> Option<&Known> {
-        self.owner.witness.known(allocation)
+        self.owner.checker.known(allocation)
     }
 
     /// A number for a question of the host about an allocation.
@@ -108,7 +108,7 @@ impl Office {
     fn load(&mut self, moment: Moment) {
         self.deadlines.clear();
         self.await_endings = None;
-        let image = self.owner.books.image();
+        let image = self.owner.store.image();
         self.owner.loaded(moment, image);
     }
 }
@@ -116,7 +116,7 @@ impl Office {
 impl Workloads {
     /// What the task of this one is doing, as its owner was told, if it is known there.
     pub(super) fn task_at(&self, place: usize) -> Option<Task> {
-        Some(self.office.known(&self.all[place].spec.allocation)?.task)
+        Some(self.owner_model.known(&self.all[place].spec.allocation)?.task)
     }
 
     fn place_of(&self, allocation: &AllocationId) -> Option<usize> {
@@ -133,14 +133,14 @@ impl HostModel {
     pub(in super::super) fn workloads_do(&mut self, doing: WorkloadsDoing) {
         self.catch_up_owner();
         let (moment, is_up) = (self.moment(), self.is_up());
-        let office = &mut self.workloads.office;
+        let owner_model = &mut self.workloads.owner_model;
         match doing {
             WorkloadsDoing::Endings => self.endings_arrive(),
-            WorkloadsDoing::Due => office.is_due(moment),
-            WorkloadsDoing::Crash if is_up => office.owner.crash_next_step(),
+            WorkloadsDoing::Due => owner_model.is_due(moment),
+            WorkloadsDoing::Crash if is_up => owner_model.owner.crash_next_step(),
             WorkloadsDoing::Fall if is_up => {
                 self.workloads.all.iter_mut().for_each(Workload::let_go);
-                self.workloads.office.succeed();
+                self.workloads.owner_model.succeed();
                 // It comes a moment later.
                 self.now = self.now + Duration::from_millis(1);
             }
@@ -153,8 +153,8 @@ impl HostModel {
     /// What was due meanwhile ran when it was, also in a history from which that event was left out.
     pub(super) fn catch_up_owner(&mut self) {
         let present = self.moment();
-        while let Some(due) = self.workloads.office.next_due().filter(|due| *due < present.now) {
-            self.workloads.office.is_due(Moment { now: due, ..present });
+        while let Some(due) = self.workloads.owner_model.next_due().filter(|due| *due < present.now) {
+            self.workloads.owner_model.is_due(Moment { now: due, ..present });
             self.carry_owner();
         }
     }
@@ -165,26 +165,26 @@ impl HostModel {
     pub(in super::super) fn carry_owner(&mut self) {
         let (moment, mut left) = (self.moment(), Vec::new());
         loop {
-            let office = &mut self.workloads.office;
-            if office.owner.is_loading() {
-                office.load(moment);
+            let owner_model = &mut self.workloads.owner_model;
+            if owner_model.owner.is_loading() {
+                owner_model.load(moment);
             }
-            office.owner.take_left(&mut left);
+            owner_model.owner.take_left(&mut left);
             if let Some(trace) = &mut self.trace {
-                trace.extend(Observed::noted("allocations", &mut office.owner));
+                trace.extend(Observed::noted("allocations", &mut owner_model.owner));
             }
-            if left.is_empty() && !office.owner.is_loading() {
+            if left.is_empty() && !owner_model.owner.is_loading() {
                 break;
             }
             for left in left.drain(..) {
                 self.take_from_owner(left);
             }
         }
-        let office = &mut self.workloads.office;
-        office.is_stirred = true;
-        let steps = office.owner.steps();
-        self.workloads.steps += steps - std::mem::replace(&mut office.counted, steps);
-        self.verdict.heard_of(office.owner.witness.verdict.broken());
+        let owner_model = &mut self.workloads.owner_model;
+        owner_model.is_stirred = true;
+        let steps = owner_model.owner.steps();
+        self.workloads.steps += steps - std::mem::replace(&mut owner_model.counted, steps);
+        self.verdict.heard_of(owner_model.owner.checker.verdict.broken());
     }
 
     fn take_from_owner(&mut self, left: Left<Allocations>) {
@@ -202,14 +202,14 @@ impl HostModel {
 
     fn owner_calls(&mut self, number: u64, deadline: Duration, call: AllocationsCall) {
         let (moment, until) = (self.moment(), self.now + deadline);
-        let office = &mut self.workloads.office;
+        let owner_model = &mut self.workloads.owner_model;
         // Of a life that a crash has ended meanwhile.
-        if office.owner.awaits(number) {
-            office.deadlines.push((number, until, deadline));
+        if owner_model.owner.awaits(number) {
+            owner_model.deadlines.push((number, until, deadline));
         }
         let outcome = match call {
             AllocationsCall::AwaitEndings => {
-                office.await_endings = Some(number);
+                owner_model.await_endings = Some(number);
                 return;
             }
             AllocationsCall::Tell { allocation, life, order, .. } => {
@@ -238,7 +238,7 @@ impl HostModel {
             AllocationsCall::AwaitUnused { .. } => AllocationsOutcome::Unused(Ok(Ok(()))),
             AllocationsCall::Describe(_) => AllocationsOutcome::Described(BTreeMap::new()),
         };
-        self.workloads.office.returned(moment, number, outcome);
+        self.workloads.owner_model.returned(moment, number, outcome);
     }
 
     fn start_supervisor(&mut self, life: Attempt, config: AllocationConfig) {
@@ -246,10 +246,10 @@ impl HostModel {
         if self.workloads.held(place, life).is_some() {
             return;
         }
-        let Workloads { all, office, tamper, .. } = &mut self.workloads;
+        let Workloads { all, owner_model, tamper, .. } = &mut self.workloads;
         let (workload, allocation) = (&mut all[place], config.spec.allocation.clone());
         // It would be taken for the end of the new one.
-        office.endings.retain(|ended| (&ended.allocation, ended.life) != (&allocation, life));
+        owner_model.endings.retain(|ended| (&ended.allocation, ended.life) != (&allocation, life));
         let is_alone = workload.slot.is_none();
         workload.begin_supervisor(life, config, self.now, tamper.clone());
         if !is_alone {
@@ -291,14 +291,14 @@ impl HostModel {
 
     /// What can go on in the owner, or is due there.
     pub(super) fn plan_owner(&mut self) {
-        let office = &mut self.workloads.office;
-        if !std::mem::take(&mut office.is_stirred) {
+        let owner_model = &mut self.workloads.owner_model;
+        if !std::mem::take(&mut owner_model.is_stirred) {
             return;
         }
-        if office.await_endings.is_some() && !office.endings.is_empty() {
+        if owner_model.await_endings.is_some() && !owner_model.endings.is_empty() {
             self.signals.push(Signal::Ready(EventKind::Workloads(WorkloadsDoing::Endings)));
         }
-        if let Some(at) = office.next_due() {
+        if let Some(at) = owner_model.next_due() {
             self.signals.push(Signal::Due(EventKind::Workloads(WorkloadsDoing::Due), at));
         }
     }
@@ -311,7 +311,7 @@ fn said(order: Order) -> AllocationAsk {
         Order::Adopt => AllocationAsk::MakeReady(MakeReady { listener: Listener::Welcome }),
         Order::Start => AllocationAsk::NoteStart(NoteStart),
         Order::Exit(how) => AllocationAsk::NoteExit(NoteExit { how }),
-        Order::Stop => AllocationAsk::SignOff(SignOff),
+        Order::Stop => AllocationAsk::StopSupervision(StopSupervision),
     }
 }
 

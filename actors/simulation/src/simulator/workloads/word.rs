@@ -40,8 +40,8 @@ impl Workloads {
             workload.answers.push_back((call, kind.is_over()));
         }
         let allocation = workload.spec.allocation.clone();
-        self.office.endings.push(SupervisorEnded { allocation, life: held.life, ending });
-        self.office.is_stirred = true;
+        self.owner_model.endings.push(SupervisorEnded { allocation, life: held.life, ending });
+        self.owner_model.is_stirred = true;
         self.mark_changed(place);
     }
 
@@ -65,7 +65,7 @@ impl HostModel {
             | AllocationAnswer::NoteExit(())
             | AllocationAnswer::NoteHealth(())
             | AllocationAnswer::NoteDisk(()) => OrderAnswer::Noted,
-            AllocationAnswer::SignOff(report) => OrderAnswer::Stopped(report.clone()),
+            AllocationAnswer::StopSupervision(report) => OrderAnswer::Stopped(report.clone()),
             AllocationAnswer::DescribeAllocation(status) => {
                 return workload.answers.push_back((call, AllocationsOutcome::Seen(Ok(status.clone()))));
             }
@@ -84,7 +84,7 @@ impl HostModel {
         self.catch_up_owner();
         let moment = self.moment();
         if let Some((call, outcome)) = self.workloads.all[place].answers.pop_front() {
-            self.workloads.office.returned(moment, call, outcome);
+            self.workloads.owner_model.returned(moment, call, outcome);
         }
         self.carry_owner();
     }
@@ -96,20 +96,24 @@ impl HostModel {
         if let Some((life, news)) = workload.news.pop_front() {
             let allocation = workload.spec.allocation.clone();
             let reported = AllocationReported { allocation, life, news };
-            self.workloads.office.owner.ask(moment, NO_ASKER, AllocationsAsk::AllocationReported(reported));
+            self.workloads.owner_model.owner.ask(
+                moment,
+                NO_ASKER,
+                AllocationsAsk::AllocationReported(reported),
+            );
         }
         self.carry_owner();
     }
 
     pub(super) fn endings_arrive(&mut self) {
         let moment = self.moment();
-        let office = &mut self.workloads.office;
-        if office.endings.is_empty() {
+        let owner_model = &mut self.workloads.owner_model;
+        if owner_model.endings.is_empty() {
             return;
         }
-        if let Some(call) = office.await_endings.take() {
-            let ended = std::mem::take(&mut office.endings);
-            office.returned(moment, call, AllocationsOutcome::Ended(ended));
+        if let Some(call) = owner_model.await_endings.take() {
+            let ended = std::mem::take(&mut owner_model.endings);
+            owner_model.returned(moment, call, AllocationsOutcome::Ended(ended));
         }
     }
 }

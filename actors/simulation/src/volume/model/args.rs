@@ -29,7 +29,7 @@ impl VolumeModel {
     /// Whether the claim at this path was given up by a write that has settled with the call that leaves now.
     pub(super) fn is_given_up(&self, path: &Path) -> bool {
         let allocation = VolumeLayout::allocation_of(path);
-        allocation.is_some_and(|allocation| self.owner.books.is_given_up(&allocation))
+        allocation.is_some_and(|allocation| self.owner.store.is_given_up(&allocation))
     }
 }
 

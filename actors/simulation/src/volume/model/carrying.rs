@@ -8,8 +8,8 @@ use callboard_machines::volume::{
 };
 
 use super::super::super::law::Law;
+use super::super::super::law_checker::NO_CALLER_WAITS;
 use super::super::super::stand_in::Left;
-use super::super::super::witness::NO_CALLER_WAITS;
 use super::super::node::{StepOf, Sure, step_of};
 use super::{Asked, VolumeModel, number_of, target};
 
@@ -32,7 +32,7 @@ impl VolumeModel {
         }
         self.check_existence();
         self.check_next();
-        self.verdict.heard_of(self.owner.witness.verdict.broken());
+        self.verdict.heard_of(self.owner.checker.verdict.broken());
     }
 
     /// The machine was built anew: what it had called is cut.
@@ -115,7 +115,7 @@ impl VolumeModel {
     }
 
     fn claimed(&mut self, now: Timestamp, number: u8, until: Timestamp) {
-        let mut rows = self.owner.books.rows().claims.iter();
+        let mut rows = self.owner.store.rows().claims.iter();
         let row = rows.find(|claim| number_of(&claim.allocation) == Some(number));
         let is_sure = row.is_some_and(|row| {
             let step = StepOf::Publish(row.target_path.clone());
@@ -125,7 +125,7 @@ impl VolumeModel {
         });
         let is_durable = row.is_some_and(|row| row.publish.is_up());
         // What it was published from may be staged no more by now; what was staged for it is not written as if it could be.
-        let staging = self.owner.books.rows().volume.as_ref().map(|volume| &volume.stage);
+        let staging = self.owner.store.rows().volume.as_ref().map(|volume| &volume.stage);
         let is_behind = matches!(staging, Some(Step::GoingUp(_)));
         if !is_sure {
             // Whose time is over hears of an error, whatever comes later.
@@ -178,7 +178,7 @@ impl VolumeModel {
 
     /// What the ledger says of what is at a path.
     fn recorded(&self, path: &std::path::Path) -> Option<Mark> {
-        let rows = self.owner.books.rows();
+        let rows = self.owner.store.rows();
         let staged = rows.volume.iter().filter_map(|row| match &row.stage {
             Step::Up(intent, proof) if intent.args.staging_path == path => proof.mark.clone(),
             _ => None,
@@ -201,8 +201,8 @@ impl VolumeModel {
         let Some((step, is_up)) = step_of(call) else { return };
         self.check_deletion(call);
         // It may have been about to leave when its claim was given up.
-        let is_leaving = matches!(&step, StepOf::Publish(path) if self.owner.books.takes_leave(path));
-        let rows = self.owner.books.rows();
+        let is_leaving = matches!(&step, StepOf::Publish(path) if self.owner.store.takes_leave(path));
+        let rows = self.owner.store.rows();
         let owned = rows.claims.iter().find(|claim| StepOf::Publish(claim.target_path.clone()) == step);
         let owner: Option<AllocationId> = owned.map(|claim| claim.allocation.clone());
         let abandoned = rows.abandoned.iter().find(|target| StepOf::Publish(target.path.clone()) == step);
@@ -213,7 +213,7 @@ impl VolumeModel {
             StepOf::Publish(_) => owner.is_some() || is_abandoned,
             // It needs no claim.
             StepOf::Exist => true,
-            StepOf::Attach | StepOf::Stage(_) => self.owner.books.had_claims(),
+            StepOf::Attach | StepOf::Stage(_) => self.owner.store.had_claims(),
         };
         if is_up && !is_claimed && !self.is_forced {
             self.violation(Law::V1, || format!("{call:?} is made for no claim that is on disk"));
@@ -250,7 +250,7 @@ impl VolumeModel {
     /// Whether the ledger has the intent of a call, with its arguments (V5). The publish context is missing as long as the ledger has no
     /// outcome of the attachment, which brought it.
     fn is_written(&self, call: &VolumeCall) -> bool {
-        let rows = self.owner.books.rows();
+        let rows = self.owner.store.rows();
         let volume = rows.volume.as_ref();
         let existence = volume.and_then(|row| row.existence.as_ref());
         let is_attaching = volume.is_some_and(|row| matches!(row.attach, Step::GoingUp(_)));
@@ -295,7 +295,7 @@ impl VolumeModel {
     /// While a call is under way for which directories of the next step are made, the ledger has the intent of that step.
     fn check_next(&mut self) {
         let Some(call) = self.node.in_flight.as_ref().map(|flight| &flight.call) else { return };
-        let rows = self.owner.books.rows();
+        let rows = self.owner.store.rows();
         let is_written = match call {
             VolumeCall::Attach(.., Some(path)) => {
                 let staging = rows.volume.as_ref().and_then(|row| row.stage.intent());
@@ -360,7 +360,7 @@ impl VolumeModel {
         if matches!(call, VolumeCall::Create(..) | VolumeCall::Delete(..)) {
             return;
         }
-        let claims = &self.owner.books.rows().claims;
+        let claims = &self.owner.store.rows().claims;
         let is_left_alone = match owner {
             Some(owner) => self.unconfirmed.contains(owner),
             // It was begun for a claim that may have been released since.

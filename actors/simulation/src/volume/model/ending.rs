@@ -30,7 +30,7 @@ impl VolumeModel {
                 return Err((Law::V9, format!("{} is released, and not undone: {status}", claim.allocation)));
             }
             let is_held_up = status.doing.contains("other claims hold it");
-            let is_damaged = self.owner.books.rows().lost.contains(&claim.allocation);
+            let is_damaged = self.owner.store.rows().lost.contains(&claim.allocation);
             if claim.publish != "up" && !is_held_up && !is_damaged {
                 return Err((Law::V15, format!("{} waits for ever: {status}", claim.allocation)));
             }
@@ -38,13 +38,13 @@ impl VolumeModel {
         for (number, user) in self.users.iter().filter(|(_, user)| user.is_holding || user.is_pending) {
             let has = status.claims.iter().any(|claim| number_of(&claim.allocation) == Some(*number));
             // A damaged claim can be given up while its processes live.
-            if !has && !self.owner.books.is_damaged(&allocation(*number)) {
+            if !has && !self.owner.store.is_damaged(&allocation(*number)) {
                 let law = if user.is_holding { Law::V8 } else { Law::V15 };
                 return Err((law, format!("a{number} has lost its claim: {status}")));
             }
         }
-        let books = &self.owner.books;
-        if books.forced() > self.published || !books.rows().audits.is_empty() {
+        let store = &self.owner.store;
+        if store.forced() > self.published || !store.rows().audits.is_empty() {
             return Err((Law::V9, format!("a forced release has no audit that was published: {status}")));
         }
         self.check_grown()?;
@@ -54,7 +54,7 @@ impl VolumeModel {
 
     fn check_nothing_is_left(&self, is_unclaimed: bool) -> Result<(), (Law, String)> {
         let is_claimed = |path: &std::path::PathBuf| {
-            let rows = self.owner.books.rows();
+            let rows = self.owner.store.rows();
             let is_lost = |id: &AllocationId| path.to_string_lossy().contains(&format!("/per-alloc/{id}/"));
             rows.claims.iter().any(|claim| claim.target_path == *path) || rows.lost.iter().any(is_lost)
         };
@@ -74,7 +74,7 @@ impl VolumeModel {
             return Err((Law::V9, format!("it has no claim, and {step:?} may be up")));
         }
         // An order may wait for the next claim, or for its plugin.
-        let rows = VolumeImage { orders: Vec::new(), ..self.owner.books.rows().clone() };
+        let rows = VolumeImage { orders: Vec::new(), ..self.owner.store.rows().clone() };
         if is_unclaimed && self.node.made.is_empty() && rows != VolumeImage::default() {
             return Err((Law::V9, format!("it has no claim, and rows are left in the ledger: {rows:?}")));
         }

@@ -48,7 +48,7 @@ impl VolumeModel {
         if self.is_forced {
             return;
         }
-        let (made, volume) = (&self.node.made, &self.owner.books.rows().volume);
+        let (made, volume) = (&self.node.made, &self.owner.store.rows().volume);
         let is_kept = volume.as_ref().is_some_and(|row| row.existence.is_some());
         if made.len() > 1 {
             let made = made.clone();
@@ -63,7 +63,7 @@ impl VolumeModel {
     /// What is claimed is not deleted, and what is deleted is what its owner has named.
     pub(super) fn check_deletion(&mut self, call: &VolumeCall) {
         let VolumeCall::Delete(spec, _) = call else { return };
-        if !self.owner.books.rows().claims.is_empty() {
+        if !self.owner.store.rows().claims.is_empty() {
             self.violation(Law::V3, || format!("{call:?} is made, and there are claims"));
         } else if !self.allowed.contains(&spec.volume_id) {
             self.violation(Law::C59, || format!("{call:?} is made, and its owner has not named that id"));
@@ -72,7 +72,7 @@ impl VolumeModel {
 
     pub(super) fn told_created(&mut self, created: &Created) {
         let id = &created.volume.volume_id;
-        let rows = self.owner.books.rows();
+        let rows = self.owner.store.rows();
         let is_kept = rows.volume.as_ref().is_some_and(|row| row.spec.volume_id == *id);
         if self.node.made.is_empty() {
             self.violation(Law::V4, || format!("{id} is told to be created, and there is no volume"));

@@ -46,7 +46,7 @@ impl VolumeModel {
 
     /// Its intent is on disk (V5), the volume is offline where it has to be (C109), and published where it grows (C149, V14).
     pub(super) fn check_order_call(&mut self, call: &VolumeCall, order: &OrderCall) {
-        let rows = self.owner.books.rows();
+        let rows = self.owner.store.rows();
         let is_written = rows.orders.iter().any(|row| match order {
             OrderCall::Expand { range, .. } => {
                 row.order == Order::Expand { range: *range } && matches!(row.at_controller, Step::GoingUp(_))
@@ -81,7 +81,7 @@ impl VolumeModel {
             }
             OrderCall::Grow(args) => {
                 let is_up = self.node.sure(&StepOf::Publish(args.volume_path.clone())) == Sure::Up;
-                let rows = self.owner.books.rows();
+                let rows = self.owner.store.rows();
                 let claim = rows.claims.iter().find(|claim| claim.target_path == args.volume_path);
                 // It may have been released since this was decided, and given up.
                 let is_its = claim.is_some_and(|claim| !self.unconfirmed.contains(&claim.allocation))
@@ -97,7 +97,7 @@ impl VolumeModel {
 
     /// All is calm: what is larger at its storage has grown where it is published, or the ledger knows that it has to.
     pub(super) fn check_grown(&self) -> Result<(), (Law, String)> {
-        let (storage, rows) = (&self.node.storage, self.owner.books.rows());
+        let (storage, rows) = (&self.node.storage, self.owner.store.rows());
         let has_grown = storage.on_node >= storage.at_controller;
         let is_excused = self.is_forced || storage.is_refused_on_node;
         if !has_grown && !is_excused && rows.orders.is_empty() {

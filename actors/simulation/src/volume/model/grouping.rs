@@ -48,7 +48,7 @@ impl VolumeModel {
 
     /// All is calm: a group that was taken is known to be, or is in the ledger; and nothing of groups waits for ever.
     pub(super) fn check_groups(&self) -> Result<(), (Law, String)> {
-        let (groups, rows) = (&self.node.storage.groups, self.owner.books.rows());
+        let (groups, rows) = (&self.node.storage.groups, self.owner.store.rows());
         let mut orders = rows.orders.iter().map(|row| &row.order);
         let is_unheard = groups.there.is_some() && groups.heard != groups.there;
         if is_unheard && !self.is_forced && !orders.any(|order| matches!(order, Order::TakeGroup(_))) {

@@ -6,7 +6,7 @@ impl VolumeModel {
     /// What was asked was lost in a crash, or by a failed write.
     pub(super) fn refused(&mut self, asked: Asked) {
         match asked {
-            Asked::Route => self.owner.witness.received(None),
+            Asked::Route => self.owner.checker.received(None),
             Asked::Force | Asked::GiveUp => self.is_force_refused = true,
             // It may have been all that was going to be heard of a claim of an earlier run.
             Asked::Claim(..) | Asked::Release | Asked::Other => self.is_confirmation_due = self.run > 1,
@@ -16,8 +16,8 @@ impl VolumeModel {
 
     /// What was forced is on disk.
     pub(super) fn note_forced(&mut self) {
-        self.owner.books.take_given_up().iter().for_each(|allocation| self.node.abandon(allocation));
-        if self.owner.books.takes_forced() {
+        self.owner.store.take_given_up().iter().for_each(|allocation| self.node.abandon(allocation));
+        if self.owner.store.takes_forced() {
             self.node.forget();
         }
     }

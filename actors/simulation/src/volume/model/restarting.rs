@@ -14,10 +14,10 @@ impl VolumeModel {
         self.steps_before.0 += self.owner.steps();
         self.node.cut(takes_effect);
         self.node.begin_run(is_reboot);
-        self.owner.books.begin_run(reached);
+        self.owner.store.begin_run(reached);
         // Its answer is lost with the host, and its audit comes with the next one.
         self.note_forced();
-        let disk = std::mem::take(&mut self.owner.books);
+        let disk = std::mem::take(&mut self.owner.store);
         (self.is_force_refused, self.is_confirmation_due) = (false, false);
         self.run += 1;
         self.boot += u64::from(is_reboot);
@@ -53,7 +53,7 @@ impl VolumeModel {
 
     /// The host is gone, and the row of this allocation's claim, or that of the volume, is damaged when another one starts.
     pub(crate) fn damage(&mut self, now: Timestamp, claim: Option<u8>) {
-        self.owner.books.damage(claim.map(allocation));
+        self.owner.store.damage(claim.map(allocation));
         self.next_run(usize::MAX, true, false);
         self.load(now);
     }

@@ -21,7 +21,7 @@ use super::{
 use crate::goplugin::{HandshakeTerms, SOCKET_DIR_VARIABLE};
 
 #[derive(Debug)]
-pub(super) struct Birth<'a> {
+pub(super) struct Spawn<'a> {
     pub(super) name: &'a ProcessName,
     pub(super) tag: ProcessTag,
     pub(super) owner: &'a str,
@@ -34,7 +34,7 @@ pub(super) struct Birth<'a> {
     pub(super) output: (File, File),
 }
 
-impl Birth<'_> {
+impl Spawn<'_> {
     /// Spawns the process. It is owned from this instant: whenever it is dropped, it is killed and reaped (PRC-02).
     ///
     /// Call it on the thread that lives as long as the host: when that thread ends, the kernel kills a bound process.

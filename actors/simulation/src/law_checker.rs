@@ -9,7 +9,7 @@ use super::law::Law;
 use super::stand_in::Left;
 
 /// Sees every step of one machine and everything that leaves its actor.
-pub trait Witness<M: Machine> {
+pub trait LawChecker<M: Machine> {
     /// The machine was built from its store. [`Input::Resumed`] follows.
     fn rebuilt(&mut self, moment: Moment, machine: &M);
 

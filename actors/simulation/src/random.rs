@@ -1,10 +1,10 @@
-//! Chance that comes out the same each time: numbers from a seed, on every machine and in every version.
+//! Pseudo-random numbers that a seed determines, on every machine and in every version.
 
-/// A row of numbers that looks random and follows from its seed (splitmix64).
+/// A sequence of pseudo-random numbers (splitmix64).
 #[derive(Debug, Clone, Copy)]
-pub struct Chance(u64);
+pub struct Random(u64);
 
-impl Chance {
+impl Random {
     /// Begins here; the same seed gives the same numbers.
     #[must_use]
     pub const fn from_seed(seed: u64) -> Self {

@@ -1,4 +1,4 @@
-//! A witness of what a running host says of its plugins: it asks for the status all the time, and looks before and behind each answer
+//! A monitor of what a running host says of its plugins: it asks for the status all the time, and looks before and behind each answer
 //! which plugin processes there really are. A claim that neither look bears out is untrue when it is still made after its bound.
 
 #![allow(dead_code, reason = "each test program uses another part of this")]
@@ -242,7 +242,7 @@ struct Standing {
     answers: u32,
 }
 
-/// What a witness has seen.
+/// What a monitor has seen.
 pub(crate) struct Judge {
     bounds: HangBounds,
     /// What is untrue now, and not yet beyond its bound.
@@ -288,14 +288,14 @@ impl Judge {
 }
 
 /// A thread that asks all the time until it is ended.
-pub(crate) struct Witness {
+pub(crate) struct StatusMonitor {
     is_over: Arc<AtomicBool>,
     /// How many answers left nothing open.
     settled: Arc<AtomicU64>,
     thread: Option<JoinHandle<Judge>>,
 }
 
-impl Witness {
+impl StatusMonitor {
     /// Watches every host that runs on this data directory.
     pub(crate) fn of(data_dir: PathBuf, bounds: HangBounds) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
@@ -339,7 +339,7 @@ impl Witness {
     }
 }
 
-impl Drop for Witness {
+impl Drop for StatusMonitor {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::SeqCst);
     }

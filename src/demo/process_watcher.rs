@@ -13,7 +13,7 @@ use super::error::DemoError;
 
 /// Watches one process by a pidfd, so PID reuse cannot confuse it with a later one.
 #[derive(Debug)]
-pub(super) struct Witness {
+pub(super) struct ProcessWatcher {
     /// The owner of the process.
     pub(super) name: String,
     pub(super) pid: u32,
@@ -21,7 +21,7 @@ pub(super) struct Witness {
     process: Option<Arc<OwnedFd>>,
 }
 
-impl Witness {
+impl ProcessWatcher {
     pub(super) fn of(name: &str, pid: u32) -> Result<Self, DemoError> {
         let failed = |source: Errno| DemoError::Watch { name: name.to_owned(), pid, source: source.into() };
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(|| failed(Errno::SRCH))?;
@@ -75,13 +75,13 @@ mod tests {
     #[tokio::test]
     async fn the_end_of_a_process_is_seen_and_its_life_is_too() {
         let mut process = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-        let witness = Witness::of("cat", process.id()).unwrap();
-        assert!(!witness.ends_within(Duration::from_millis(20)).await);
-        witness.kill().unwrap();
-        assert!(witness.ends_within(Duration::from_secs(10)).await, "a zombie has ended");
+        let watcher = ProcessWatcher::of("cat", process.id()).unwrap();
+        assert!(!watcher.ends_within(Duration::from_millis(20)).await);
+        watcher.kill().unwrap();
+        assert!(watcher.ends_within(Duration::from_secs(10)).await, "a zombie has ended");
         process.wait().unwrap();
-        assert!(witness.ends_within(Duration::from_secs(10)).await);
-        witness.kill().unwrap();
+        assert!(watcher.ends_within(Duration::from_secs(10)).await);
+        watcher.kill().unwrap();
     }
 
     #[tokio::test]
@@ -89,6 +89,6 @@ mod tests {
         let mut process = Command::new("true").spawn().unwrap();
         let pid = process.id();
         process.wait().unwrap();
-        assert!(Witness::of("true", pid).unwrap().ends_within(Duration::ZERO).await);
+        assert!(ProcessWatcher::of("true", pid).unwrap().ends_within(Duration::ZERO).await);
     }
 }

@@ -1,4 +1,4 @@
-//! What came of an operation, by the answer of the plugin and a look at the kernel (V7).
+//! The result of an operation: the answer of the plugin, and a look at the kernel (V7).
 
 use std::fmt::Display;
 use std::path::Path;
@@ -9,33 +9,35 @@ use crate::csi::Context;
 use crate::kernel::CallLost;
 
 /// The outcome of an operation, whatever it was.
-pub(super) struct Came {
-    pub(super) result: Result<Context, Failure>,
+pub(super) struct StepResult {
+    /// What the plugin answered; an empty context where it says no more.
+    pub(super) answer: Result<Context, Failure>,
+    /// What the kernel has at its path.
     pub(super) seen: Seen,
 }
 
-impl Came {
-    /// What came of an operation. A call that is lost, or another one than was made, leaves it unclear.
+impl StepResult {
+    /// The result of an operation. A call that is lost, or another one than was made, leaves it unclear.
     pub(super) fn of(what: &Operation, outcome: &Result<VolumeOutcome, CallLost>) -> Self {
         let lost_track =
-            |reason: String| Self { result: Err(unclear(reason.clone())), seen: Seen::Unclear(reason) };
+            |reason: String| Self { answer: Err(unclear(reason.clone())), seen: Seen::Unclear(reason) };
         let is_controller = matches!(what, Operation::Attach | Operation::Detach | Operation::Delete);
         let is_look =
             matches!(what, Operation::LookAtStage | Operation::LookAt(_) | Operation::LookAtAbandoned(_));
         match outcome {
             Ok(VolumeOutcome::Controller(result)) if is_controller => {
-                Self { result: result.clone(), seen: Seen::Nothing }
+                Self { answer: result.clone(), seen: Seen::Nothing }
             }
             Ok(VolumeOutcome::Node(result, seen)) if !is_controller && !is_look => {
-                Self { result: result.clone().map(|()| Context::new()), seen: seen.clone() }
+                Self { answer: result.clone().map(|()| Context::new()), seen: seen.clone() }
             }
             Ok(VolumeOutcome::Looked(seen)) if is_look => {
-                Self { result: Ok(Context::new()), seen: seen.clone() }
+                Self { answer: Ok(Context::new()), seen: seen.clone() }
             }
             Ok(_) => lost_track("the reply does not match the call".to_owned()),
             Err(lost @ CallLost::Busy(_)) => {
                 let failure = Failure { known: Known::NotMade, reason: lost.to_string() };
-                Self { result: Err(failure), seen: Seen::Unclear(lost.to_string()) }
+                Self { answer: Err(failure), seen: Seen::Unclear(lost.to_string()) }
             }
             Err(lost) => lost_track(lost.to_string()),
         }
@@ -50,7 +52,7 @@ impl Came {
             Known::Unsupported => !has_call,
             Known::NotMade | Known::Refused | Known::NotNow | Known::Unclear => false,
         };
-        match (self.result, self.seen) {
+        match (self.answer, self.seen) {
             (Ok(_), Seen::Nothing) => None,
             (Ok(_), Seen::Present(mark)) => Some(still_there(&mark, &at)),
             (Ok(_), Seen::BareStaging) => Some(still_there(&"the staging directory", &at)),
@@ -102,7 +104,8 @@ mod tests {
         let undo = Operation::Unpublish(AllocationId::new("web").expect("a good id"));
         let told = |result, has_call| {
             let seen = Seen::Present(Mark::Device(DeviceNumber { major: 7, minor: 1 }));
-            let failure = Came { result, seen }.not_down(&undo, Some(Path::new("/t")), has_call);
+            let failure =
+                StepResult { answer: result, seen }.not_down(&undo, Some(Path::new("/t")), has_call);
             let failure = failure.expect("it is there");
             (failure.known, failure.reason)
         };

@@ -1,4 +1,4 @@
-//! The books as they are kept in production: by the allocations of the host.
+//! The allocations of a host, as the agent calls them in production.
 
 use callboard_actors::agent::Answered;
 use callboard_actors::allocations::{
@@ -11,17 +11,17 @@ use callboard_actors::shell::{Address, FeedItem, Follower};
 use callboard_actors::vocabulary::AllocationId;
 use futures_util::future::LocalBoxFuture;
 
-use super::actor::Books;
+use super::actor::AllocationService;
 
 /// Speaks to the allocations and the instances of a host.
 #[derive(Debug)]
-pub struct HostBooks {
+pub struct HostAllocations {
     address: Address<Allocations>,
     follower: Follower<Allocations>,
     instances: Address<Instances>,
 }
 
-impl HostBooks {
+impl HostAllocations {
     /// Will speak to the allocations and the instances at these addresses.
     #[must_use]
     pub fn new(address: Address<Allocations>, instances: Address<Instances>) -> Self {
@@ -29,7 +29,7 @@ impl HostBooks {
     }
 }
 
-impl Books for HostBooks {
+impl AllocationService for HostAllocations {
     fn prepare(
         &self,
         spec: AllocationSpec,
