@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::csi::{AccessMode, AccessType, CapacityRange, Context, VolumeCapability};
-use callboard_actors::mounts::DeviceNumber;
+use callboard_actors::mounts::{BlockDevice, DeviceNumber};
 use callboard_actors::persister::{Options, Persister};
 use callboard_actors::shell::{
     Address, Database, EffectHandler, Notices, Running, Settings, Started, StopMode, Store, Ticket, Written,
@@ -47,7 +47,10 @@ struct Plugin {
 
 impl EffectHandler<Volume> for Plugin {
     fn call(&mut self, call: VolumeCall) -> Started<VolumeOutcome> {
-        let present = || Seen::Present(Mark::Device(DeviceNumber { major: 7, minor: 3 }));
+        let present = || {
+            let device = BlockDevice { number: DeviceNumber { major: 7, minor: 3 }, sequence: None };
+            Seen::Present(Mark::Device { mount: None, device })
+        };
         self.calls.borrow_mut().extend(call.csi().map(|call| call.as_str()));
         let outcome = match call {
             VolumeCall::ReadRoute => {

@@ -9,6 +9,7 @@ mod support;
 
 mod node;
 
+mod blocks;
 mod doubled;
 mod forced;
 mod foreign;

@@ -1,8 +1,8 @@
 //! Looks at one path: what it is, what is mounted there, and whether that answers.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxAttributes, StatxFlags};
@@ -11,7 +11,8 @@ use rustix::io::Errno;
 use super::reading::Reading;
 use super::threads::Ticket;
 use super::{
-    DeviceNumber, FileId, LookError, MountId, MountTable, MountsAt, PathKind, PathLook, UniqueMountId,
+    BlockDevice, DeviceNumber, FileId, LookError, MountId, MountTable, MountsAt, PathKind, PathLook,
+    UniqueMountId,
 };
 use crate::datadir;
 
@@ -24,6 +25,8 @@ const RACES_MAX: usize = 5;
 const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 /// `AT_STATX_FORCE_SYNC`: the file system asks its server, whatever it has in its cache.
 const FORCE_SYNC: AtFlags = AtFlags::STATX_FORCE_SYNC;
+/// What is read of a block device: no disk has larger blocks than a page, which direct reads have to be aligned to.
+const BLOCK_BYTES: usize = 4_096;
 /// Opened for nothing but its place.
 const FOR_ITS_PLACE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
@@ -134,13 +137,16 @@ fn touch(look: &mut PathLook, found: &OwnedFd) -> Result<(), LookError> {
     let path = &look.path;
     let facts = rustix::fs::statx(found, "", AtFlags::EMPTY_PATH | FORCE_SYNC, StatxFlags::BASIC_STATS)
         .map_err(|error| failed(path, error))?;
-    let kind = kind(&facts);
-    match kind {
+    let mut kind = kind(&facts);
+    match &mut kind {
         // The file system itself has to answer, not only its cache.
         PathKind::Directory if look.mounted().is_some() => {
             rustix::fs::fstatfs(found).map_err(|error| failed(path, error))?;
         }
-        PathKind::BlockDevice(device) => has_device(path, device)?,
+        PathKind::BlockDevice(device) => {
+            device.sequence = disk(path, device.number)?;
+            read_directly(path, found)?;
+        }
         _ => {}
     }
     (look.kind, look.mode) = (kind, u32::from(facts.stx_mode) & 0o7777);
@@ -212,20 +218,51 @@ pub(super) fn kind(facts: &Statx) -> PathKind {
         FileType::RegularFile => PathKind::File,
         FileType::Symlink => PathKind::Link,
         FileType::BlockDevice => {
-            PathKind::BlockDevice(DeviceNumber { major: facts.stx_rdev_major, minor: facts.stx_rdev_minor })
+            let number = DeviceNumber { major: facts.stx_rdev_major, minor: facts.stx_rdev_minor };
+            PathKind::BlockDevice(BlockDevice { number, sequence: None })
         }
         _ => PathKind::Other,
     }
 }
 
-/// Whether a block device is there: its file remains when the device goes.
-fn has_device(path: &Path, device: DeviceNumber) -> Result<(), LookError> {
+/// The sequence number of the disk behind a block device, whose file remains when the disk goes, or gives way to another one. `None` if
+/// the kernel does not say.
+fn disk(path: &Path, number: DeviceNumber) -> Result<Option<u64>, LookError> {
     let devices = Path::new("/sys/dev/block");
-    if devices.is_dir() && !devices.join(device.to_string()).exists() {
-        let reason = format!("the machine has no block device {device} any more");
-        return Err(LookError::Dead { path: path.to_owned(), reason });
+    if !devices.is_dir() {
+        return Ok(None);
     }
-    Ok(())
+    let device = devices.join(number.to_string());
+    let read = |name: &str| fs::read_to_string(device.join(name));
+    let reason = match read("size") {
+        Ok(sectors) if sectors.trim() == "0" => format!("no disk is behind block device {number} any more"),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            format!("the machine has no block device {number} any more")
+        }
+        // The directory of a partition is in that of its disk.
+        Ok(_) | Err(_) => {
+            let sequences = ["diskseq", "../diskseq"].into_iter().filter_map(|name| read(name).ok());
+            return Ok(sequences.filter_map(|sequence| sequence.trim().parse().ok()).next());
+        }
+    };
+    Err(LookError::Dead { path: path.to_owned(), reason })
+}
+
+/// Reads the begin of a block device from its disk, not from a cache. One that this process may not open, or not read like this, proves
+/// nothing.
+fn read_directly(path: &Path, found: &OwnedFd) -> Result<(), LookError> {
+    let opened = format!("/proc/self/fd/{}", found.as_raw_fd());
+    let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let read = rustix::fs::open(opened, flags, Mode::empty()).and_then(|device| {
+        let mut space = vec![0; 2 * BLOCK_BYTES];
+        let begin = space.as_ptr().align_offset(BLOCK_BYTES);
+        let block = space.get_mut(begin..begin + BLOCK_BYTES).unwrap_or_default();
+        rustix::io::pread(device, block, 0)
+    });
+    match read {
+        Ok(_) | Err(Errno::ACCESS | Errno::PERM | Errno::INVAL | Errno::BUSY | Errno::NOENT) => Ok(()),
+        Err(error) => Err(failed(path, error)),
+    }
 }
 
 fn failed(path: &Path, error: Errno) -> LookError {

@@ -190,17 +190,17 @@ macro_rules! row {
 pub(crate) use row;
 
 row!(VolumeRow, Box<VolumePart>, VOLUME_TABLE, {
-    const SCHEMA: u16 = 2;
+    const SCHEMA: u16 = 3;
 
     fn migrate(schema: u16, payload: &[u8]) -> Result<Self, DecodeError> {
-        without_unique::<Box<VolumePart>>(schema, payload).map(Self)
+        of_earlier_schema::<Box<VolumePart>>(schema, payload).map(Self)
     }
 });
 row!(ClaimRow, Box<ClaimPart>, CLAIM_TABLE, {
-    const SCHEMA: u16 = 2;
+    const SCHEMA: u16 = 3;
 
     fn migrate(schema: u16, payload: &[u8]) -> Result<Self, DecodeError> {
-        without_unique::<Box<ClaimPart>>(schema, payload).map(Self)
+        of_earlier_schema::<Box<ClaimPart>>(schema, payload).map(Self)
     }
 
     fn instead_of_damaged(key: &[u8]) -> Option<Operation> {
@@ -209,9 +209,9 @@ row!(ClaimRow, Box<ClaimPart>, CLAIM_TABLE, {
 });
 row!(AuditRow, AuditPart, AUDIT_TABLE);
 
-/// Reads a row of schema 1. It has the same layout; no mount in it is recognised by its unique id alone.
-fn without_unique<P: Part + DeserializeOwned>(schema: u16, payload: &[u8]) -> Result<P::Of, DecodeError> {
-    if schema != 1 {
+/// Reads a row of schema 1 or 2. It has the same layout, without the marks that came later.
+fn of_earlier_schema<P: Part + DeserializeOwned>(schema: u16, payload: &[u8]) -> Result<P::Of, DecodeError> {
+    if !matches!(schema, 1 | 2) {
         return Err(DecodeError::UnknownSchema { schema });
     }
     decode_payload::<P>(payload)?.read().map_err(|reason| DecodeError::Malformed { reason })
@@ -331,7 +331,7 @@ mod tests {
     use super::super::stage::{audit, claim, create_args, volume, volume_key};
     use super::*;
     use crate::csi::Secrets;
-    use crate::mounts::{DeviceNumber, MountIdentity, UniqueMountId};
+    use crate::mounts::{BlockDevice, DeviceNumber, MountIdentity, UniqueMountId};
     use crate::persister::{decode, encode};
     use crate::volume::{CreateArgs, Desired, Mark, Origin, Proof, Step, Towards};
 
@@ -358,15 +358,20 @@ mod tests {
         comes_back(VolumeRow(volume(data()).into()));
         comes_back(AuditRow(audit(data(), 1)));
         let Step::Up(intent, _) = claim(data(), "a1").publish else { panic!("it is published") };
-        let block =
-            Proof { boot_id: "b".into(), mark: Some(Mark::Device(DeviceNumber { major: 7, minor: 3 })) };
+        let number = DeviceNumber { major: 7, minor: 3 };
+        let block = |mount, sequence| {
+            let mark = Mark::Device { mount, device: BlockDevice { number, sequence } };
+            Proof { boot_id: "b".into(), mark: Some(mark) }
+        };
+        let mounted = MountIdentity::Unique(UniqueMountId(8));
         let unmarked = Proof { boot_id: "b".into(), mark: None };
         let unique = Mark::Mount(MountIdentity::Unique(UniqueMountId(1 << 31)));
         let unique = Proof { boot_id: "b".into(), mark: Some(unique) };
         for publish in [
             Step::Down,
             Step::GoingUp(intent.clone()),
-            Step::Up(intent.clone(), block),
+            Step::Up(intent.clone(), block(None, None)),
+            Step::Up(intent.clone(), block(Some(mounted), Some(5))),
             Step::Up(intent.clone(), unmarked),
             Step::Up(intent.clone(), unique),
             Step::GoingDown(intent.clone()),
@@ -395,7 +400,7 @@ mod tests {
     fn p2_rows_of_volumes_have_these_bytes_whatever_library_writes_them() {
         has_bytes(
             VolumeRow(volume(data()).into()),
-            b"\x02\x00\x01d\x01v\x03zfs\x02id\x01\x04pool\x01t\x01\x01\x05d-v-1\x01\x05\x06\x01\x16MUL\
+            b"\x03\x00\x01d\x01v\x03zfs\x02id\x01\x04pool\x01t\x01\x01\x05d-v-1\x01\x05\x06\x01\x16MUL\
                 TI_NODE_READER_ONLY\x00\x01\x01p\x011\x01\x00\x01s\x01\x01\x01\x04zone\x01a\x00\x01\x01m\
                 \x012\x00\x02\x04\x01\x05\x02id\x01\x04pool\x01t\x01\x01\x01o\x01\x01\x04zone\x01a\x02\
                 \x01n\x12SINGLE_NODE_WRITER\x01\x03xfs\x01\tpw=sesame\x01g\x04\x01\x03dev\x03sda\x01\x00\
@@ -403,7 +408,7 @@ mod tests {
         );
         has_bytes(
             ClaimRow(claim(data(), "a1").into()),
-            b"\x02\x00\x01d\x01v\x03zfs\x02id\x01\x04pool\x01t\x02a1\x12SINGLE_NODE_WRITER\x01\x03xfs\
+            b"\x03\x00\x01d\x01v\x03zfs\x02id\x01\x04pool\x01t\x02a1\x12SINGLE_NODE_WRITER\x01\x03xfs\
                 \x01\tpw=sesame\x01g\x01\x00\x02/t\x01\x03\x02\x01\x01n\x12SINGLE_NODE_WRITER\x01\x03xfs\
                 \x01\tpw=sesame\x01g\x04\x02\x00\x02/t\x01\x00\x02/s\x01\x03dev\x03sda\x12SINGLE_NODE_WR\
                 ITER\x01\x03xfs\x01\tpw=sesame\x01g\x01\x04\x04boot\x01\x00F\x01\t\x08\x01\x00\x01/\x03x\
@@ -419,11 +424,31 @@ mod tests {
     }
 
     #[test]
-    fn p2_rows_of_schema_1_are_read_as_they_were() {
-        let first = |row: Vec<u8>| [&1_u16.to_le_bytes()[..], &row[2..]].concat();
+    fn p2_rows_of_earlier_schemas_are_read_as_they_were() {
         let (volume, claim) = (VolumeRow(volume(data()).into()), ClaimRow(claim(data(), "a1").into()));
-        assert_eq!(decode::<VolumeRow>(&first(encode(&volume))).unwrap(), volume);
-        assert_eq!(decode::<ClaimRow>(&first(encode(&claim))).unwrap(), claim);
+        for schema in [1_u16, 2] {
+            let earlier = |row: Vec<u8>| [&schema.to_le_bytes()[..], &row[2..]].concat();
+            assert_eq!(decode::<VolumeRow>(&earlier(encode(&volume))).unwrap(), volume);
+            assert_eq!(decode::<ClaimRow>(&earlier(encode(&claim))).unwrap(), claim);
+        }
+    }
+
+    /// Of a device at the path, without the sequence number of its disk.
+    #[test]
+    fn p2_a_block_device_that_an_earlier_version_recorded_is_read_v7() {
+        let number = DeviceNumber { major: 7, minor: 3 };
+        let with = |sequence| {
+            let mut claim = claim(data(), "a1");
+            let Step::Up(_, proof) = &mut claim.publish else { panic!("it is published") };
+            proof.mark = Some(Mark::Device { mount: None, device: BlockDevice { number, sequence } });
+            ClaimRow(claim.into())
+        };
+        let present = encode(&with(Some(5)));
+        let block = b"\x04boot\x01\x03\x00\x07\x03\x01\x05";
+        assert!(present.ends_with(block), "{}", present.escape_ascii());
+        let before = [&2_u16.to_le_bytes()[..], &present[2..present.len() - block.len()]].concat();
+        let earlier = [&before[..], b"\x04boot\x01\x01\x07\x03"].concat();
+        assert_eq!(decode::<ClaimRow>(&earlier).unwrap(), with(None));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::parts::{CapabilityPart, Part, PathPart, UsagePart};
 use super::{AttachArgs, Intent, Mark, Proof, PublishArgs, StageArgs, Step, Towards};
-use crate::mounts::{DeviceNumber, ListedMount, MountId, MountIdentity, UniqueMountId};
+use crate::mounts::{BlockDevice, DeviceNumber, ListedMount, MountId, MountIdentity, UniqueMountId};
 use crate::vocabulary::Generation;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -150,12 +150,13 @@ pub(super) struct ProofPart {
     mark: Option<MarkPart>,
 }
 
-/// The root of a mount is only compared, so it may be anything. Schema 1 of the rows has no `Unique`.
+/// The root of a mount is only compared, so it may be anything. Schema 1 of the rows has no `Unique`, and schema 2 no `Block`.
 #[derive(Debug, Serialize, Deserialize)]
 enum MarkPart {
     Mount { id: u64, unique_id: Option<u64>, device: (u32, u32), root: OsString, fs_type: String },
     Device(u32, u32),
     Unique(u64),
+    Block { mount: Option<Box<MarkPart>>, device: (u32, u32), sequence: Option<u64> },
 }
 
 impl Part for ProofPart {
@@ -185,7 +186,11 @@ impl Part for MarkPart {
                     fs_type: fs_type.clone(),
                 }
             }
-            Mark::Device(device) => Self::Device(device.major, device.minor),
+            Mark::Device { mount, device: BlockDevice { number, sequence } } => Self::Block {
+                mount: mount.clone().map(|mount| Self::of(&Mark::Mount(mount)).into()),
+                device: (number.major, number.minor),
+                sequence: *sequence,
+            },
         }
     }
 
@@ -202,7 +207,18 @@ impl Part for MarkPart {
                     fs_type,
                 }))
             }
-            Self::Device(major, minor) => Mark::Device(device((major, minor))),
+            Self::Device(major, minor) => {
+                let device = BlockDevice { number: device((major, minor)), sequence: None };
+                Mark::Device { mount: None, device }
+            }
+            Self::Block { mount, device: numbers, sequence } => {
+                let device = BlockDevice { number: device(numbers), sequence };
+                let mount = mount.map(|mount| match (*mount).read()? {
+                    Mark::Mount(mount) => Ok(mount),
+                    Mark::Device { .. } => Err("a block device is mounted on another one".to_owned()),
+                });
+                Mark::Device { mount: mount.transpose()?, device }
+            }
         })
     }
 }

@@ -49,6 +49,6 @@ fn a_block_device_is_recognised_by_its_number_v7() {
     block_on(async {
         let look = patient().look(device.path()).await.unwrap();
         let PathKind::BlockDevice(found) = look.kind else { panic!("{look:?}") };
-        assert_eq!(rustix::fs::makedev(found.major, found.minor), number);
+        assert_eq!(rustix::fs::makedev(found.number.major, found.number.minor), number);
     });
 }

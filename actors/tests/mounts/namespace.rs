@@ -25,6 +25,15 @@ pub(crate) struct Stage {
 
 /// Runs a test in a namespace, or says why not. `name` is the path of the test function in this program.
 pub(crate) fn in_namespace<F: Future<Output = ()>>(name: &str, test: impl FnOnce(Stage) -> F) {
+    in_namespace_of(&["--user", "--map-root-user"], name, test);
+}
+
+/// The same for a test that has to be root of the machine.
+pub(crate) fn in_namespace_of_root<F: Future<Output = ()>>(name: &str, test: impl FnOnce(Stage) -> F) {
+    in_namespace_of(&[], name, test);
+}
+
+fn in_namespace_of<F: Future<Output = ()>>(of: &[&str], name: &str, test: impl FnOnce(Stage) -> F) {
     if let Some(directory) = std::env::var_os(DIRECTORY) {
         let stage = Stage { directory: PathBuf::from(directory) };
         stage.tmpfs("");
@@ -32,12 +41,13 @@ pub(crate) fn in_namespace<F: Future<Output = ()>>(name: &str, test: impl FnOnce
     }
     let unshare = |program: &Path| {
         let mut unshare = Command::new("unshare");
-        unshare.args(["--user", "--map-root-user", "--mount", "--propagation", "private", "--"]).arg(program);
+        unshare.args(of).args(["--mount", "--propagation", "private", "--"]).arg(program);
         unshare.stdin(Stdio::null());
         unshare
     };
     if !unshare(Path::new("true")).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: {name} is not shown, since `unshare --user --mount` is refused here");
+        let of = of.join(" ");
+        eprintln!("SKIPPED: {name} is not shown, since `unshare {of} --mount` is refused here");
         return;
     }
     let directory = tempfile::tempdir().unwrap();

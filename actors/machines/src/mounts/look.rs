@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::mount::{DeviceNumber, Mount, UniqueMountId};
+use super::mount::{BlockDevice, DeviceNumber, Mount, UniqueMountId};
 use super::record::MountIdentity;
 use super::table::MountTable;
 
@@ -17,7 +17,7 @@ pub enum PathKind {
     /// A regular file.
     File,
     /// A block device.
-    BlockDevice(DeviceNumber),
+    BlockDevice(BlockDevice),
     /// A symbolic link.
     Link,
     /// A socket, a pipe or a character device.

@@ -14,6 +14,9 @@
 //! sides know it, and a look asks for that one path only. Elsewhere the table is read, and a mount is recognised by its id, device, root
 //! and type of file system. The kernel gives such an id, and the number of a device without hardware, to the next mount as soon as they
 //! are free: a tmpfs that replaces another one often has the same of both. No id survives a reboot, so a record also names the boot.
+//!
+//! A block device is recognised by its number and the sequence number of its disk, beside the mount of its file: that one stays the same when
+//! another disk gets the number.
 
 mod mount;
 
@@ -29,7 +32,7 @@ mod place;
 
 pub use line::MalformedMount;
 pub use look::{FileId, LookError, MountsAt, PathKind, PathLook};
-pub use mount::{DeviceNumber, Mount, MountId, Propagation, UniqueMountId};
+pub use mount::{BlockDevice, DeviceNumber, Mount, MountId, Propagation, UniqueMountId};
 pub use place::{Made, MalformedPlace, NAME_BYTES_MAX, PATH_BYTES_MAX, Place, PlaceError};
 pub use record::{Difference, ListedMount, MountIdentity, MountRecord, MountState};
 pub use table::MountTable;

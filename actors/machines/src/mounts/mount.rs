@@ -22,6 +22,25 @@ pub struct DeviceNumber {
     pub minor: u32,
 }
 
+/// A block device: its number, which the kernel gives to another disk as soon as it is free, and the sequence number of the disk behind it
+/// (`diskseq`, Linux 5.15 and later), which no other disk of the same boot has or had. A partition has that of its disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlockDevice {
+    /// Its number.
+    pub number: DeviceNumber,
+    /// The sequence number of its disk; `None` if the kernel does not say.
+    pub sequence: Option<u64>,
+}
+
+impl BlockDevice {
+    /// Whether both are the same device with the same disk behind it, as far as both say.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        let is_other_disk = self.sequence.zip(other.sequence).is_some_and(|(one, two)| one != two);
+        self.number == other.number && !is_other_disk
+    }
+}
+
 /// How mounts and unmounts below a mount travel to other mounts and from them (C178).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Propagation {
@@ -121,6 +140,15 @@ impl fmt::Display for UniqueMountId {
 impl fmt::Display for DeviceNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+impl fmt::Display for BlockDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.sequence {
+            Some(sequence) => write!(f, "{} of disk {sequence}", self.number),
+            None => self.number.fmt(f),
+        }
     }
 }
 

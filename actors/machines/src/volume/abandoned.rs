@@ -211,7 +211,7 @@ impl Volume {
                 target.found = Some(Found::Nothing);
                 return;
             }
-            Seen::Present(Mark::Device(device)) => format!("device {device} is there"),
+            Seen::Present(Mark::Device { mount: None, device }) => format!("device {device} is there"),
             Seen::Present(mark) => format!("{mark} is there"),
             Seen::BareStaging => "the staging directory is mounted there".to_owned(),
             Seen::Dead(reason) | Seen::Unclear(reason) => format!("it cannot be checked ({reason})"),

@@ -131,8 +131,8 @@ impl Seen {
     pub fn of(look: &Result<PathLook, LookError>) -> Self {
         match look {
             Ok(look) => match (look.mounted(), look.kind) {
+                (mount, PathKind::BlockDevice(device)) => Self::Present(Mark::Device { mount, device }),
                 (Some(mount), _) => Self::Present(Mark::Mount(mount)),
-                (None, PathKind::BlockDevice(device)) => Self::Present(Mark::Device(device)),
                 (None, _) => Self::Nothing,
             },
             Err(dead @ LookError::Dead { .. }) => Self::Dead(dead.to_string()),

@@ -10,7 +10,7 @@ use super::force::{Abandoned, Forced};
 use super::order::OrderRecord;
 use super::paths::VolumeLayout;
 use crate::csi::{Context, VolumeCapability};
-use crate::mounts::{DeviceNumber, MountIdentity};
+use crate::mounts::{BlockDevice, MountIdentity};
 use crate::vocabulary::{AllocationId, Generation, PluginName, RunNumber, VolumeName, VolumeNamespace};
 
 /// The identity of a volume on this host.
@@ -163,20 +163,37 @@ pub struct PublishArgs {
 /// Identifies what the kernel has at a path (V7).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Mark {
-    /// A mount.
+    /// A mount. Earlier versions recorded a block device with a mount as the mount alone.
     Mount(MountIdentity),
-    /// A block device that is no mount.
-    Device(DeviceNumber),
+    /// A block device.
+    Device {
+        /// The mount of its file; `None` if its file was made at the path.
+        mount: Option<MountIdentity>,
+        /// The device.
+        device: BlockDevice,
+    },
 }
 
 impl Mark {
-    /// Whether both are the same thing.
+    /// Whether what is seen is what this records.
     #[must_use]
-    pub fn is(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Mount(one), Self::Mount(two)) => one.differences(two).is_empty(),
-            (Self::Device(one), Self::Device(two)) => one == two,
-            (Self::Mount(_), Self::Device(_)) | (Self::Device(_), Self::Mount(_)) => false,
+    pub fn is(&self, seen: &Self) -> bool {
+        let is_mount = |recorded: &MountIdentity, seen: &MountIdentity| recorded.differences(seen).is_empty();
+        match (self, seen) {
+            (Self::Mount(recorded), Self::Mount(seen) | Self::Device { mount: Some(seen), .. }) => {
+                is_mount(recorded, seen)
+            }
+            (Self::Device { mount: recorded, device }, Self::Device { mount: seen, device: seen_device }) => {
+                let is_same_mount = match (recorded, seen) {
+                    (Some(recorded), Some(seen)) => is_mount(recorded, seen),
+                    (None, None) => true,
+                    (Some(_), None) | (None, Some(_)) => false,
+                };
+                is_same_mount && device.is(seen_device)
+            }
+            (Self::Mount(_), Self::Device { mount: None, .. }) | (Self::Device { .. }, Self::Mount(_)) => {
+                false
+            }
         }
     }
 }
@@ -185,7 +202,8 @@ impl fmt::Display for Mark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Mount(mount) => mount.fmt(f),
-            Self::Device(device) => write!(f, "block device {device}"),
+            Self::Device { mount: None, device } => write!(f, "block device {device}"),
+            Self::Device { mount: Some(mount), device } => write!(f, "{mount}, block device {device}"),
         }
     }
 }

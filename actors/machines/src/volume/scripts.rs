@@ -25,7 +25,7 @@ use super::record::{Desired, Mark, Step, Usage, VolumeChange, VolumeImage, Volum
 use super::state::{Volume, VolumeConfig, VolumeOptions, VolumeTimer};
 use crate::csi::{self, AccessMode, AccessType, MountVolume, VolumeCapability};
 use crate::kernel::{CallLost, Effect};
-use crate::mounts::{DeviceNumber, ListedMount, MountId, MountIdentity};
+use crate::mounts::{BlockDevice, DeviceNumber, ListedMount, MountId, MountIdentity};
 use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::{
     AllocationId, Backoff, Generation, PluginName, RunNumber, Timestamp, Topology, VolumeName,
@@ -443,10 +443,15 @@ fn seen(text: &str) -> Result<Seen, Fault> {
             fs_type,
         }))
     };
+    let device = |sequence| {
+        let device = BlockDevice { number: DeviceNumber { major: 7, minor: 3 }, sequence };
+        Seen::Present(Mark::Device { mount: None, device })
+    };
     Ok(match text {
         "same" => Seen::Present(mount(70)),
         "other" => Seen::Present(mount(71)),
-        "device" => Seen::Present(Mark::Device(DeviceNumber { major: 7, minor: 3 })),
+        "device" => device(Some(5)),
+        "other-disk" => device(Some(6)),
         "nothing" => Seen::Nothing,
         "bare" => Seen::BareStaging,
         "dead" => Seen::Dead("transport endpoint is not connected".to_owned()),

@@ -7,7 +7,7 @@ use callboard_actors::kernel::{CallKey, Gate};
 use callboard_actors::shell::{Effect, Input};
 use callboard_actors::vocabulary::{Generation, PluginName, RunNumber, VolumeName, VolumeNamespace};
 use callboard_machines::csi::AccessMode;
-use callboard_machines::mounts::DeviceNumber;
+use callboard_machines::mounts::{BlockDevice, DeviceNumber};
 use callboard_machines::volume::{
     Before, Claim, ClaimError, Claimed, ConfirmClaims, CreateArgs, DeleteError, Done, Expands, Known, Mark,
     OrderCall, Origin, RouteChanged, Seen, Step, Volume, VolumeAnswer, VolumeAsk, VolumeCall, VolumeChange,
@@ -50,6 +50,12 @@ fn takes_for_done(input: Input<Volume>, failed: fn(Known) -> bool) -> Option<Inp
         }
         other => other,
     })
+}
+
+/// What no volume of these worlds has at its paths.
+const fn another_device() -> Mark {
+    let device = BlockDevice { number: DeviceNumber { major: 0, minor: 9 }, sequence: None };
+    Mark::Device { mount: None, device }
 }
 
 #[test]
@@ -309,7 +315,7 @@ fn a_volume_that_believes_a_plugin_without_a_look_breaks_v7() {
                 call: call @ VolumeCall::Publish(..),
                 outcome: Ok(VolumeOutcome::Node(Ok(()), Seen::Nothing)),
             } => {
-                let seen = Seen::Present(Mark::Device(DeviceNumber { major: 0, minor: 9 }));
+                let seen = Seen::Present(another_device());
                 Input::Returned { key, call, outcome: Ok(VolumeOutcome::Node(Ok(()), seen)) }
             }
             other => other,
@@ -327,7 +333,7 @@ fn a_volume_that_hands_out_a_bare_staging_directory_breaks_v7() {
                 call: call @ VolumeCall::Publish(..),
                 outcome: Ok(VolumeOutcome::Node(Ok(()), Seen::BareStaging)),
             } => {
-                let seen = Seen::Present(Mark::Device(DeviceNumber { major: 0, minor: 9 }));
+                let seen = Seen::Present(another_device());
                 Input::Returned { key, call, outcome: Ok(VolumeOutcome::Node(Ok(()), seen)) }
             }
             other => other,
