@@ -124,8 +124,7 @@ async fn play(node: &Node, plugin: &Plugin, volume: &VolumeKey, case: Case) {
     let is_made = |call: &Call| {
         has_grown || !case.is_refused(Call::ControllerExpandVolume) || *call != Call::NodeExpandVolume
     };
-    let is_repeated =
-        !case.is_denied(case.call) && (!case.is_refused(case.call) || case.call == Call::DeleteVolume);
+    let is_repeated = !case.is_refused(case.call) || case.call == Call::DeleteVolume;
     let times = |call: Call| if call == case.call && is_repeated { 2 } else { 1 };
     let expected: Vec<_> = LIFE
         .into_iter()
@@ -187,7 +186,7 @@ async fn snapshot(node: &Node, plugin: &Plugin, volume: &VolumeKey, case: Case) 
     let deleted = node.volumes.ask(delete).await.expect("it runs");
     if case.check(Call::DeleteSnapshot, &deleted) {
         let is_there = plugin.storage().snapshots.contains_key(&snapshot_id);
-        assert_eq!(is_there, case.is_denied(Call::DeleteSnapshot) && !case.is_done, "{case:?}");
+        assert!(!is_there, "{case:?}");
     }
 }
 
@@ -208,5 +207,5 @@ async fn delete(node: &Node, plugin: &Plugin, (volume, id): (&VolumeKey, &str), 
         node.volumes.ask(delete()).await.expect("it runs").expect("it is tried again");
     }
     let is_there = plugin.storage().volumes.contains_key(id);
-    assert_eq!(is_there, case.is_denied(Call::DeleteVolume) && !case.is_done, "{case:?}");
+    assert!(!is_there, "{case:?}");
 }

@@ -2,9 +2,10 @@
 
 use super::lifecycle::{CreateError, DeleteError, DeleteVolume};
 use super::messages::VolumeAnswer;
+use super::order_messages::Done;
 use super::outcome::{Failure, Known, VolumeCall};
 use super::record::{Desired, Step, Towards};
-use super::state::{DeleteWaiter, Flight, Volume, VolumeTimer};
+use super::state::{DeleteWaiter, Flight, Tries, Volume, VolumeTimer};
 use super::steps::Begun;
 use crate::kernel::{AskId, StepContext};
 use crate::vocabulary::{Generation, Timestamp};
@@ -101,8 +102,11 @@ impl Volume {
         let Step::GoingDown(intent) = existence.step.clone() else { return };
         let failure = match result {
             Ok(()) => return self.gone(),
-            // A plugin that does not know it has deleted it (C064).
-            Err(failure) if failure.known == Known::Absent => return self.gone(),
+            // A plugin that says twice that it does not know it has deleted it (C064).
+            Err(failure) if failure.known == Known::Absent => match self.life.tries.is_denied_again() {
+                true => return self.gone(),
+                false => once_more(failure),
+            },
             Err(failure) => failure,
         };
         let is_certain = failure.known != Known::Unclear && !flight.was_unknown;
@@ -114,6 +118,20 @@ impl Volume {
             true => self.keep_volume(cx),
             false if is_final => self.hold_existence(&failure.reason, cx),
             false => {}
+        }
+    }
+
+    /// The plugin does not know the snapshots that an order is to delete. If it says so twice, it has deleted them (C064).
+    pub(super) fn deletion_denied(
+        &mut self,
+        flight: &Flight,
+        (number, done): (u64, Done),
+        failure: Failure,
+        cx: &mut StepContext<Self>,
+    ) {
+        match self.tries(&flight.what).is_some_and(Tries::is_denied_again) {
+            true => self.finish_order(number, &Ok(done), cx),
+            false => self.order_failed(flight, number, &once_more(failure), cx),
         }
     }
 
@@ -151,4 +169,11 @@ impl Volume {
             self.answer_deletes(&Err(DeleteError::Forced { volume, left }), cx);
         }
     }
+}
+
+/// That the plugin does not know what it is to delete, which it is asked once more before that is believed: data that it has forgotten for a
+/// moment would be left for ever.
+fn once_more(denial: Failure) -> Failure {
+    let reason = format!("{}; it is asked once more before that counts as deleted", denial.reason);
+    Failure { known: Known::Unclear, reason }
 }

@@ -56,11 +56,11 @@ impl Volume {
         }
     }
 
-    /// The plugin refuses a publication for now. Where it mounts nothing at the staging path itself, the kernel cannot tell whether the volume
-    /// is still staged, and what the plugin refuses may be just that (C.6): it is asked to stage it again, with the same arguments, unless
-    /// it is published for another claim, or may be.
-    pub(super) fn doubt_unseen_staging(&mut self, id: &AllocationId) {
-        let Step::Up(intent, Proof { mark: None, .. }) = &self.record.stage else { return };
+    /// The plugin refuses a publication for now. It may have forgotten that the volume is staged, also where the kernel shows a mount, and what
+    /// it refuses may be just that (C.6): it is asked to stage it again, with the same arguments, unless it is published for another claim,
+    /// or may be.
+    pub(super) fn doubt_staging_of_refused(&mut self, id: &AllocationId) {
+        let Step::Up(intent, _) = &self.record.stage else { return };
         let is_unused =
             self.claims.iter().all(|(other, claim)| other == id || claim.record.publish.is_down());
         if is_unused && self.abandoned.is_empty() && self.lost.is_empty() {

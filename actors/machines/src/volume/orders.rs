@@ -219,9 +219,8 @@ impl Volume {
                 self.group_taken(number, group, cx);
             }
             (Ok(OrderResult::Nothing), Some(done)) => self.finish_order(number, &Ok(done), cx),
-            // A plugin that does not know it has deleted it (C064).
             (Err(failure), Some(done)) if call.is_undo() && failure.known == Known::Absent => {
-                self.finish_order(number, &Ok(done), cx);
+                self.deletion_denied(flight, (number, done), failure, cx);
             }
             (Ok(_), _) => self.order_failed(flight, number, &another(), cx),
             (Err(failure), _) => {

@@ -74,7 +74,7 @@ impl Volume {
         let is_certain = failure.known != Known::Unclear && !is_seen && !flight.was_unknown;
         self.leave_step(&flight.what, is_certain, cx);
         if let (Operation::Publish(id), Known::NotNow, false) = (&flight.what, failure.known, is_seen) {
-            self.doubt_unseen_staging(id);
+            self.doubt_staging_of_refused(id);
         }
         let is_final = matches!(failure.known, Known::Refused | Known::Unsupported);
         if self.try_failed(cx.moment(), &flight.what, &failure) || is_final {

@@ -96,6 +96,8 @@ pub(super) struct Tries {
     /// It is not tried again before the plugin changes or a caller asks for it (C017).
     pub(super) is_held: bool,
     pub(super) error: Option<Arc<str>>,
+    /// Whether the plugin has answered to an earlier try that it knows no such thing.
+    is_denied: bool,
     /// How often in a row it was undone only to be set up again.
     pub(super) rounds: BackoffState,
     /// It is not set up again before.
@@ -109,6 +111,11 @@ impl Tries {
             *self = Self { towards: Some(towards), ..self.after_down() };
         }
         self.until = None;
+    }
+
+    /// The plugin answers that it knows no such thing. True if it has answered so before: once may be a mistake (C064).
+    pub(super) const fn is_denied_again(&mut self) -> bool {
+        std::mem::replace(&mut self.is_denied, true)
     }
 
     /// What is remembered when it is down: how often it was set up in vain.

@@ -89,28 +89,33 @@ pub(super) const fn unclear(reason: String) -> Failure {
 }
 
 fn still_there(what: &dyn Display, at: &str) -> Failure {
-    unclear(format!("it is confirmed, and the kernel still has {what}{at}"))
+    unclear(format!(
+        "it is confirmed, and the kernel still has {what}{at}; unmount it by hand if the plugin does not"
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::record::Mark;
     use super::*;
-    use crate::mounts::DeviceNumber;
+    use crate::mounts::{BlockDevice, DeviceNumber};
     use crate::vocabulary::AllocationId;
 
     #[test]
     fn what_is_still_mounted_after_its_undo_is_told_with_its_path_and_what_to_do_c064_v7() {
         let undo = Operation::Unpublish(AllocationId::new("web").expect("a good id"));
         let told = |result, has_call| {
-            let seen = Seen::Present(Mark::Device(DeviceNumber { major: 7, minor: 1 }));
+            let seen = Seen::Present(Mark::Device {
+                mount: None,
+                device: BlockDevice { number: DeviceNumber { major: 7, minor: 1 }, sequence: None },
+            });
             let failure =
                 StepResult { answer: result, seen }.not_down(&undo, Some(Path::new("/t")), has_call);
             let failure = failure.expect("it is there");
             (failure.known, failure.reason)
         };
         let refused = |known| Err(Failure { known, reason: "it is not found".to_owned() });
-        let confirmed = "it is confirmed, and the kernel still has block device 7:1 at /t".to_owned();
+        let confirmed = "it is confirmed, and the kernel still has block device 7:1 at /t; unmount it by hand if the plugin does not".to_owned();
         assert_eq!(told(Ok(Context::new()), true), (Known::Unclear, confirmed));
         let by_hand = "it is not found; but this is still mounted at /t: block device 7:1; unmount it by hand, then the next try succeeds";
         for (known, has_call) in [(Known::Absent, true), (Known::Unsupported, false)] {
