@@ -8,7 +8,10 @@
 //!
 //! The volume stays when the program ends, and the next run finds what this one has written. `delete` as the workload deletes it.
 
-use std::process::Command;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use callboard::actors::allocations::{AllocationSpec, PrepareAllocation, StopAllocation, TaskStarted};
@@ -29,8 +32,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [data_dir, workload, program, command @ ..] = &arguments[..] else {
         return Err("give a data directory, a workload, and the command of a CSI plugin".into());
     };
+    let note = PathBuf::from(format!("{data_dir}.workload"));
+    check_ended(&note)?;
     let host = Host::builder(data_dir).start().await?;
-    // No workload outlives this program: what an earlier run has claimed and not released is undone.
+    // No workload is left: what an earlier run has claimed and not released is undone.
     host.volumes().ask(ConfirmClaims { living: [].into(), unclear: [].into() }).await?;
 
     let (allocation, name) = (AllocationId::new("plugin")?, PluginName::new("example")?);
@@ -38,26 +43,41 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         AllocationSpec::new(allocation.clone(), TaskName::new("plugin")?, name.clone(), Role::Monolith);
     let context = host.allocations().ask(PrepareAllocation { spec }).await??;
     let mut plugin = Command::new(program).args(command).envs(&context.environment).spawn()?;
-    host.allocations().ask(TaskStarted { allocation: allocation.clone() }).await??;
 
     let volume = VolumeKey { namespace: VolumeNamespace::new("default")?, name: VolumeName::new("data")? };
-    let outcome = match &**workload {
-        "delete" => delete(&host, volume).await,
-        workload => run(&host, volume, name, workload).await,
+    let outcome = async {
+        host.allocations().ask(TaskStarted { allocation: allocation.clone() }).await??;
+        match &**workload {
+            "delete" => delete(&host, volume).await,
+            workload => run(&host, volume, name, (workload, &note)).await,
+        }
     };
+    let outcome = outcome.await;
 
-    host.allocations().ask(StopAllocation { allocation, even_if_used: false }).await??;
+    let stopped = host.allocations().ask(StopAllocation { allocation, even_if_used: false }).await;
     plugin.kill()?;
     plugin.wait()?;
     host.stop().await;
-    outcome
+    outcome?;
+    stopped??;
+    Ok(())
+}
+
+/// Refuses to begin while the workload of an earlier run lives, which may have been killed before it could end it: its volume would be unmounted
+/// under it. A host program whose workloads leave processes behind has to look for those as well.
+fn check_ended(note: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let pid = fs::read_to_string(note).unwrap_or_default();
+    match !pid.is_empty() && Path::new("/proc").join(&pid).exists() {
+        true => Err(format!("the workload of an earlier run lives, as process {pid}; end it first").into()),
+        false => Ok(()),
+    }
 }
 
 async fn run(
     host: &Host,
     volume: VolumeKey,
     plugin: PluginName,
-    workload: &str,
+    (workload, note): (&str, &Path),
 ) -> Result<(), Box<dyn std::error::Error>> {
     let capability = VolumeCapability {
         access_type: AccessType::Mount(MountVolume::default()),
@@ -79,8 +99,13 @@ async fn run(
     let claimed = claimed(host, &claim).await?;
     println!("claimed, at {}", claimed.path.display());
 
-    let ended = Command::new("sh").args(["-c", workload]).env("VOLUME", &claimed.path).status()?;
-    println!("the workload has ended: {ended}");
+    // It begins when its id is written down, and not at all if this program ends before.
+    let mut process = Command::new("sh");
+    process.args(["-c", "read begin && exec sh -c \"$0\" < /dev/null", workload]);
+    let mut process = process.env("VOLUME", &claimed.path).stdin(Stdio::piped()).spawn()?;
+    fs::write(note, process.id().to_string())?;
+    process.stdin.take().ok_or("it has an input")?.write_all(b"begin\n")?;
+    println!("the workload has ended: {}", process.wait()?);
 
     // That the workload is to end is no reason to unmount its volumes; that it has ended is one.
     let ended = AllocationEnded { allocation, observed: ObservedEnd::Exited, within: WITHIN };
@@ -88,6 +113,7 @@ async fn run(
         released.result?;
         println!("{} is released", released.volume);
     }
+    fs::remove_file(note)?;
     Ok(())
 }
 
