@@ -6,11 +6,13 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use callboard_actors::allocdir::bind_between;
 use callboard_actors::mounts::{mounts_of_this_process, open_without_links};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use rustix::thread::UnshareFlags;
@@ -107,9 +109,30 @@ fn bind(mount: &BoundMount) -> Result<(), Failed> {
         let advice = if missing { " (create an empty directory there, or a file for a device)" } else { "" };
         (format!("mount {source} at {target}{advice}"), error)
     })?;
+    if let Some(advice) = other_kind(&from, &onto) {
+        return Err((format!("mount {source} at {target}"), io::Error::other(advice)));
+    }
     let flags = if *read_only { MountFlags::RDONLY } else { MountFlags::empty() };
     let bound = bind_between(&from, &onto, flags).map_err(io::Error::from);
     bound.map_err(failed(format!("mount {source} at {target}")))
+}
+
+/// What to do where a directory would be mounted on a file, or a file or device on a directory, which the kernel refuses without a word about
+/// either.
+fn other_kind(from: &OwnedFd, onto: &OwnedFd) -> Option<&'static str> {
+    let is_directory = |file: &OwnedFd| {
+        let facts = rustix::fs::fstat(file).ok()?;
+        Some(FileType::from_raw_mode(facts.st_mode) == FileType::Directory)
+    };
+    match (is_directory(from)?, is_directory(onto)?) {
+        (false, true) => Some(
+            "a device or a file is mounted on a file only; put an empty file there instead of the directory",
+        ),
+        (true, false) => Some(
+            "a file system is mounted on a directory only; put an empty directory there instead of the file",
+        ),
+        (true, true) | (false, false) => None,
+    }
 }
 
 #[cfg(test)]
@@ -126,6 +149,20 @@ mod tests {
         {
             assert_eq!(found(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_device_on_a_directory_and_a_file_system_on_a_file_are_refused_with_what_to_do() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("file");
+        std::fs::write(&file, "").expect("it can be written");
+        let opened = |path: &Path| open_without_links(path).expect("it can be opened");
+        let (directory, file) = (opened(directory.path()), opened(&file));
+        assert!(other_kind(&file, &directory).is_some_and(|advice| advice.contains("an empty file there")));
+        assert!(
+            other_kind(&directory, &file).is_some_and(|advice| advice.contains("an empty directory there"))
+        );
+        assert_eq!((other_kind(&file, &file), other_kind(&directory, &directory)), (None, None));
     }
 
     #[test]
