@@ -40,7 +40,7 @@ impl fmt::Display for TargetArgs {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TargetError {
     /// The configuration that should say where it is cannot be used.
-    #[error("{0}{}or name the host by --data-dir or --socket", joint(.0))]
+    #[error("{}{}or name the host by --data-dir or --socket", .0, joint(.0))]
     Config(#[from] ConfigError),
     /// It is not there, or did not answer as it was asked to.
     #[error(transparent)]

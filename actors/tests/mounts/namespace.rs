@@ -29,6 +29,7 @@ pub(crate) fn in_namespace<F: Future<Output = ()>>(name: &str, test: impl FnOnce
 }
 
 /// The same for a test that has to be root of the machine.
+#[allow(dead_code, reason = "only tests of block volumes need it")]
 pub(crate) fn in_namespace_of_root<F: Future<Output = ()>>(name: &str, test: impl FnOnce(Stage) -> F) {
     in_namespace_of(&[], name, test);
 }

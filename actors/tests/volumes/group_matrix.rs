@@ -28,7 +28,7 @@ fn both_calls_of_a_group_of_snapshots_with_every_code_before_and_after_their_eff
             if is_taken {
                 delete(&node, &plugin, (&volumes[1], &name), case).await;
             }
-            let is_repeated = !case.is_refused(case.call) && !case.is_denied(case.call);
+            let is_repeated = !case.is_refused(case.call);
             let times = |call: Call| if call == case.call && is_repeated { 2 } else { 1 };
             let made = TRIED.into_iter().take(if is_taken { 2 } else { 1 });
             let expected: Vec<_> =
@@ -82,6 +82,6 @@ async fn delete(node: &Node, plugin: &Plugin, (volume, name): (&VolumeKey, &str)
     let deleted = node.volumes.ask(delete).await.expect("it runs");
     if case.check(Call::DeleteVolumeGroupSnapshot, &deleted) {
         let is_there = !stored(plugin, name).is_empty();
-        assert_eq!(is_there, case.is_denied(Call::DeleteVolumeGroupSnapshot) && !case.is_done, "{case:?}");
+        assert!(!is_there, "{case:?}");
     }
 }

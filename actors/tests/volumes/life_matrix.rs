@@ -68,11 +68,6 @@ impl Case {
         self.call == call && matches!(self.known(), Known::Refused | Known::Unsupported)
     }
 
-    /// Whether the plugin says that there is nothing, which it may say wrongly.
-    pub(crate) fn is_denied(self, call: Call) -> bool {
-        self.call == call && self.known() == Known::Absent
-    }
-
     /// Checks how a step ended; true if it is done.
     pub(crate) fn check<T, E: Display>(self, call: Call, result: &Result<T, E>) -> bool {
         match result {
