@@ -32,18 +32,25 @@ const ORDERS: [&str; 6] = [
     "DeleteVolumeGroupSnapshot",
 ];
 
-/// An examiner in which about every fifth of these calls fails.
+/// How calls go wrong, and how many of a hundred in each way. What a plugin that lies or forgets has cannot be judged.
+const FAULTS: [(&str, u8); 6] = [
+    ("UNAVAILABLE,before", 8),
+    ("INTERNAL,after", 8),
+    ("ABORTED,before", 8),
+    ("UNKNOWN,middle", 3),
+    ("DEADLINE_EXCEEDED,after", 3),
+    ("slow:150ms", 5),
+];
+
+/// An examiner in which about every third of these calls fails.
 fn stage(calls: &[&str]) -> Stage {
     let stage = Stage::new("");
     let file = |name: &str| stage.directory.path().join(name).display().to_string();
     let kept = [file("volumes"), file("journal"), file("report.json")];
     let mut exam: Vec<_> = ["plugin", "examiner", "--endpoint", "${CSI_ENDPOINT}", "--expect-undone"].into();
     exam.extend(["--volumes", &kept[0], "--journal", &kept[1], "--report", &kept[2]]);
-    let of = |call: &str| {
-        ["UNAVAILABLE,before", "INTERNAL,after", "ABORTED,before"].map(|fault| (call.to_owned(), fault))
-    };
-    let faults = calls.iter().flat_map(|call| of(call));
-    let faults: Vec<_> = faults.map(|(call, fault)| format!("--fault={call}={fault},chance:8")).collect();
+    let of = |call: &str| FAULTS.map(|(fault, chance)| format!("--fault={call}={fault},chance:{chance}"));
+    let faults: Vec<_> = calls.iter().flat_map(|call| of(call)).collect();
     exam.extend(faults.iter().map(String::as_str));
     let arguments = json!(exam);
     stage.configure(&format!(

@@ -97,6 +97,9 @@ impl Known {
             (Call::CreateVolume, End::Unknown(_)) => {
                 self.unclear_creations.insert(request.name.clone(), number);
             }
+            (Call::NodePublishVolume, _) if matches!(code, Code::FailedPrecondition | Code::NotFound) => {
+                self.steps.deny_staging(&request.volume_id);
+            }
             (Call::Probe, _) if code == Code::FailedPrecondition => self.readiness = Readiness::Failed,
             (Call::Probe, End::Unknown(_) | End::Nothing) => self.readiness = Readiness::Unknown,
             (Call::ListVolumes | Call::ListSnapshots, _) if code == Code::Aborted => {

@@ -158,7 +158,7 @@ fn stage(surface: &Surface, known: &Known, asked: Asked<'_>, look: &mut Look<'_>
     attached(surface, known, asked, Rule::C121, look, doubts);
     let request = asked.request;
     let before = known.steps.get(&request.volume_id, Kind::Staged, &request.staging_target_path);
-    look.check(Rule::C123, !before.is_some_and(Step::is_up), || {
+    look.check(Rule::C123, !before.is_some_and(|step| step.is_up() && !step.is_denied), || {
         format!("it is staged there, {}", before.map_or_else(String::new, Step::state))
     });
 }

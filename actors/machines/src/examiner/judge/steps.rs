@@ -46,6 +46,8 @@ pub(super) struct Step {
     pub(super) doubt: Option<Doubt>,
     /// Whether an undo was called for it.
     pub(super) undo_called: bool,
+    /// Whether the plugin has since refused a step that needs this one, so that it may have forgotten it.
+    pub(super) is_denied: bool,
 }
 
 impl Step {
@@ -121,7 +123,7 @@ impl Steps {
                 None if is_undo => continue,
                 Some(_) | None => {
                     let doubt = Some(Doubt::InFlight);
-                    Step { number, request: request.clone(), doubt, undo_called: false }
+                    Step { number, request: request.clone(), doubt, undo_called: false, is_denied: false }
                 }
             };
             self.0.insert(place.clone(), begun);
@@ -134,7 +136,7 @@ impl Steps {
         for (place, before) in change.before {
             let after = match (end, change.is_undo) {
                 (End::Done, false) => {
-                    Some(Step { number, request: request.clone(), doubt: None, undo_called: false })
+                    Some(Step { number, request: request.clone(), doubt: None, undo_called: false, is_denied: false })
                 }
                 (End::Done, true) => None,
                 (End::Nothing, _) => before,
@@ -145,6 +147,7 @@ impl Steps {
                         request: request.clone(),
                         doubt: Some(doubt),
                         undo_called: false,
+                        is_denied: false,
                     }),
                 },
                 (End::Unknown(doubt), true) => {
@@ -156,6 +159,12 @@ impl Steps {
                 None => self.0.remove(&place),
             };
         }
+    }
+
+    /// The plugin refuses to publish a volume: it may have forgotten that it has staged it.
+    pub(super) fn deny_staging(&mut self, volume: &str) {
+        let is_its = |place: &Place| place.volume == volume && place.kind == Kind::Staged;
+        self.0.iter_mut().filter(|(place, _)| is_its(place)).for_each(|(_, step)| step.is_denied = true);
     }
 
     /// The volume is gone, with all its steps.

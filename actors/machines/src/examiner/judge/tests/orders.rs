@@ -171,6 +171,11 @@ fn c123_a_volume_is_staged_once() {
     it.heeds(Rule::C123);
     it.ok(Call::NodeStageVolume, stage());
     it.breaks(&[Rule::C123]);
+    // A plugin that refuses to publish it may have forgotten that it has staged it.
+    let mut it = Orchestrator::new();
+    it.staged().fails(Call::NodePublishVolume, publish("/targets/a"), Code::FailedPrecondition);
+    it.ok(Call::NodeStageVolume, stage());
+    it.heeds(Rule::C123);
 }
 
 #[test]
