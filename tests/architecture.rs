@@ -500,6 +500,20 @@ fn files_that_decide_do_not_touch_the_world() {
     complain(&complaints);
 }
 
+/// What machines may not name, since another owner could change it between two steps.
+const SHARED: &[&str] = &["Cell<", "RefCell", "Mutex", "RwLock", "OnceLock", "LazyLock", "thread_local!", "Atomic"];
+
+#[test]
+fn the_state_of_a_machine_has_one_owner() {
+    let mut complaints = Vec::new();
+    for path in rust_files(&root().join("actors/machines/src")).into_iter().filter(|path| !is_test_file(path)) {
+        let code = production_code(&path);
+        let named = SHARED.iter().filter(|word| code.contains(**word));
+        complaints.extend(named.map(|word| format!("{} decides and must not share {word}", below_root(&path))));
+    }
+    complain(&complaints);
+}
+
 #[test]
 fn the_deciding_files_of_every_actor_are_listed_as_pure() {
     let mut complaints = Vec::new();

@@ -10,6 +10,7 @@ mod store;
 
 mod actor;
 mod claims;
+mod cores;
 mod driver_setup;
 mod endings;
 mod environment;
@@ -33,6 +34,7 @@ pub(crate) mod fuzzing;
 
 pub use actor::{Asking, Runners, Watching, start};
 pub use callboard_actors::tasks::*;
+pub use cores::CoreLedger;
 pub use environment::{PreparedEnvironment, TaskEnvironment, TaskEnvironmentOptions};
 pub use host::{HostRunners, RunnersSurroundings};
 pub use memory::TasksMemory;

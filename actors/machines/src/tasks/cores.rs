@@ -1,15 +1,13 @@
 //! Exclusive cores of tasks: no core belongs to two tasks.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use crate::topology::{CpuList, Topology};
 use crate::vocabulary::AllocationId;
 
 /// The exclusive cores of each task. A task has one run at a time, so a later choice replaces an earlier one.
 #[derive(Debug, Clone, Default)]
-pub struct CoreLedger(Rc<RefCell<BTreeMap<AllocationId, CpuList>>>);
+pub struct Cores(BTreeMap<AllocationId, CpuList>);
 
 /// Why a task does not get its exclusive cores.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,11 +44,11 @@ impl NoCores {
     }
 }
 
-impl CoreLedger {
+impl Cores {
     /// Records the cores that a running task has.
-    pub fn hold(&self, task: &AllocationId, cores: CpuList) {
+    pub fn hold(&mut self, task: &AllocationId, cores: CpuList) {
         if !cores.is_empty() {
-            self.0.borrow_mut().insert(task.clone(), cores);
+            self.0.insert(task.clone(), cores);
         }
     }
 
@@ -58,8 +56,8 @@ impl CoreLedger {
     ///
     /// # Errors
     /// If too few are free, or usable at all.
-    pub fn take(&self, task: &AllocationId, asked: usize, topology: &Topology) -> Result<CpuList, NoCores> {
-        let mut held = self.0.borrow_mut();
+    pub fn take(&mut self, task: &AllocationId, asked: usize, topology: &Topology) -> Result<CpuList, NoCores> {
+        let held = &mut self.0;
         held.remove(task);
         let usable = topology.enabled_cores();
         if asked > usable.len() {
@@ -82,8 +80,8 @@ impl CoreLedger {
     }
 
     /// Releases the cores of a task that no longer runs.
-    pub fn release(&self, task: &AllocationId) {
-        self.0.borrow_mut().remove(task);
+    pub fn release(&mut self, task: &AllocationId) {
+        self.0.remove(task);
     }
 }
 
@@ -114,22 +112,23 @@ mod tests {
 
     #[test]
     fn no_core_belongs_to_two_tasks_and_a_disabled_one_to_none() {
-        let (cores, topology) = (CoreLedger::default(), topology());
-        let taken =
-            |task: &str, asked| cores.take(&name(task), asked, &topology).map(|list| list.to_string());
-        assert_eq!(taken("a", 2).unwrap(), "2-3", "both of one node");
-        assert_eq!(taken("b", 1).unwrap(), "1");
-        assert_eq!(taken("c", 1), Err(NoCores::Taken { asked: 1, free: 0, usable: 3 }));
-        assert_eq!(taken("c", 4), Err(NoCores::TooMany { asked: 4, usable: 3 }));
-        assert_eq!(taken("a", 2).unwrap(), "2-3", "its next run has them again");
+        let (mut cores, topology) = (Cores::default(), topology());
+        let taken = |cores: &mut Cores, task: &str, asked| {
+            cores.take(&name(task), asked, &topology).map(|list| list.to_string())
+        };
+        assert_eq!(taken(&mut cores, "a", 2).unwrap(), "2-3", "both of one node");
+        assert_eq!(taken(&mut cores, "b", 1).unwrap(), "1");
+        assert_eq!(taken(&mut cores, "c", 1), Err(NoCores::Taken { asked: 1, free: 0, usable: 3 }));
+        assert_eq!(taken(&mut cores, "c", 4), Err(NoCores::TooMany { asked: 4, usable: 3 }));
+        assert_eq!(taken(&mut cores, "a", 2).unwrap(), "2-3", "its next run has them again");
         cores.release(&name("a"));
-        assert_eq!(taken("c", 1).unwrap(), "2");
-        assert_eq!(taken("d", 2), Err(NoCores::Taken { asked: 2, free: 1, usable: 3 }));
+        assert_eq!(taken(&mut cores, "c", 1).unwrap(), "2");
+        assert_eq!(taken(&mut cores, "d", 2), Err(NoCores::Taken { asked: 2, free: 1, usable: 3 }));
     }
 
     #[test]
     fn the_cores_of_a_task_that_outlived_its_host_are_not_given_to_another() {
-        let (cores, topology) = (CoreLedger::default(), topology());
+        let (mut cores, topology) = (Cores::default(), topology());
         cores.hold(&name("old"), CpuList::parse("2-3").unwrap());
         assert_eq!(cores.take(&name("new"), 1, &topology).unwrap().to_string(), "1");
         assert!(cores.take(&name("other"), 1, &topology).unwrap_err().is_transient());

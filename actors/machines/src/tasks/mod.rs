@@ -76,7 +76,7 @@ pub use calls::{
 pub use config::{
     DriverProgram, NAME_BYTES_MAX, TaskConfig, TaskLogs, TaskResources, TaskRestart, TaskVolume,
 };
-pub use cores::{CoreLedger, NoCores};
+pub use cores::{Cores, NoCores};
 #[doc(hidden)]
 pub use departed::ADVICE;
 pub use handle::KeptHandle;
