@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
 use super::{Journal, JournalId, Taken};
 use crate::driver::{EventPosition, TaskEventItem};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// The journals of the tasks of a host, of all its drivers. Clones share them; it can be used from any thread. No lock is held
 /// across a wait.
@@ -79,8 +79,13 @@ impl TaskJournals {
     /// Puts an item in, which never waits for the handler (EVT-01). The eventor does; a host does only to try out a handler of its
     /// own.
     pub fn put(&self, id: JournalId, item: TaskEventItem) -> Taken {
-        let Some(shared) = self.table().find(id) else { return Taken::Had };
-        shared.change(|state| if state.abandoned { Taken::Had } else { state.journal.put(item) })
+        // The table stays locked meanwhile: the journal that was found could be handed over, and the item would be lost.
+        let table = self.table();
+        let Some(shared) = table.find(id) else { return Taken::Had };
+        let (taken, reader) = shared.put(item);
+        drop(table);
+        wake(reader);
+        taken
     }
 
     /// Says that nothing comes any more. What waits can still be read.
@@ -124,10 +129,12 @@ impl TaskJournals {
         let mut table = self.table();
         let Some(open) = table.open.remove(&from) else { return };
         table.heirs.insert(from, to);
+        // What comes meanwhile waits for the lock, and so overtakes nothing.
+        let Some(heir) = table.find(to) else { return };
+        let items = std::iter::from_fn(|| open.shared.take());
+        let reader = items.filter_map(|item| heir.put(item).1).last();
         drop(table);
-        while let Some(item) = open.shared.take() {
-            self.put(to, item);
-        }
+        wake(reader);
     }
 
     /// Ends all that the owner of the drivers knew and does not know any more.
@@ -154,10 +161,17 @@ impl TaskJournals {
     }
 }
 
-/// Wakes the readers, with no lock held.
+/// Wakes a reader, with no lock held.
+fn wake(reader: Option<Waker>) {
+    if let Some(reader) = reader {
+        reader.wake();
+    }
+}
+
+/// Ends journals, and wakes their readers with no lock held.
 fn end_each(journals: impl IntoIterator<Item = Open>) {
     for open in journals {
-        open.shared.change(|state| state.ended = true);
+        open.shared.end();
     }
 }
 
@@ -180,16 +194,20 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes something, and wakes the reader.
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    /// Puts an item in, and gives the reader that is to be woken.
+    fn put(&self, item: TaskEventItem) -> (Taken, Option<Waker>) {
         let mut state = self.lock();
-        let outcome = change(&mut state);
+        let taken = if state.abandoned { Taken::Had } else { state.journal.put(item) };
+        (taken, state.reader.take())
+    }
+
+    /// Nothing is put in any more.
+    fn end(&self) {
+        let mut state = self.lock();
+        state.ended = true;
         let reader = state.reader.take();
         drop(state);
-        if let Some(reader) = reader {
-            reader.wake();
-        }
-        outcome
+        wake(reader);
     }
 
     fn take(&self) -> Option<TaskEventItem> {
@@ -237,7 +255,11 @@ impl Drop for TaskEvents {
 
 impl fmt::Debug for TaskJournals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskJournals").field("open", &self.table().open.len()).finish_non_exhaustive()
+        let (open, heirs) = {
+            let table = self.table();
+            (table.open.len(), table.heirs.len())
+        };
+        f.debug_struct("TaskJournals").field("open", &open).field("heirs", &heirs).finish()
     }
 }
 
@@ -245,55 +267,5 @@ impl fmt::Debug for TaskEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unread = self.shared.lock().journal.len();
         f.debug_struct("TaskEvents").field("unread", &unread).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::driver::GapReason;
-
-    fn gap(missed: u64) -> TaskEventItem {
-        TaskEventItem::Gap { missed: Some(missed), reason: GapReason::Forgotten }
-    }
-
-    fn ended(mut events: TaskEvents) -> bool {
-        let mut context = Context::from_waker(Waker::noop());
-        events.poll_item(&mut context) == Poll::Ready(None)
-    }
-
-    #[test]
-    fn what_waits_for_a_handler_and_what_still_comes_goes_to_it_when_it_comes_evt_02() {
-        let journals = TaskJournals::default();
-        let parked = JournalId::Parked(1);
-        assert_eq!(journals.position(parked, 10), None);
-        assert_eq!(journals.put(parked, gap(1)), Taken::Kept);
-        let (id, mut events) = journals.open(10, None);
-        journals.hand_over(parked, id);
-        assert_eq!(journals.put(parked, gap(2)), Taken::Kept);
-        journals.end(parked);
-        assert_eq!(journals.put(id, gap(3)), Taken::Kept);
-        assert_eq!([events.try_next(), events.try_next(), events.try_next()], [1, 2, 3].map(gap).map(Some));
-        assert!(journals.table().heirs.is_empty());
-    }
-
-    #[test]
-    fn a_journal_ends_with_its_task_with_its_reader_and_with_its_owner() {
-        let journals = TaskJournals::default();
-        let (forgotten, events) = journals.open(10, None);
-        journals.end(forgotten);
-        assert!(ended(events));
-        assert_eq!(journals.put(forgotten, gap(1)), Taken::Had);
-        let (_, unregistered) = journals.open(10, None);
-        drop(unregistered);
-        let [(known, kept), (unknown, lost), (_, new)] = [(); 3].map(|()| journals.open(10, None));
-        journals.claim(known);
-        journals.claim(unknown);
-        journals.end_others(&[known].into());
-        assert!(ended(lost));
-        assert_eq!(journals.table().open.len(), 2);
-        journals.end_all();
-        assert!(ended(kept) && ended(new));
-        assert!(journals.table().open.is_empty());
     }
 }

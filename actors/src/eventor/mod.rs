@@ -5,6 +5,9 @@ mod journals;
 
 mod actor;
 
+#[cfg(test)]
+mod tests;
+
 pub use callboard_machines::eventor::*;
 
 pub use actor::start;

@@ -78,7 +78,7 @@ mod sync {
 }
 
 use callboard_actors::pauses;
-use callboard_machines::{kernel, vocabulary};
+use callboard_machines::{driver, kernel, vocabulary};
 
 #[allow(
     dead_code,
@@ -131,6 +131,14 @@ mod lease {
     pub(crate) mod gate;
 }
 
+#[allow(dead_code, unreachable_pub, reason = "as above")]
+#[path = "../../src/eventor"]
+mod eventor {
+    pub(crate) mod journals;
+
+    pub(crate) use callboard_machines::eventor::{Journal, JournalId, Taken};
+}
+
 #[path = "../../../src/logging"]
 mod logging {
     pub(crate) mod queue;
@@ -167,6 +175,7 @@ mod mailboxes;
 mod notices;
 mod readings;
 mod standard_error;
+mod task_journals;
 mod tasks;
 mod workers;
 mod writes;
