@@ -1,4 +1,4 @@
-//! Subscribers: waiting for a plugin until it comes, notifications of a change, and a subscription with its snapshot. Each
+//! Subscribers: waiting for a plugin until it is registered, notifications of a change, and a subscription with its snapshot. Each
 //! beside an actix actor that does the same and decides nothing.
 
 mod support;

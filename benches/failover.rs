@@ -72,8 +72,8 @@ async fn measure(pace: Pace) {
     drop(process);
 }
 
-/// Kills the active plugin, and returns the milliseconds until the kernel has ended it, and until a call has an answer. A lease that still
-/// goes to the dead process is given back, and another one is asked for, as a host program does.
+/// Kills the active plugin, and returns the milliseconds until the kernel has ended it, and until a call has an answer. A lease of the
+/// dead process is given back, and another one is requested, as a host program does.
 async fn kill(stage: &Stage, victim: HostPath) -> (f64, f64) {
     let begun = Instant::now();
     drop(victim);
@@ -94,7 +94,7 @@ async fn bare_call(socket: &SocketPath) -> f64 {
     begun.elapsed().as_secs_f64() * 1e3
 }
 
-/// Waits until this allocation is the active one.
+/// Waits until this allocation is active.
 async fn active(news: &mut News, name: &str) {
     loop {
         match news.next().await.expect("it runs") {

@@ -1,5 +1,5 @@
-//! Cost of the journal: register and deregister in memory, at a registry that has no journal, one whose journal is not read, and one whose journal is
-//! read, in turn, round by round.
+//! Cost of the journal: register and deregister in memory, with a registry without a journal, one with a journal that is not read, and
+//! one with a journal that is read, in turn, round by round.
 
 mod support;
 
@@ -10,14 +10,14 @@ use support::clients::{apart, closed_loop};
 use support::figures::{Goal, Samples, judge, nanos_each};
 use support::rig::{Held, Rig};
 
-/// How many registrations there are before.
+/// The number of registrations held before.
 const HELD: u64 = 100;
-/// How many clients have one message in flight each.
+/// The number of clients, each with one message in flight.
 const CLIENTS: usize = 8;
-/// How many entries may wait for the reader.
+/// The capacity of the reader's queue.
 const UNREAD_MAX: usize = 1_000_000;
 
-/// What is measured in each round.
+/// The measurements of each round.
 #[derive(Default)]
 struct Rounds {
     without: Samples,
@@ -61,7 +61,7 @@ async fn nanos(pace: Pace, rig: &Rig) -> f64 {
     nanos_each(laps.messages, laps.busy)
 }
 
-/// How many entries there are.
+/// The number of entries.
 fn read(entries: &mut Subscription<JournalLine, ()>) -> usize {
     let one = |item| match item {
         FeedItem::Change { .. } => 1,

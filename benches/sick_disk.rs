@@ -1,7 +1,7 @@
 //! A disk that hangs, beside a sound one: the time of a `status` of a real host, and of a takeover in a registry on disk.
 //!
-//! The host's disk hangs by a library that stands before its system calls, compiled by `cc`; without a C compiler that part is left
-//! out. The registry's disk hangs in its storage backend.
+//! The host's disk hangs by a library that intercepts its system calls, compiled by `cc`; without a C compiler that part is
+//! skipped. The registry's disk hangs in its storage backend.
 
 mod support;
 
@@ -59,7 +59,7 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 
 // === A host ===
 
-/// A real host; killed on drop, with what it runs.
+/// A real host; killed on drop, with its processes.
 struct Host {
     place: tempfile::TempDir,
     child: Child,
@@ -93,7 +93,7 @@ impl Host {
     }
 }
 
-/// A host of one plugin, whose disk can be made to hang. Nothing without a C compiler.
+/// A host of one plugin, with a disk that can be made to hang. `None` without a C compiler.
 fn host() -> Option<Host> {
     let place = directory();
     let (library, config) = (place.path().join("sick_disk.so"), place.path().join("host.toml"));
@@ -132,7 +132,7 @@ async fn statuses(host: Host, pace: Pace) {
     for hangs in [false, true] {
         if hangs {
             host.disk("hang");
-            // Its end is written, which begins to wait.
+            // Its end is written, and this write waits for the disk.
             client.stop("a", false).await.expect("it answers");
             until("the disk is sick", async || {
                 let status = client.status().await.expect("it answers");
@@ -157,7 +157,7 @@ fn millis(begun: Instant) -> f64 {
 
 // === A registry ===
 
-/// A file whose syncs do not come back while it hangs.
+/// A file whose syncs do not return while it hangs.
 #[derive(Debug)]
 struct Hanging {
     file: FileBackend,
@@ -199,7 +199,7 @@ fn backend(directory: &Path, hangs: &Arc<AtomicBool>) -> MakeBackend {
     })
 }
 
-/// From `Deregister` of the active one of so many allocations of a plugin to the subscriber's `ActiveChanged`, in milliseconds.
+/// From `Deregister` of the active allocation, of many of one plugin, to the subscriber's `ActiveChanged`, in milliseconds.
 async fn takeovers(hangs: bool, times: usize) -> Samples {
     let (place, gate) = (directory(), Arc::new(AtomicBool::new(false)));
     let rig = Rig::on_backend(place.path(), backend(place.path(), &gate)).await;

@@ -1,4 +1,4 @@
-//! What warm standbys cost an idle host: probes per second and processor time with 1,000 plugins, without standbys and with one
+//! The cost of warm standbys for an idle host: probes per second and processor time with 1,000 plugins, without standbys and with one
 //! for each. Against a bare client that sends as many probes over as many connections in the same time.
 //!
 //! One process serves all plugins and counts the probes; only the time of the host is measured.
@@ -48,7 +48,7 @@ async fn measure(pace: Pace) {
         for number in 0..plugins {
             stage.leases.lease(&plugin(number), TIMEOUT).await.expect("it is healthy");
         }
-        // The first looks, which come at once, are over after one round.
+        // The first probes, which are sent at once, are over after one round.
         tokio::time::sleep(round).await;
         let (probes, host) = idle(&process, round * 2).await;
         let registrations = if standing == "active" { plugins } else { plugins * 2 };
@@ -71,7 +71,7 @@ async fn idle(process: &Counting, time: Duration) -> (f64, f64) {
     ((process.probes().await - probes) as f64 / seconds, used / seconds)
 }
 
-/// The share of a processor that a bare client takes for one probe over each of so many connections in a round, evenly spread.
+/// The share of a processor that a bare client uses for one probe over each of this many connections in a round, evenly spread.
 async fn bare(socket: &SocketPath, connections: usize, round: Duration) -> f64 {
     let mut dialled = Vec::new();
     for _ in 0..connections {

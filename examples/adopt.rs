@@ -4,8 +4,8 @@
 //! Pass a data directory and the plugin's command, for instance:
 //! `cargo build --release && cargo run --example adopt -- /tmp/data target/release/callboard plugin hostpath --role node`
 //!
-//! What a host program has to remember is which workload serves which allocation; here that is a process id in a file. A process id is
-//! no proof, since it may belong to another process by now: `Host::processes` keeps processes that it proves and adopts itself.
+//! A host program must remember which workload serves which allocation; here that is a process id in a file. A process id is not
+//! a proof, since it may belong to another process by now: `Host::processes` keeps processes that it proves and adopts itself.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -37,7 +37,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (allocation, name) = (AllocationId::new("a1")?, PluginName::new("example")?);
     let spec = AllocationSpec::new(allocation.clone(), TaskName::new("plugin")?, name.clone(), Role::Node);
     let pid = match left {
-        // It runs: its socket stays where it is, and what listens there is welcome.
+        // It runs: its socket stays in place, and the process may keep listening there.
         Some(pid) => {
             host.allocations().ask(AdoptAllocation { spec }).await??;
             pid

@@ -1,12 +1,12 @@
 //! A host program that gives a workload a volume: it starts a CSI plugin, creates the volume, claims it for the workload, runs the
-//! workload with it, and says that the workload has ended. Then the volume is undone on this node, and can be used elsewhere.
+//! workload with it, and reports the end of the workload. Then the volume is released on this node, and can be used elsewhere.
 //!
-//! Pass a data directory, what the workload is to do with `$VOLUME`, and the plugin's command. The plugin mounts, which needs the rights
-//! of root, if only in a namespace:
+//! Pass a data directory, the command of the workload, which may use `$VOLUME`, and the plugin's command. The plugin mounts, which
+//! requires root, at least in a namespace:
 //! `cargo build --release && unshare --user --map-root-user --mount cargo run --example claim -- /tmp/data 'date >> $VOLUME/log; cat $VOLUME/log'
 //! target/release/callboard plugin hostpath --node-id node-1 --volumes /tmp/volumes`
 //!
-//! The volume stays when the program ends, and the next run finds what this one has written. `delete` as the workload deletes it.
+//! The volume stays when the program ends, and the next run finds the data of this one. `delete` as the workload deletes it.
 
 use std::fs;
 use std::io::Write;
@@ -21,9 +21,9 @@ use callboard::actors::volume::{Claimed, NewVolume, ObservedEnd, Usage, VolumeKe
 use callboard::actors::volumes::{AllocationEnded, Claim, ConfirmClaims, CreateVolume, DeleteVolume};
 use callboard::host::Host;
 
-/// How long an answer is waited for. When this has passed, what was asked for goes on.
+/// The timeout of each answer. After it, the requested operation continues.
 const WITHIN: Duration = Duration::from_secs(30);
-/// The pause before something is asked for again.
+/// The pause before a retry.
 const PAUSE: Duration = Duration::from_millis(200);
 
 #[actix::main]
@@ -35,7 +35,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let note = PathBuf::from(format!("{data_dir}.workload"));
     check_ended(&note)?;
     let host = Host::builder(data_dir).start().await?;
-    // No workload is left: what an earlier run has claimed and not released is undone.
+    // No workload is left: claims of an earlier run that were not released are undone.
     host.volumes().ask(ConfirmClaims { living: [].into(), unclear: [].into() }).await?;
 
     let (allocation, name) = (AllocationId::new("plugin")?, PluginName::new("example")?);
@@ -63,8 +63,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Refuses to begin while the workload of an earlier run lives, which may have been killed before it could end it: its volume would be unmounted
-/// under it. A host program whose workloads leave processes behind has to look for those as well.
+/// Refuses to begin while the workload of an earlier run lives, which may have been killed before it could end it: its volume would be
+/// unmounted under it. A host program with workloads that leave processes behind must check for those as well.
 fn check_ended(note: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let pid = fs::read_to_string(note).unwrap_or_default();
     match !pid.is_empty() && Path::new("/proc").join(&pid).exists() {
@@ -88,7 +88,7 @@ async fn run(
         capabilities: vec![capability.clone()],
         ..NewVolume::default()
     };
-    // Repeating it is harmless: one that exists is the answer.
+    // Idempotent: the answer is the existing volume if there is one.
     let create = CreateVolume { volume: volume.clone(), plugin, new, within: WITHIN };
     let created = host.volumes().ask(create).await??.volume;
     println!("{volume} is {} with {} bytes", created.volume_id, created.capacity_bytes);
@@ -99,7 +99,7 @@ async fn run(
     let claimed = claimed(host, &claim).await?;
     println!("claimed, at {}", claimed.path.display());
 
-    // It begins when its id is written down, and not at all if this program ends before.
+    // The workload begins only after its id is written down, and not at all if this program ends before.
     let mut process = Command::new("sh");
     process.args(["-c", "read begin && exec sh -c \"$0\" < /dev/null", workload]);
     let mut process = process.env("VOLUME", &claimed.path).stdin(Stdio::piped()).spawn()?;
@@ -107,7 +107,7 @@ async fn run(
     process.stdin.take().ok_or("it has an input")?.write_all(b"begin\n")?;
     println!("the workload has ended: {}", process.wait()?);
 
-    // That the workload is to end is no reason to unmount its volumes; that it has ended is one.
+    // Its volumes may be unmounted only after it has ended, not when it is asked to end.
     let ended = AllocationEnded { allocation, observed: ObservedEnd::Exited, within: WITHIN };
     for released in host.volumes().ask(ended).await? {
         released.result?;
@@ -117,7 +117,7 @@ async fn run(
     Ok(())
 }
 
-/// Claims a volume. While that of an earlier run is being undone, the answer is an error that says so, and the claim is repeated.
+/// Claims a volume. While the claim of an earlier run is being undone, the answer is a transient error, and the claim is retried.
 async fn claimed(host: &Host, claim: &Claim) -> Result<Claimed, Box<dyn std::error::Error>> {
     let until = Instant::now() + WITHIN;
     loop {

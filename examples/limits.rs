@@ -1,7 +1,7 @@
 //! A host program that sets limits: how many registrations and drivers there may be, how long a call may take, how many are in
-//! flight, and how many restarts are too many. Then it goes over one of them.
+//! flight, and how many restarts are too many. Then it exceeds one of them.
 //!
-//! Each limit has a default, and is an option of the actor that keeps it. Run it with `cargo run --example limits`.
+//! Each limit has a default, and is an option of the actor that enforces it. Run it with `cargo run --example limits`.
 
 use std::sync::Arc;
 use std::time::Duration;

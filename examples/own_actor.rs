@@ -17,7 +17,7 @@ use callboard::actors::vocabulary::Moment;
 #[derive(Debug)]
 struct Take;
 
-/// So many wait for a slot already that no more are taken.
+/// Too many callers wait for a slot already, so this one is refused.
 #[derive(Debug)]
 struct TooMany;
 
@@ -29,7 +29,7 @@ impl fmt::Display for TooMany {
 
 impl std::error::Error for TooMany {}
 
-/// The limit of callers that wait: the mailbox counts only those that were not taken up yet.
+/// The limit of waiting callers: the mailbox counts only those that were not received yet.
 const WAITING_MAX: usize = 1_000;
 
 /// Returns a slot.
@@ -94,7 +94,7 @@ impl Machine for Slots {
 }
 
 impl Slots {
-    /// Serves the waiting requests, first come, first served, and publishes how many slots are free.
+    /// Serves the waiting requests, first come, first served, and publishes the number of free slots.
     fn serve(&mut self, cx: &mut StepContext<Self>) {
         while self.free > 0
             && let Some(id) = self.waiting.pop_front()

@@ -1,5 +1,5 @@
-//! A host program that replaces a plugin by another version of it, behind a gate: the new one is started beside the old one, which leaves
-//! only when the new one has been healthy for a second. If that does not happen, the new one leaves and the old one stays.
+//! A host program that replaces a plugin by another version of it, behind a gate: the new one is started beside the old one, which stops
+//! only when the new one has been healthy for a second. If that does not happen, the new one stops and the old one continues.
 //!
 //! Pass a data directory and the commands of both versions, with `--` between them, for instance:
 //! `cargo build --release && cargo run --example replace -- /tmp/data target/release/callboard plugin hostpath --role node -- \
@@ -34,13 +34,13 @@ impl Workload {
         Ok(Self { allocation, process })
     }
 
-    /// The question of the gate: whether it has been healthy for so long, as the active one or as a standby.
+    /// The condition of the gate: it has been healthy for this long, as the active one or as a standby.
     fn is_healthy(&self, healthy_for: Duration) -> Result<AwaitHealthy, Box<dyn Error>> {
         let plugins = vec![PluginKey::new(PluginType::CsiNode, PluginName::new("example")?)];
         Ok(AwaitHealthy { allocation: self.allocation.clone(), plugins, healthy_for, within: WITHIN })
     }
 
-    /// Deregistered first, so that no work is routed to it any more; then ended.
+    /// It is deregistered first, so that no more work is routed to it; then it is ended.
     async fn stop(self, host: &Host) -> Result<(), Box<dyn Error>> {
         let stop = StopAllocation { allocation: self.allocation.clone(), even_if_used: false };
         host.allocations().ask(stop).await??;
@@ -48,10 +48,10 @@ impl Workload {
     }
 }
 
-/// Its process ends with it, also when something fails meanwhile.
+/// Its process ends with it, also after an error.
 impl Drop for Workload {
     fn drop(&mut self) {
-        // It fails only for one that has ended.
+        // Fails only if it has ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

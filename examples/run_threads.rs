@@ -1,4 +1,4 @@
-//! How many threads `callboard run` has with many plugins.
+//! Counts the threads of `callboard run` with many plugins.
 //!
 //! ```console
 //! $ cargo run --example run_threads -- 200
@@ -13,7 +13,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long the pool for work that blocks keeps a thread without work, and a while.
+/// The time for which the pool for blocking work keeps an idle thread, and a margin.
 const REST: Duration = Duration::from_secs(15);
 
 fn main() -> ExitCode {
@@ -61,7 +61,7 @@ fn measure(count: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Ended with its holder.
+/// A process that is killed when this is dropped.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -82,7 +82,7 @@ fn threads(host: &Ended) -> Result<BTreeMap<String, usize>, std::io::Error> {
     Ok(names)
 }
 
-/// How many allocations are healthy. None as long as the host does not answer.
+/// The number of healthy allocations. 0 while the host does not answer.
 fn healthy(program: &Path, config: &Path) -> Result<usize, Box<dyn Error>> {
     let status = Command::new(program).args(["status", "--json", "--config"]).arg(config).output()?;
     let Ok(status) = serde_json::from_slice::<serde_json::Value>(&status.stdout) else { return Ok(0) };

@@ -4,8 +4,8 @@
 //! Pass a data directory and the plugin's command, for instance:
 //! `cargo build --release && cargo run --example volume -- /tmp/data target/release/callboard plugin hostpath --volumes /tmp/volumes`
 //!
-//! Nothing is mounted, so it needs no special right. A host that gives volumes to workloads also calls the node service, over a lease of
-//! the plugin as node.
+//! Nothing is mounted, so it needs no special permission. A host that gives volumes to workloads also calls the node service, over a lease
+//! of the plugin as node.
 
 use std::process::Command;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use callboard::actors::csi::{
 use callboard::actors::vocabulary::{AllocationId, PluginKey, PluginName, PluginType, Role, TaskName};
 use callboard::host::Host;
 
-/// How long a call may take. When this has passed the plugin may go on with it.
+/// The deadline of a call. After it, the plugin may continue with the call.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 #[actix::main]
@@ -83,7 +83,7 @@ async fn use_volume(client: &Client) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Repeats the same call as long as that may help: calls of CSI are idempotent.
+/// Repeats the same call while a retry may help: calls of CSI are idempotent.
 async fn create(client: &Client, request: &CreateVolumeRequest) -> Result<Volume, FailedCall> {
     let mut pause = Duration::from_millis(100);
     loop {

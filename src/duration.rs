@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A text that is no duration.
+/// A text that is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is no duration; write a whole number and a unit, as in 1500ms, 2s, 5m or 1h")]
 pub struct MalformedDuration {

@@ -1,6 +1,6 @@
 //! Starts a host: opens the database, makes the addresses, and gives the root supervisor its parts.
 //!
-//! Addresses are made before any actor starts, and stay valid when an actor is restarted. Each [part](Part) says in a file of its own
+//! Addresses are made before any actor starts, and stay valid when an actor is restarted. Each [part](Part) declares in a file of its own
 //! what it starts after; parts are stopped in reverse (S2).
 
 mod options;
@@ -50,7 +50,7 @@ pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
     launch_with(options, async |_: &Host| Ok(vec![])).await
 }
 
-/// The same with more parts, which `add` makes when the data directory is held and before any actor starts. If it fails, nothing
+/// The same with additional parts, which `add` makes after the data directory is locked and before any actor starts. If it fails, nothing
 /// is started.
 pub(crate) async fn launch_with<E: From<StartError>>(
     options: Options,
@@ -89,7 +89,7 @@ pub(crate) async fn launch_with<E: From<StartError>>(
         let end = HostEnd { ending, steps: supervisor.stop_steps() };
         // The data directory and the addresses of its parts belong to this host until now.
         drop((mark, reservations));
-        // There may be no reader of it any more.
+        // It may no longer have a reader.
         tell_end.send_replace(Some(end));
     });
     let started = host.supervisor().ask(AwaitStarted).await;
@@ -97,7 +97,7 @@ pub(crate) async fn launch_with<E: From<StartError>>(
     Ok(host)
 }
 
-/// What a host holds before any of its actors runs.
+/// The resources of a host before any of its actors runs.
 struct Held {
     directory: Option<DataDir>,
     database: Persister,
@@ -106,13 +106,13 @@ struct Held {
     mark: Option<HeldMark>,
 }
 
-/// Opens the data directory and its database, and finds out whose they are. If one of this fails, nothing stays open.
+/// Opens the data directory and its database, and determines their owner. If a step fails, nothing stays open.
 async fn hold(options: &Options) -> Result<Held, StartError> {
     let directory = directory::open(options).await?;
     let database = database::open(options).await?;
     let held = async {
         let directory = directory?;
-        // Behind the lock of the database: only who holds the directory says whose it is.
+        // After the lock of the database is taken: only the host that holds the directory determines its owner.
         let (owner, mark) = settle(options, database.run().get() == 1).await?;
         Ok::<_, StartError>((directory, owner, mark))
     };
@@ -125,7 +125,7 @@ async fn hold(options: &Options) -> Result<Held, StartError> {
     }
 }
 
-/// Watches for pauses of this process as long as the host runs. A host with a clock of its own, as in a script, has none.
+/// Watches for pauses of this process while the host runs. A host with a clock of its own, as in a script, has none.
 fn watch_for_pauses(mut ended: watch::Receiver<Option<HostEnd>>) {
     let say = |pause: Pause| {
         tracing::warn!(
@@ -177,7 +177,7 @@ fn host(
     })
 }
 
-/// Which processes may listen at the sockets of allocations, as far as it is configured.
+/// The configured listeners: which processes may listen at the sockets of allocations.
 fn task_processes(options: &Options) -> TaskProcesses {
     let processes = TaskProcesses::default();
     options.probings.iter().for_each(|(allocation, probing)| {
@@ -198,7 +198,7 @@ fn settings(options: &Options) -> Settings {
     }
 }
 
-/// All parts: ours, and behind them those of the host program.
+/// All parts: ours, and after them those of the host program.
 fn parts(
     host: &Host,
     options: Options,
@@ -232,8 +232,7 @@ fn children(parts: &[AnyPart], context: &PartContext) -> Result<(Vec<Child>, Vec
     Ok((children, reservations))
 }
 
-/// Finds out whose the data directory is, and holds its mark as long as the host runs. A database in memory is no host of this
-/// machine.
+/// Determines the owner of the data directory, and holds its mark while the host runs. A database in memory has no host on this machine.
 async fn settle(options: &Options, is_new: bool) -> Result<(Arc<str>, Option<HeldMark>), StartError> {
     let (data_dir, is_in_memory) = (options.data_dir.clone(), options.disk.is_some());
     let look = move || match (!is_in_memory).then(default_marks_dir).flatten() {

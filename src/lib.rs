@@ -1,6 +1,6 @@
-//! Callboard is the plugin supervisor that a node agent embeds. It manages the lifecycle of CSI plugins and of task drivers: it
-//! registers storage plugins, watches their health, fails over between them, and gives workloads their volumes; it launches drivers,
-//! reattaches to them and delivers the events of their tasks; and it stops all of them in order. What it acknowledged survives a crash of its host.
+//! Callboard is the plugin supervisor that a node agent embeds. It manages the lifecycle of CSI plugins and of task drivers. It registers
+//! storage plugins, watches their health, fails over between them, and gives workloads their volumes. It launches drivers, reattaches to
+//! them and delivers the events of their tasks. It stops all of them in order. What it acknowledged survives a crash of its host.
 //!
 //! A host program that runs a CSI plugin and calls it:
 //!
@@ -31,7 +31,7 @@
 //! }
 //! ```
 //!
-//! And a task driver, whose process Callboard launches, or finds again when an earlier run of the host launched it:
+//! And a task driver, whose process Callboard launches, or reattaches to if an earlier run of the host launched it:
 //!
 //! ```no_run
 //! # use std::time::Duration;
@@ -55,9 +55,9 @@
 //! # }
 //! ```
 //!
-//! # Where to go on
+//! # Where to continue
 //!
-//! - [`host`]: what a host is made of, how to start, configure and stop it; [parts](host::Part) are actors of the host program that it
+//! - [`host`]: the structure of a host, how to start, configure and stop it; [parts](host::Part) are actors of the host program that it
 //!   supervises beside its own.
 //! - [`actors`]: a module for each actor, with all its messages. Most host programs need few of them:
 //!   [`allocations`](actors::allocations) for the workloads of CSI plugins, [`drivers`](actors::drivers) for task drivers,
@@ -71,15 +71,15 @@
 //! - `plugin` (feature `plugin`): write a task driver in Rust.
 //! - `script` and `picture` (feature `cli`): message scripts, which run a host in virtual time, and pictures of runs.
 //!
-//! The directory `examples` contains whole host programs, and a table in the README says which of them shows what. The feature `cli`,
-//! the default, also contains the program `callboard`; a host program leaves it out by `default-features = false`.
+//! The directory `examples` contains whole host programs, and a table in the README lists what each of them shows. The feature `cli`, the
+//! default, also contains the program `callboard`; a host program leaves it out by `default-features = false`.
 
 pub use callboard_actors as actors;
 pub use callboard_proto as proto;
 #[cfg(feature = "cli")]
 pub use callboard_simulation as simulation;
 
-/// Threads, what they share, and their time. Models of threads compile the files that use it with other types of these names.
+/// Threads, their shared data, and their time. Models of threads compile the files that use this module with other types of these names.
 mod sync {
     pub(crate) use std::sync::*;
     pub(crate) use std::thread;

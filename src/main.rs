@@ -1,4 +1,4 @@
-//! The program `callboard`; what it does stands in `command_line`.
+//! The program `callboard`; `command_line` implements it.
 
 use std::process::ExitCode;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use callboard_actors::vocabulary::text::{bounded, escaped};
 
-/// How long the last words of a program wait for a place that does not take them, such as a pipe that is not read.
+/// How long the last output of a program waits for a reader that does not accept it, such as a pipe that is not read.
 const TAKEN_WITHIN: Duration = Duration::from_secs(2);
 
 /// The permissions of a new file, before the user's umask.
@@ -29,19 +29,19 @@ pub(crate) fn print(text: &str) -> io::Result<Reader> {
     }
 }
 
-/// Writes a text to standard output, as [`print()`] does, and goes on without it when it is not taken: a host ends also when its output is
-/// not read.
+/// Writes a text to standard output, as [`print()`] does, and continues without it if it is not accepted: a host also ends when its output
+/// is not read.
 ///
 /// # Errors
-/// If standard output cannot be written, or did not take it within two seconds.
+/// If standard output cannot be written, or did not accept the text within two seconds.
 pub(crate) fn print_last(text: String) -> io::Result<Reader> {
     in_time(move || print(&text))
 }
 
-/// Waits for an output for two seconds at most.
+/// Waits for an output, at most two seconds.
 fn in_time<T: Send + 'static>(output: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
     let (sender, taken) = mpsc::channel();
-    // Later than that, the send fails.
+    // After the timeout, the send fails.
     thread::Builder::new().name("output".to_owned()).spawn(move || drop(sender.send(output())))?;
     let late = |_| Err(io::Error::new(io::ErrorKind::TimedOut, "it was not taken within two seconds"));
     taken.recv_timeout(TAKEN_WITHIN).unwrap_or_else(late)

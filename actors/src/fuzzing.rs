@@ -1,9 +1,9 @@
-//! What the fuzzers try, and the replay of everything they found.
+//! The targets of the fuzzers, and the replay of every input that they found.
 //!
-//! A target is a function over any bytes at all that holds laws over what comes of them; it panics when one is broken. Each
-//! stands in the folder whose private parts it tries. The same function is called by the fuzzer (`fuzz/`) and by the replay
-//! below, which every test run plays. None of it is part of the library: it is compiled for these two alone.
-//! `docs/fuzzing.md` says how to run them and what was found.
+//! A target is a function over arbitrary bytes that checks laws of the result; it panics when a law is violated. Each target
+//! is in the folder of the private code that it tests. The fuzzer (`fuzz/`) and the replay below, which is part of every test
+//! run, call the same function. None of it is part of the library: it is compiled only for these two.
+//! `docs/fuzzing.md` describes how to run them and what was found.
 
 /// A target by its name, which is also the name of its corpus.
 pub type Target = (&'static str, fn(&[u8]));
@@ -21,8 +21,8 @@ pub const TARGETS: &[Target] = &[
     ("volume_records", crate::volumes::fuzzing::records),
 ];
 
-/// Any bytes as a text of a stranger: what is shown of them obeys its limit, moves no terminal, and stays as it is when it is
-/// shown again.
+/// Arbitrary bytes as an untrusted text: the shown text obeys its limit, contains no terminal control, and does not change when
+/// it is shown again.
 fn shown_texts(data: &[u8]) {
     use crate::vocabulary::text::{
         bounded, escaped, escaped_but_tabs, escaped_lines, from_bytes, is_harmless, json_for_terminals,
@@ -46,10 +46,10 @@ fn shown_texts(data: &[u8]) {
     }
 }
 
-/// Longest text that an error may have, however long what it complains of is.
+/// The longest text that an error may have, whatever the length of the text that it quotes.
 pub const ERROR_BYTES_MAX: usize = 4 * 1024;
 
-/// Holds that an error says something, within bounds.
+/// Holds that the text of an error is not empty, and within bounds.
 ///
 /// # Panics
 /// When it does not.
@@ -59,7 +59,7 @@ pub fn check_told(error: &dyn std::fmt::Display) {
     assert!(told.len() <= ERROR_BYTES_MAX, "an error of {} bytes", told.len());
 }
 
-/// Holds that what is shown of a plugin's words neither moves a cursor nor begins a line nor turns its direction.
+/// Holds that the shown text of a plugin does not move a cursor, begin a line or change its direction.
 ///
 /// # Panics
 /// When it does.
@@ -67,8 +67,8 @@ pub fn check_shown(text: &str) {
     assert!(text.chars().all(crate::vocabulary::text::is_harmless), "control characters are shown: {text:?}");
 }
 
-/// Holds what is to hold of every kind of record: what decodes is encoded to what decodes to the same, and what does not
-/// decode is reported in words.
+/// Holds the laws of every kind of record: a decoded record that is encoded and decoded again is equal, and an error of decoding
+/// has a text.
 ///
 /// # Panics
 /// When it does not hold.

@@ -76,7 +76,7 @@ pub mod inventory;
 
 pub mod supervisor;
 
-/// Threads, what they share, and their time. Tests of every schedule compile the files that use it with other types of these names.
+/// Threads, their shared state, and their time. Model checks of threads compile the files that use it with other types of these names.
 mod sync {
     pub(crate) use std::sync::*;
     pub(crate) use std::thread;

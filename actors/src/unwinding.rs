@@ -1,5 +1,5 @@
-//! Refuses to be built where a panic ends the process. That a panic in a step costs one message and no more (rule 4 of the shell)
-//! rests on panics that unwind and are caught; with `panic = "abort"` one in any actor would end the whole host.
+//! Refuses to be built where a panic ends the process. A panic in a step costs only one message (rule 4 of the shell) because
+//! panics unwind and are caught; with `panic = "abort"` a panic in any actor would end the whole host.
 
 #[cfg(not(panic = "unwind"))]
 compile_error!(

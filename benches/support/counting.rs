@@ -1,4 +1,4 @@
-//! A CSI plugin that counts its probes, as a process of its own, so that its time is not the host's.
+//! A CSI plugin that counts its probes, in a separate process, so that its time is not the host's.
 
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,17 +20,17 @@ use tonic::{Request, Response, Status};
 
 use super::drivers::TIMEOUT;
 
-/// The environment variable by which a bench is asked to be the plugin; its value is the socket.
+/// The environment variable that makes a bench run as the plugin; its value is the socket.
 const SERVE: &str = "CALLBOARD_BENCH_SERVE";
-/// The key of the plugin's manifest that has the number of its probes.
+/// The key of the plugin's manifest with the number of its probes.
 const PROBES: &str = "probes";
 
-/// Whether this process is to be the plugin.
+/// Whether this process must run as the plugin.
 pub(crate) fn is_asked_to_serve() -> bool {
     std::env::var_os(SERVE).is_some()
 }
 
-/// Is the plugin until the process is killed.
+/// Runs as the plugin until the process is killed.
 pub(crate) fn serve() {
     let socket = std::env::var_os(SERVE).expect("it was asked to serve");
     actix_rt::System::new().block_on(async move {

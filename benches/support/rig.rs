@@ -225,7 +225,7 @@ pub(crate) fn held_plugin(n: u64) -> callboard_actors::vocabulary::PluginKey {
     plugin(format!("held-{n}"))
 }
 
-/// Reads all notifications of the registry, as fast as they come.
+/// Reads all notifications of the registry, as fast as they arrive.
 fn read(registry: &Address<Registry>) -> Reading {
     let mut subscription = registry.subscribe("bench", UNREAD_MAX).expect("the registry runs");
     let reading = Reading::default();

@@ -13,7 +13,7 @@ use super::rig::NoAnswer;
 /// A timeout longer than any dial or call, with the most concurrency in a bench.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Both of them. Plugins are only probed on request, unless a round is given.
+/// A registry and the supervisor of the instances. Plugins are only probed on request, unless a round is given.
 pub(crate) struct Stage {
     pub(crate) registry: Address<Registry>,
     pub(crate) instances: Address<Instances>,

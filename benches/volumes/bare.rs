@@ -15,7 +15,7 @@ use crate::site::NODE;
 pub(crate) struct Bare {
     controller: ControllerClient<Channel>,
     node: NodeClient<Channel>,
-    /// Where it mounts.
+    /// The directory in which it mounts.
     place: PathBuf,
 }
 
@@ -79,7 +79,7 @@ impl Bare {
         self.node.node_publish_volume(request).await.expect("it is published");
     }
 
-    /// The inverse.
+    /// The inverse of [`Self::set_up`].
     pub(crate) async fn undo(&mut self, volume: &Created) {
         let (staging, target_path) = (self.staging(volume), self.target(volume));
         let request = csi::NodeUnpublishVolumeRequest { volume_id: volume.id.clone(), target_path };

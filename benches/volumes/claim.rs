@@ -1,6 +1,6 @@
-//! One claim after the other: from the message to the proven mount, and back. A second host, whose data directory is in memory, shows
-//! what share of that is the disk. The bare calls are made twice: as they are, and between two commits to a bare redb, which is the least
-//! that a crash between them requires: one that has the intent before the first call, and one that has the outcome after the last.
+//! One claim after the other: from the message to the proven mount, and back. A second host, with a data directory in memory, shows
+//! the share of the disk. The bare calls are measured twice: alone, and between two commits to a bare redb. These two commits are the
+//! minimum for a crash between the calls: one with the intent before the first call, and one with the outcome after the last.
 
 use std::path::Path;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use crate::support::curve::nanos;
 use crate::support::disk::{BareRedb, directory};
 use crate::support::figures::{Goal, Samples, judge};
 
-/// About what a claim and its release write into the ledger with each commit.
+/// The approximate size of the rows that a claim or its release writes into the ledger with each commit.
 const ROW: usize = 1024;
 
 /// The medians of the rounds, in milliseconds.
@@ -36,7 +36,7 @@ pub(crate) async fn measure(pace: Pace) {
     judge(pace, "a claim on disk, of the bare calls with two commits", on_disk.of_durable, Goal::AtMost(1.5));
 }
 
-/// How long a claim takes, in milliseconds, and how often that is what the bare calls take.
+/// The time of a claim, in milliseconds, and its ratio to the bare calls.
 struct Ratios {
     took: f64,
     of_bare: f64,
@@ -88,14 +88,14 @@ async fn with_data_in(shown: &str, data: &Path, plugin: &Path, pace: Pace) -> Ra
     }
 }
 
-/// How long it takes, in milliseconds.
+/// The duration in milliseconds.
 async fn timed(work: impl Future<Output = ()>) -> f64 {
     let begun = Instant::now();
     work.await;
     nanos(begun.elapsed()) / 1e6
 }
 
-/// Between the commit of an intent and that of its outcome.
+/// Runs the calls between the commit of an intent and that of its outcome.
 async fn between_commits(redb: &mut BareRedb, calls: impl Future<Output = ()>) {
     redb.insert();
     calls.await;

@@ -1,4 +1,4 @@
-//! Many volumes of one plugin, all claimed at once, and all released at once; and what a volume in use takes of the host's memory.
+//! Many volumes of one plugin, all claimed at once, and all released at once; and the memory of the host for each volume in use.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use crate::support::disk::directory;
 use crate::support::figures::{Goal, Samples, judge, per_second};
 use crate::support::memory::resident_bytes;
 
-/// So many calls are in flight to each half of a plugin, by default.
+/// The default limit of calls in flight to each half of a plugin.
 const CALLS_MAX: usize = 64;
 
-/// What the bare client does with each volume.
+/// The operation of the bare client on each volume.
 #[derive(Clone, Copy)]
 enum Way {
     SetUp,
@@ -91,7 +91,7 @@ async fn release_all(site: &Site, volumes: &[VolumeKey]) -> Duration {
     begun.elapsed()
 }
 
-/// The bare calls for all volumes, with as many at once as the host has.
+/// The bare calls for all volumes, with the same concurrency as in the host.
 async fn all(bare: &Bare, volumes: &[Created], way: Way) -> Duration {
     let (begun, permits) = (Instant::now(), Arc::new(Semaphore::new(CALLS_MAX)));
     let mut calls = JoinSet::new();

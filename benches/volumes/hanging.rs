@@ -1,4 +1,4 @@
-//! Claims of a healthy plugin beside one that hangs in the middle of all its calls, against the same beside none.
+//! Claims of a healthy plugin beside a plugin that hangs in all its calls, against the same claims without that plugin.
 
 use std::time::Instant;
 
@@ -45,7 +45,7 @@ pub(crate) async fn measure(pace: Pace) {
     drop(beside.stop().await);
 }
 
-/// Claims and releases a volume; the milliseconds of the claim.
+/// Claims and releases a volume; returns the milliseconds of the claim.
 async fn one(site: &Site) -> f64 {
     let volume = volume("v", 0);
     let begun = Instant::now();

@@ -1,8 +1,8 @@
 //! Volumes of a host, against the same CSI calls made by a bare client to the same plugin process: the time of a claim, many claims at
 //! once, claims beside a plugin that hangs, and the start of a host that holds many claims.
 //!
-//! The reference plugin really mounts, so the bench runs in a mount namespace of its own. Where the system refuses that, nothing is
-//! measured, and it says so. `--only claim` measures one part (or `crowd`, `hanging`, `restart`).
+//! The reference plugin really mounts, so the bench runs in a mount namespace of its own. If the system refuses that, nothing is
+//! measured, and a message is printed. `--only claim` measures one part (or `crowd`, `hanging`, `restart`).
 
 mod bare;
 mod claim;

@@ -1,4 +1,4 @@
-//! A user and mount namespace of its own, in which a plugin may mount without the rights of root.
+//! A user and mount namespace of its own, in which a plugin may mount without being root.
 
 use std::process::{Command, Stdio};
 
@@ -9,7 +9,7 @@ pub(crate) fn is_own() -> bool {
     std::env::var_os(INSIDE).is_some()
 }
 
-/// Runs this program once more, inside; or says that this cannot be.
+/// Runs this program again inside the namespace; or prints that this is impossible.
 pub(crate) fn run_in_own() {
     if !unshare("true".as_ref()).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
         println!("not measured: volumes need a mount namespace, which is refused here");

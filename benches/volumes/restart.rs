@@ -1,4 +1,4 @@
-//! The start of a host that holds claims: until it has said which of them are kept. Reading the mount table once is the baseline.
+//! The start of a host that holds claims, until it has confirmed them. Reading the mount table once is the baseline.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ async fn with(claims: usize, pace: Pace) {
     for volume in &volumes {
         site.create("p", volume).await;
     }
-    // A host takes so many questions at once.
+    // The limit of requests that a host accepts at once.
     for some in volumes.chunks(1_000) {
         let asked: Vec<_> = some.iter().map(|volume| site.host.volumes().ask(claim(volume))).collect();
         for claimed in asked {
@@ -61,7 +61,7 @@ async fn with(claims: usize, pace: Pace) {
     }
     let each = (full.median() - empty.median() - table.median()) * 1e3 / claims as f64;
     println!("{claims} | {} | {} | {} | {each:.1}", empty.spread(1), full.spread(1), table.spread(1));
-    // What is mounted goes with the mount namespace.
+    // The mounts are removed with the mount namespace.
     drop(plugins);
 }
 

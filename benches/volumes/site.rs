@@ -1,4 +1,4 @@
-//! A host with plugins whose volumes are real.
+//! A host with plugins that have real volumes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::support::drivers::CALLBOARD;
 
-/// Longer than anything here takes.
+/// A timeout longer than any operation here.
 pub(crate) const WITHIN: Duration = Duration::from_secs(600);
 /// The id of this node, as the plugins have it.
 pub(crate) const NODE: &str = "node-1";
@@ -90,7 +90,7 @@ impl Site {
         claimed.expect("the plugin publishes it");
     }
 
-    /// Releases what [`Site::claim`] has claimed, and waits until it is undone.
+    /// Releases the claim of [`Site::claim`], and waits until it is undone.
     pub(crate) async fn release(&self, volume: &VolumeKey) {
         let ended =
             AllocationEnded { allocation: allocation(volume), observed: ObservedEnd::Exited, within: WITHIN };
@@ -99,7 +99,7 @@ impl Site {
         }
     }
 
-    /// Stops the host, and returns its plugins, which go on.
+    /// Stops the host, and returns its plugins, which continue to run.
     pub(crate) async fn stop(self) -> Vec<Plugin> {
         self.host.stop().await;
         self.plugins

@@ -1,8 +1,8 @@
-//! A host program's own part, beside those of the host: it gives out ports and forgets none.
+//! A host program's own part, beside those of the host: it assigns ports, which survive a restart.
 //!
 //! `ports.rs` is the actor: a machine that decides, and its table in the host's database. Here it becomes a part: it is started with
-//! the host and stopped before it, started again when it ends by itself, and shown in the tree and in the report of the end. Its
-//! tests hold its law and play a message script with a verb of its own. Run it with `cargo run --example own_part`.
+//! the host and stopped before it, restarted when it ends by itself, and shown in the tree and in the report of the end. Its
+//! tests check its law and play a message script with a verb of its own. Run it with `cargo run --example own_part`.
 
 mod ports;
 
@@ -58,7 +58,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("{}: {}", child.name, child.ending);
     }
 
-    // Whatever was told is on disk.
+    // Every answer is on disk.
     let host = Host::builder(data_dir.path()).part(part(&ports)).start().await?;
     println!("web still has port {}", ports.ask(Reserve { owner: "web".to_owned() }).await??);
     host.stop().await;

@@ -1,4 +1,4 @@
-//! Gives ports to owners: each has one, no two have the same, and what was told is on disk.
+//! Assigns ports to owners: each has one, no two have the same, and every answer is on disk.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -13,23 +13,23 @@ use callboard::actors::vocabulary::Moment;
 use futures_util::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
 
-/// Asks for a port. An owner that has one keeps it.
+/// Requests a port. An owner that has one keeps it.
 #[derive(Debug)]
 pub(crate) struct Reserve {
     pub(crate) owner: String,
 }
 
-/// Gives a port back; says whether there was one.
+/// Releases a port; returns whether there was one.
 #[derive(Debug)]
 pub(crate) struct Release {
     pub(crate) owner: String,
 }
 
-/// Asks who has which port.
+/// Lists the owners and their ports.
 #[derive(Debug)]
 pub(crate) struct ListPorts;
 
-/// Why there is no port.
+/// The error if no port is free.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("all ports from {first} to {last} are taken; release one")]
 pub(crate) struct AllTaken {
@@ -38,7 +38,7 @@ pub(crate) struct AllTaken {
 }
 
 conversation! {
-    /// What is said to the ports.
+    /// The messages to the ports.
     pub(crate) enum PortsAsk -> PortsAnswer {
         Reserve => Result<u16, AllTaken>,
         Release => bool,
@@ -46,7 +46,7 @@ conversation! {
     }
 }
 
-/// What subscribers receive, and what is written: an owner, and the port that it has from now on, if any.
+/// The news for subscribers, and the change that is written: an owner, and the port that it has from now on, if any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PortChanged {
     owner: String,
@@ -118,7 +118,7 @@ impl Ports {
         Ok(port)
     }
 
-    /// Subscribers and askers hear of it when it is on disk: what leaves after a write waits for that.
+    /// Subscribers and askers receive it when it is on disk: effects after a write wait for that write.
     fn tell(owner: &str, port: Option<u16>, cx: &mut StepContext<Self>) {
         let changed = PortChanged { owner: owner.to_owned(), port };
         cx.persist(changed.clone());
@@ -126,7 +126,7 @@ impl Ports {
     }
 }
 
-/// One row: the port of the owner by whose name it lies.
+/// One row: the port of the owner whose name is the key.
 #[derive(Serialize, Deserialize)]
 struct PortRow(u16);
 
@@ -180,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    /// Everything that can be said by three owners, in every order, with a crash after any of it: no two have the same port, and
+    /// All messages of three owners, in every order, with a crash after any of them: no two have the same port, and
     /// every answer names a port that is on disk.
     #[test]
     fn law_no_two_owners_have_the_same_port_and_what_is_told_is_on_disk() {

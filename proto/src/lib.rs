@@ -1,14 +1,13 @@
-//! The wire of Callboard and nothing else: protocol files of our own, the code generated from them, and their
-//! descriptors.
+//! The wire protocols of Callboard: the protocol files, the code generated from them, and their descriptors.
 //!
-//! | module | what it speaks |
+//! | module | protocol |
 //! |---|---|
 //! | [`csi::v1`] | CSI v1, to storage plugins |
 //! | [`goplugin`] | the services that go-plugin runs inside each plugin process |
 //! | [`base`], [`drivers`], [`device`] | Nomad's plugin services, to task drivers and device plugins |
-//! | [`hclspec`], [`structs`] | what those share: schemas, attributes, measured values |
+//! | [`hclspec`], [`structs`] | the types that those share: schemas, attributes, measured values |
 //! | [`admin::v1`] | the admin socket, between the command line and a running host |
-//! | [`marks`] | nothing: it tells which parts of these are secret, and which may still change |
+//! | [`marks`] | no protocol: it reports which parts of these are secret, and which may still change |
 
 pub mod marks;
 mod withheld;
@@ -31,25 +30,25 @@ pub mod goplugin {
     tonic::include_proto!("plugin");
 }
 
-/// What every plugin of Nomad's serves beside its own service (D102).
+/// The services that every plugin of Nomad has beside its own service (D102).
 ///
 /// The debug output of its messages does not show the configuration of a plugin.
 pub use hashicorp::nomad::plugins::base::proto as base;
 
-/// What a task driver serves (D103).
+/// The services of a task driver (D103).
 ///
 /// The debug output of its messages shows neither environment nor configuration nor input and output of tasks.
 pub use hashicorp::nomad::plugins::drivers::proto as drivers;
 
-/// What a device plugin serves (D104).
+/// The services of a device plugin (D104).
 ///
 /// The debug output of its messages does not show the environment that a task gets.
 pub use hashicorp::nomad::plugins::device;
 
-/// How a plugin describes the configuration that it takes (D113).
+/// The schema by which a plugin describes its configuration (D113).
 pub use hashicorp::nomad::plugins::shared::hclspec;
 
-/// Attributes, measured values, and the detail of an error that says whether trying again can help (D110).
+/// Attributes, measured values, and the detail of an error that says whether a retry can help (D110).
 pub use hashicorp::nomad::plugins::shared::structs;
 
 /// Nomad's packages by their full names, under which the generated code of one finds another.
@@ -87,7 +86,7 @@ mod hashicorp {
 
 /// The admin socket of a running host.
 pub mod admin {
-    /// The first version of it.
+    /// Its first version.
     ///
     /// The debug output of its messages shows no mount flags (C025).
     #[allow(missing_docs, unused_qualifications, clippy::all, reason = "generated code")]
@@ -97,7 +96,7 @@ pub mod admin {
     }
 }
 
-/// The descriptors of every protocol here and of what they import: an encoded
+/// The descriptors of every protocol here and of its imports: an encoded
 /// `google.protobuf.FileDescriptorSet`.
 ///
 /// Custom options are in it, so that the secret and alpha marks of CSI can be read from it.

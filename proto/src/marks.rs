@@ -1,6 +1,6 @@
-//! Answers from the descriptors which parts of the wire are secret, and which may still change.
+//! Reads from the descriptors which parts of the wire are secret, and which may still change.
 //!
-//! CSI marks both with custom options. The code that is generated from the files has no trace of them; the
+//! CSI marks both with custom options. The generated code does not contain these options; the
 //! descriptors do.
 
 use std::sync::LazyLock;
@@ -14,30 +14,30 @@ static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
         .expect("the build has linked these descriptors before it wrote them")
 });
 
-/// Names the fields of a message whose content never reaches a log, an error, a trace, a dump or plain
+/// Names the fields of a message with content that must never reach a log, an error, a trace, a dump or plain
 /// storage (C025).
 ///
-/// Takes the full name of the message, such as `csi.v1.NodeStageVolumeRequest`, and gives the bare names of
-/// its fields. `None` means that there is no message of that name. The mount flags of a volume carry no mark,
-/// although the specification wants them treated as if they did: they are not in this answer.
+/// Takes the full name of the message, such as `csi.v1.NodeStageVolumeRequest`, and returns the bare names of
+/// its fields. `None` means that there is no message of that name. The mount flags of a volume have no mark,
+/// although the specification wants them treated as secret: they are not in the result.
 #[must_use]
 pub fn secret_fields(message: &str) -> Option<Vec<String>> {
     Some(marked_fields(&POOL.get_message_by_name(message)?, "csi.v1.csi_secret"))
 }
 
-/// Names the fields of a message that may still change or vanish (C027).
+/// Names the fields of a message that may still change or be removed (C027).
 ///
-/// Takes and gives names as [`secret_fields`] does.
+/// Takes and returns names as [`secret_fields`] does.
 #[must_use]
 pub fn alpha_fields(message: &str) -> Option<Vec<String>> {
     Some(marked_fields(&POOL.get_message_by_name(message)?, "csi.v1.alpha_field"))
 }
 
-/// Says whether a part of the wire is marked as one that may still change or vanish (C027).
+/// Returns whether a part of the wire is marked as one that may still change or be removed (C027).
 ///
 /// Takes the full name of a service, method, message, field, enum or enum value. An enum value goes below its
-/// enum, as in `csi.v1.NodeServiceCapability.RPC.Type.VOLUME_CONDITION`. Only the mark of that very part
-/// counts, not one of what is around it. `None` means that there is nothing of that name.
+/// enum, as in `csi.v1.NodeServiceCapability.RPC.Type.VOLUME_CONDITION`. Only the mark of that part itself
+/// counts, not the mark of an enclosing part. `None` means that nothing has that name.
 #[must_use]
 pub fn is_alpha(name: &str) -> Option<bool> {
     whole_is_alpha(name).or_else(|| {

@@ -1,8 +1,8 @@
-//! Stands in debug output for what must not be shown.
+//! Replaces secret content in debug output.
 
 use std::fmt;
 
-/// Shows how many entries or bytes a secret field has, and nothing of what is in them (C025).
+/// Shows the number of entries or bytes of a secret field, and nothing of its content (C025).
 ///
 /// The build writes the debug output of every message with such a field, and uses this for it.
 pub(crate) struct Withheld(pub(crate) usize);

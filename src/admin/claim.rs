@@ -1,9 +1,9 @@
 //! The claim of a host to the place of an admin socket: a lock on a file beside it, `<place>.lock` (SEC-02).
 //!
-//! That a socket is dead shows in that it refuses a connection. But so does one that is bound and does not listen yet, and between
-//! a look at a socket and its removal another host may have put its own there. So a host changes what lies at a place only while
-//! it has claimed it, and keeps the claim for as long as its socket is there. The kernel ends the claim of a host that is killed;
-//! the file that it leaves is taken over by the next one.
+//! A socket is dead if it refuses a connection. A socket that is bound but does not listen yet also refuses connections, and another host
+//! may put its own socket there between the look at a socket and its removal. Therefore a host changes a place only while it holds the
+//! claim, and it holds the claim as long as its socket is there. The kernel ends the claim of a killed host; the next host takes over the
+//! file.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -20,7 +20,7 @@ const TIMEOUT: Duration = Duration::from_millis(100);
 /// How often the file may vanish, by hosts that end, while it is being locked.
 const ATTEMPTS: u32 = 16;
 
-/// A place that is claimed until this is dropped.
+/// A place that is claimed until this value is dropped.
 #[derive(Debug)]
 pub(super) struct Claim {
     path: PathBuf,
@@ -28,16 +28,16 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Claims a place. `None` if another host has.
+    /// Claims a place. `None` if another host has claimed it.
     ///
     /// # Errors
-    /// When the file cannot be made or locked, or what is there is no lock of a host.
+    /// When the file cannot be made or locked, or the existing file is not a lock of a host.
     pub(super) fn take(place: &Path) -> io::Result<Option<Self>> {
         let path = lock_of(place);
         for _ in 0..ATTEMPTS {
             let file = open(&path)?;
             let Some(locked) = Locked::within(file, TIMEOUT)? else { return Ok(None) };
-            // A host that ended while this one waited has removed the file; a lock on it claims nothing any more.
+            // A host that ended during the wait has removed the file; a lock on the removed file claims nothing.
             if is_at(&path, locked.file())? {
                 return Ok(Some(Self { path, locked }));
             }
@@ -47,7 +47,7 @@ impl Claim {
 }
 
 impl Drop for Claim {
-    /// Removes the file while it is still locked, unless another one has taken its place.
+    /// Removes the file while it is still locked, unless another file has taken its place.
     fn drop(&mut self) {
         let removed = match is_at(&self.path, self.locked.file()) {
             Ok(true) => std::fs::remove_file(&self.path),
@@ -60,7 +60,7 @@ impl Drop for Claim {
     }
 }
 
-/// Whether a file is the one at this path.
+/// Whether this file is the file at this path.
 fn is_at(path: &Path, file: &File) -> io::Result<bool> {
     let own = file.metadata()?;
     let found = std::fs::symlink_metadata(path);
@@ -74,8 +74,8 @@ pub(super) fn lock_of(place: &Path) -> PathBuf {
     path.into()
 }
 
-/// Opens the file, which is made if it is not there. One that belongs to another user, or has contents, is no lock of a host and is left
-/// alone.
+/// Opens the file, and creates it if it does not exist. A file that belongs to another user or has contents is not a lock of a host, and is
+/// left alone.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?);

@@ -1,4 +1,4 @@
-//! The asking end of the admin socket.
+//! The client of the admin socket.
 
 use std::future::{Ready, ready};
 use std::io;
@@ -20,9 +20,9 @@ use wire::admin_client::AdminClient as WireClient;
 
 use super::error::AdminError;
 
-/// What every call claims to be addressed to.
+/// The authority of every call.
 const AUTHORITY: &str = "http://localhost";
-/// How long an answer may take that does not wait for the end of a process.
+/// The timeout of a call that does not wait for the end of a process.
 const QUICK: Duration = Duration::from_secs(10);
 /// Largest status that is read: ten thousand allocations fit with room to spare.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -32,7 +32,7 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub struct AdminClient {
     socket: SocketPath,
     pub(super) client: WireClient<Channel>,
-    /// Whether a host is known to be there.
+    /// Whether a host has answered on this connection.
     has_answered: bool,
 }
 
@@ -40,7 +40,7 @@ impl AdminClient {
     /// Connects to the host that serves this socket.
     ///
     /// # Errors
-    /// [`AdminError`] says whether there is no host, no permission, or something else behind the socket.
+    /// [`AdminError`] reports whether there is no host, no permission, or something else behind the socket.
     pub async fn connect(socket: &SocketPath) -> Result<Self, AdminError> {
         let stream =
             UnixStream::connect(socket.as_path()).await.map_err(|error| not_connected(socket, error))?;
@@ -50,18 +50,18 @@ impl AdminClient {
         Ok(Self { socket: socket.clone(), client, has_answered: false })
     }
 
-    /// Everything at once.
+    /// The whole status.
     ///
     /// # Errors
-    /// As all that is asked of a host.
+    /// As for every request to a host.
     pub async fn status(&mut self) -> Result<wire::GetStatusResponse, AdminError> {
         self.status_with_events_of("").await
     }
 
-    /// Everything at once, with the last events of what has this name, and of what belongs to it.
+    /// The whole status, with the last events of everything with this name and of what belongs to it.
     ///
     /// # Errors
-    /// As all that is asked of a host.
+    /// As for every request to a host.
     pub async fn status_with_events_of(&mut self, name: &str) -> Result<wire::GetStatusResponse, AdminError> {
         let answer = self.client.get_status(wire::GetStatusRequest { name: name.to_owned() });
         let answer = within(QUICK, answer).await;
@@ -71,7 +71,7 @@ impl AdminClient {
     /// The tree of actors.
     ///
     /// # Errors
-    /// As all that is asked of a host.
+    /// As for every request to a host.
     pub async fn tree(&mut self) -> Result<wire::TreeNode, AdminError> {
         let answer = self.client.get_tree(wire::GetTreeRequest {});
         let answer = within(QUICK, answer).await;
@@ -82,18 +82,18 @@ impl AdminClient {
     /// Starts an allocation or a task.
     ///
     /// # Errors
-    /// [`AdminError::Refused`] when there is none of that name or it runs already.
+    /// [`AdminError::Refused`] when there is no allocation or task of that name, or it already runs.
     pub async fn start(&mut self, name: &str) -> Result<(), AdminError> {
         let answer = self.client.start_allocation(wire::StartAllocationRequest { name: name.to_owned() });
         let answer = within(QUICK, answer).await;
         self.answered(answer).map(drop)
     }
 
-    /// Stops an allocation or a task in order and waits for its end. An allocation is stopped although volumes of its plugin are in use
-    /// if that is wanted: what is mounted stays so, and is undone only when the plugin is back.
+    /// Stops an allocation or a task in order and waits for its end. On request, an allocation is stopped even while volumes of its plugin
+    /// are in use: mounts stay, and are undone only when the plugin is back.
     ///
     /// # Errors
-    /// [`AdminError::Refused`] when there is none of that name, it does not run, or volumes of its plugin are in use.
+    /// [`AdminError::Refused`] when there is no allocation or task of that name, it does not run, or volumes of its plugin are in use.
     pub async fn stop(
         &mut self,
         name: &str,
@@ -127,10 +127,10 @@ impl AdminClient {
         self.answered(answer).map(|answer| answer.report)
     }
 
-    /// Has a driver restarted, or its plugin looked for again if that could not be used.
+    /// Restarts a driver, or resolves its plugin again if the plugin could not be used.
     ///
     /// # Errors
-    /// [`AdminError::Refused`] when there is none of that name, it is being ended, or no other process of it would be launched.
+    /// [`AdminError::Refused`] when there is no driver of that name, it is being ended, or no other process of it would be launched.
     pub async fn restart_driver(&mut self, name: &str) -> Result<wire::RestartDriverResponse, AdminError> {
         let answer = self.client.restart_driver(wire::RestartDriverRequest { name: name.to_owned() });
         let answer = within(QUICK, answer).await;
@@ -141,27 +141,27 @@ impl AdminClient {
     /// left running, and registrations and sockets stay for its next run.
     ///
     /// # Errors
-    /// As all that is asked of a host.
+    /// As for every request to a host.
     pub async fn shutdown(&mut self, detach: bool) -> Result<Vec<wire::ChildEnding>, AdminError> {
         let answer = self.client.shutdown(wire::ShutdownRequest { detach });
         let answer = as_long_as_it_takes(answer).await;
         self.answered(answer).map(|answer| answer.report)
     }
 
-    /// The status, and then every change of it.
+    /// The status, and then each of its changes.
     ///
     /// # Errors
-    /// As all that is asked of a host.
+    /// As for every request to a host.
     pub async fn watch(&mut self) -> Result<Told<wire::WatchResponse>, AdminError> {
         let answer = self.client.watch(wire::WatchRequest {});
         let answer = within(QUICK, answer).await;
         Ok(Told { socket: self.socket.clone(), stream: self.answered(answer)? })
     }
 
-    /// Who says what to whom, from now on; with gates also when an actor begins to wait for the disk, and when that is over.
+    /// The messages between actors from now on; with `gates` also when an actor begins and ends to wait for the disk.
     ///
     /// # Errors
-    /// As all that is asked of a host.
+    /// As for every request to a host.
     pub async fn timeline(&mut self, gates: bool) -> Result<Told<wire::Said>, AdminError> {
         let answer = self.client.timeline(wire::TimelineRequest { gates });
         let answer = within(QUICK, answer).await;
@@ -178,14 +178,14 @@ impl AdminClient {
             Err(Unanswered::Status(status)) => refused(&self.socket, &status),
         };
         Err(match error {
-            // When a connection ends before the first answer, nothing tells a host that ended from one that never was.
+            // When a connection ends before the first answer, a host that ended cannot be distinguished from something that is not a host.
             AdminError::Ended(detail) if !self.has_answered => protocol(&self.socket, detail),
             error => error,
         })
     }
 }
 
-/// What a host goes on telling.
+/// A stream of responses from a host.
 #[derive(Debug)]
 pub struct Told<T> {
     socket: SocketPath,
@@ -193,7 +193,7 @@ pub struct Told<T> {
 }
 
 impl<T> Told<T> {
-    /// Waits for the next piece; `None` when the host has ended the stream. Giving up this future loses nothing.
+    /// Waits for the next response; `None` when the host has ended the stream. Dropping this future loses nothing.
     ///
     /// # Errors
     /// When the host ends meanwhile.
@@ -214,7 +214,7 @@ async fn within<T>(span: Duration, answer: impl Future<Output = Result<T, Status
     }
 }
 
-/// Waits for an end. It is bounded by the host itself, with the graces of its configuration, and the connection ends with the
+/// Waits for the end of something. The host bounds this time with the grace periods of its configuration, and the connection ends with the
 /// host.
 pub(super) async fn as_long_as_it_takes<T>(
     answer: impl Future<Output = Result<T, Status>>,
@@ -245,7 +245,7 @@ fn protocol(socket: &SocketPath, detail: String) -> AdminError {
     AdminError::Protocol { path: socket.as_path().to_owned(), detail }
 }
 
-/// Reads a refusal. One that has a source was made on our side, from what was seen of the connection.
+/// Converts a refusal. A status with a source was made on the client's side, from the state of the connection.
 fn refused(socket: &SocketPath, status: &Status) -> AdminError {
     let text = status.message().to_owned();
     match status.code() {
@@ -255,7 +255,7 @@ fn refused(socket: &SocketPath, status: &Status) -> AdminError {
     }
 }
 
-/// Gives a channel its one stream. When that has ended, so has the host that was asked.
+/// Gives a channel its only stream. When that stream has ended, the host has ended too.
 struct OneStream(Option<UnixStream>);
 
 impl Service<Uri> for OneStream {

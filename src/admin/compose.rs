@@ -1,4 +1,4 @@
-//! Puts a status together from what each actor shows. Pure: equal views give equal statuses.
+//! Composes a status from the views of all actors. Pure: equal views give equal statuses.
 
 use std::collections::BTreeMap;
 
@@ -25,11 +25,11 @@ use crate::process::ProcessExit;
 use crate::tasks::TasksView;
 use crate::usage::UsageView;
 
-/// What every actor showed.
+/// The views of all actors.
 #[derive(Debug, Default)]
 pub(super) struct Views {
     pub(super) registry: RegistryView,
-    /// Of each registered plugin, why the active one is active, and what each other one lacks.
+    /// For each registered plugin, why the active registration is active, and what each of the others lacks.
     pub(super) elections: Vec<Description>,
     pub(super) instances: InstancesView,
     pub(super) inventory: InventoryView,
@@ -46,31 +46,31 @@ pub(super) struct Views {
     pub(super) configured: Vec<ConfiguredVolume>,
     /// The logs of those tasks.
     pub(super) logs: LogsView,
-    /// What they use.
+    /// The resource usage of those tasks.
     pub(super) usage: UsageView,
     /// The connections to plugins and drivers.
     pub(super) connected: Connected,
     /// When this run of the host began.
     pub(super) started_at: Timestamp,
-    /// How plugins are watched whose allocation says nothing else.
+    /// The watch limits of a plugin if its allocation does not set them.
     pub(super) limits: InstanceLimits,
     /// How long the offers of such an allocation are kept.
     pub(super) inventory_options: InventoryOptions,
-    /// Whether the host is being stopped, so that nothing is expected back.
+    /// Whether the host is being stopped; then nothing is expected to return.
     pub(super) is_stopping: bool,
 }
 
-/// Where drivers listen, and the leases and calls in flight of all connections.
+/// The sockets of drivers, and the leases and calls in flight of all connections.
 #[derive(Debug, Default)]
 pub(super) struct Connected {
-    /// Of the reported generation of each plugin.
+    /// For the reported generation of each plugin.
     pub(super) plugins: BTreeMap<(PluginKey, Generation), LeasedCalls>,
-    /// Of each allocation, also over connections that are being retired.
+    /// For each allocation, also over connections that are being retired.
     pub(super) allocations: BTreeMap<AllocationId, LeasedCalls>,
     pub(super) drivers: BTreeMap<DriverName, (PluginEndpoint, LeasedCalls)>,
 }
 
-/// A count as it is sent.
+/// A count in its wire type.
 pub(super) fn count(of: usize) -> u32 {
     u32::try_from(of).unwrap_or(u32::MAX)
 }
@@ -102,7 +102,7 @@ pub(super) fn allocations(views: &Views) -> Vec<wire::AllocationStatus> {
             exit: task.exit.as_ref().map(exit),
             watching: Some(watching(task, views)),
             survives: task.survives,
-            // They are added for those who ask for them.
+            // Events are added for requests that want them.
             events: Vec::new(),
             leases: count(calls.leases),
             calls_in_flight: count(calls.in_flight),
@@ -135,8 +135,8 @@ fn exit(last: &LastExit) -> wire::TaskExit {
     }
 }
 
-/// The health of an allocation that is registered, as far as its instances say so, as for its plugins; the worse of two. `None` if the
-/// registry does not have it. That its registration is not on disk yet makes no difference: work is routed to it.
+/// The health of a registered allocation as its instances report it, as for its plugins; the worse of two. `None` if it is not in the
+/// registry. It makes no difference whether its registration is on disk yet: work is routed to it.
 fn registered_health<'v>(allocation: &AllocationId, views: &'v Views) -> Option<&'v Health> {
     let (entries, instances) = (&views.registry.entries, &views.instances);
     let is_of_it = |entry: &&Entry| {
@@ -147,7 +147,7 @@ fn registered_health<'v>(allocation: &AllocationId, views: &'v Views) -> Option<
         let is_meant = |report: &&InstanceReport| {
             report.generation == entry.generation && report.plugin == entry.registration.plugin
         };
-        // Without a report its instance is about to begin.
+        // Without a report its instance is about to start.
         reports.find(is_meant).map_or(&Health::Starting, |report| &report.health)
     };
     let rank = |health: &&Health| match health {
@@ -159,7 +159,7 @@ fn registered_health<'v>(allocation: &AllocationId, views: &'v Views) -> Option<
     entries.iter().filter(is_of_it).map(health_of).max_by_key(rank)
 }
 
-/// Whether no process of an allocation serves: it has ended, or is being stopped. Then its registration is about to follow.
+/// Whether no process of an allocation serves: it has ended, or is being stopped. Its deregistration is about to follow.
 pub(super) fn is_out(task: &TaskReport, book: Option<&AllocationStatus>) -> bool {
     match task.phase {
         TaskPhase::Stopped | TaskPhase::Waiting | TaskPhase::Failed | TaskPhase::Starting => true,
@@ -168,7 +168,7 @@ pub(super) fn is_out(task: &TaskReport, book: Option<&AllocationStatus>) -> bool
     }
 }
 
-/// The health of an allocation in a word, which agrees with that of its plugin if no other allocation serves that.
+/// The health of an allocation in one word. It agrees with the health of its plugin if no other allocation serves the plugin.
 fn shown_health(
     task: &TaskReport,
     book: Option<&AllocationStatus>,
@@ -191,8 +191,8 @@ fn shown_health(
     }
 }
 
-/// Why an allocation is not healthy, or what it waits for (LOG-05). Of a process that does not serve the last event tells, since the reason
-/// of its health was of an earlier one.
+/// Why an allocation is not healthy, or what it waits for (LOG-05). For a process that does not serve this is its last event, since the
+/// reason of its health was that of an earlier process.
 fn shown_reason<'v>(
     task: &'v TaskReport,
     book: Option<&'v AllocationStatus>,
@@ -210,7 +210,7 @@ fn shown_reason<'v>(
     }
 }
 
-/// Whether no reason has to be given.
+/// Whether no reason is needed.
 fn is_healthy_or_unknown(shown: &str) -> bool {
     shown.is_empty() || shown == Health::Healthy.as_str()
 }
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(allocations(&views), expected, "in the order of the configuration");
     }
 
-    /// An allocation of which its owner says this, in the books at this phase, with this health there.
+    /// Views of an allocation: the state that its owner reports, its phase in the books, and its health there.
     fn views_of(phase: TaskPhase, has_exited: bool, book: Option<(AllocationPhase, Health)>) -> Views {
         let exit = has_exited.then(|| LastExit { exit: None, how: "killed".to_owned(), at: at(1) });
         let task = TaskReport { phase, is_wanted: phase != TaskPhase::Stopped, exit, ..task("b", None) };
@@ -390,7 +390,7 @@ mod tests {
         }
     }
 
-    /// The registry has it, and its instance reports this; nothing of that may be on disk.
+    /// Adds the registration to the registry, with this report of its instance; neither need be on disk.
     fn registered(views: Views, is_active: bool, report: Option<Health>) -> Views {
         let plugin = PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").expect("a good name"));
         let registration = Arc::new(Registration {

@@ -1,5 +1,5 @@
-//! Connections as they come to the admin socket. There is always room for one more: at the limit the one that has been quiet for longest
-//! is closed. So no client that forgets to leave keeps an operator out, or takes the host's descriptors.
+//! Accepts connections to the admin socket. There is always room for another connection: at the limit, the connection that has been quiet
+//! for longest is closed. So no client that keeps its connection open can lock an operator out or exhaust the host's descriptors.
 
 use std::io;
 use std::pin::Pin;
@@ -15,42 +15,42 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tonic::transport::server::{Connected, UdsConnectInfo};
 use tonic::{Request, Status};
 
-/// How many connections there may be at once.
+/// The maximum number of open connections.
 pub(super) const CONNECTIONS_MAX: usize = 64;
 /// How long a connection may be quiet without a long call.
 const QUIET_MAX: Duration = Duration::from_secs(600);
-/// How often connections that are quiet for too long are looked for.
+/// The interval at which quiet connections are looked for.
 const LOOK_PAUSE: Duration = Duration::from_secs(30);
-/// How long to wait when no connection can be taken, for want of descriptors for instance.
+/// The pause after a failed accept, for example without free descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection, as its calls and the limit see it.
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
-    /// Who it is, as the kernel says.
+    /// The client's identity as the kernel reports it.
     pub(super) credentials: UdsConnectInfo,
     place: Arc<Place>,
 }
 
 impl Peer {
-    /// The user that it runs as, as far as the kernel says so.
+    /// The user of the client, if the kernel reports it.
     pub(super) fn user(&self) -> Option<u32> {
         self.credentials.peer_cred.map(|peer| peer.uid())
     }
 
-    /// Begins a call that may take long without a word: its connection is not closed for being quiet until this is dropped.
+    /// Begins a call that may take long without output: its connection is not closed for being quiet until the result is dropped.
     pub(super) fn stay(&self) -> Staying {
         self.place.state().staying += 1;
         Staying(Arc::clone(&self.place))
     }
 }
 
-/// Who sends a request, if the kernel says it.
+/// The user that sends a request, if the kernel reports it.
 pub(super) fn user_of<T>(request: &Request<T>) -> Option<u32> {
     request.extensions().get::<Peer>().and_then(Peer::user)
 }
 
-/// Lets through whom the kernel knows as our own user, or as root.
+/// Admits a client only if the kernel reports it as our own user or as root.
 pub(super) fn check_peer(request: Request<()>) -> Result<Request<()>, Status> {
     let ours = rustix::process::geteuid().as_raw();
     match user_of(&request) {
@@ -89,11 +89,11 @@ struct State {
 
 impl Place {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it is locked.
+        // No code panics while it holds this lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Since when it could be closed. `None` for one with a long call, and for one that is closed already.
+    /// When the connection became quiet. `None` for a connection with a long call, and for a closed connection.
     fn quiet_since(&self) -> Option<Instant> {
         let state = self.state();
         (state.staying == 0 && !state.is_closed).then_some(state.active)
@@ -121,7 +121,7 @@ impl Places {
         self.0.iter().filter_map(Weak::upgrade).filter(|place| !place.state().is_closed).collect()
     }
 
-    /// Has a place for one more, if need be that of the connection that has been quiet for longest.
+    /// Makes room for another connection, if necessary by closing the connection that has been quiet for longest.
     fn has_room(&mut self) -> bool {
         let open = self.open_ones();
         if open.len() < CONNECTIONS_MAX {
@@ -160,7 +160,7 @@ pub(super) struct Counted {
     place: Arc<Place>,
 }
 
-/// Connections as they come. One that cannot be taken ends nothing.
+/// Accepts connections. A connection that cannot be accepted ends nothing.
 pub(super) fn connections(listener: UnixListener) -> impl Stream<Item = io::Result<Counted>> {
     let mut looks = interval(LOOK_PAUSE);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -208,7 +208,7 @@ impl Counted {
 }
 
 impl AsyncRead for Counted {
-    /// A closed connection has come to its end.
+    /// A closed connection has reached its end.
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! From our words to the wire of the admin socket.
+//! Converts our types to the wire types of the admin socket.
 
 use callboard_actors::allocations::StopAllocationError;
 use callboard_actors::shell::{AskError, StopStep};
@@ -32,7 +32,7 @@ pub(super) fn tree(node: TreeNode) -> wire::TreeNode {
     }
 }
 
-/// What was stopped of a task.
+/// A stopped part of a task.
 pub(super) fn step(step: &StopStep) -> wire::ChildEnding {
     wire::ChildEnding {
         child: step.what.clone(),
@@ -42,7 +42,7 @@ pub(super) fn step(step: &StopStep) -> wire::ChildEnding {
     }
 }
 
-/// How everything was stopped: of each actor first what it stopped itself, then how it ended.
+/// The outcome of a stop: for each actor first what it stopped itself, then how it ended.
 #[must_use]
 pub fn stopped(report: &ShutdownReport) -> Vec<wire::ChildEnding> {
     report.children.iter().flat_map(|child| child.steps("host")).map(|stopped| step(&stopped)).collect()
@@ -60,7 +60,7 @@ pub(super) fn unanswered(error: &AskError) -> Status {
     }
 }
 
-/// Why there is no answer to a replacement: it may have begun, and what was decided of it goes on.
+/// Why a replacement has no answer: it may have begun, and its outcome is carried out anyway.
 pub(super) fn replaced_unheard(error: &AskError) -> Status {
     let status = unanswered(error);
     let next = "the replacement may be under way; `callboard status` shows both allocations";
@@ -73,7 +73,7 @@ pub(super) fn replaced_unheard(error: &AskError) -> Status {
     }
 }
 
-/// Why a task was neither started nor stopped.
+/// Why a task was not started or stopped.
 pub(super) fn refused(error: &TaskError) -> Status {
     let text = error.to_string();
     match error {
@@ -86,7 +86,7 @@ pub(super) fn refused(error: &TaskError) -> Status {
     }
 }
 
-/// Why an allocation is not stopped, and by which command it is nevertheless.
+/// Why an allocation is not stopped, and which command stops it anyway.
 fn not_stopped(error: &StopAllocationError) -> Status {
     match error {
         StopAllocationError::Unknown(unknown) => Status::not_found(unknown.to_string()),
@@ -112,7 +112,7 @@ pub(super) fn not_replaced(error: &ReplaceError) -> Status {
     }
 }
 
-/// Why a task of a driver was neither started nor stopped.
+/// Why a task of a driver was not started or stopped.
 pub(super) fn task_refused(error: &tasks::TaskError) -> Status {
     use tasks::TaskError;
     let text = error.to_string();

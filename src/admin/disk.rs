@@ -1,4 +1,4 @@
-//! What is shown of the disk under the database.
+//! Reports the state of the disk under the database.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(super) fn status(database: &Database) -> wire::DiskStatus {
     }
 }
 
-/// What of a stop may be undone when the host starts again, because the disk has not taken it.
+/// The part of a stop that may be undone when the host starts again, because the disk has not taken it.
 pub(super) fn unwritten(database: &Database) -> Option<wire::ChildEnding> {
     let (health, unwritten) = (database.disk().health(), database.unwritten());
     let reason = health.reason().filter(|_| unwritten > 0)?;

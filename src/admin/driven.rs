@@ -1,4 +1,4 @@
-//! Puts together what is shown of drivers and their tasks. Pure: equal views give equal statuses.
+//! Composes the status of drivers and their tasks. Pure: equal views give equal statuses.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::volumes;
 use crate::tasks::{DriverEntry, DriverProgress, TaskReport};
 use crate::usage::TaskUsage;
 
-/// Every driver that the configuration has, or that something is left of, by name.
+/// Every driver that is configured or has left something behind, by name.
 pub(super) fn drivers(views: &Views) -> Vec<wire::DriverStatus> {
     let mut drivers: BTreeMap<String, wire::DriverStatus> = BTreeMap::new();
     for entry in &views.driven.drivers {
@@ -30,14 +30,14 @@ pub(super) fn drivers(views: &Views) -> Vec<wire::DriverStatus> {
     drivers.into_values().collect()
 }
 
-/// A driver that is not among those of the host yet, or never.
+/// A driver that the host does not have yet, or never will.
 fn awaited(entry: &DriverEntry) -> wire::DriverStatus {
     let (health, reason) = match &entry.progress {
         DriverProgress::Asking => ("looked for", ""),
         DriverProgress::Pausing(reason) => ("looked for", reason.as_str()),
         DriverProgress::Refused(reason) => ("refused", reason.as_str()),
         DriverProgress::Leaving => ("being ended", "it is not in the configuration any more"),
-        // Its report comes in a moment.
+        // Its report arrives in a moment.
         DriverProgress::Added => ("no answer yet", ""),
     };
     wire::DriverStatus {
@@ -92,7 +92,7 @@ fn capabilities(offers: &DriverCapabilities) -> wire::DriverCapabilities {
     }
 }
 
-/// What is known of the connection to it, while there is one.
+/// The state of the connection to it, if it is connected.
 fn connected(status: wire::DriverStatus, report: &DriverReport, views: &Views) -> wire::DriverStatus {
     match views.connected.drivers.get(&report.name) {
         Some((endpoint, calls)) => wire::DriverStatus {
@@ -107,7 +107,7 @@ fn connected(status: wire::DriverStatus, report: &DriverReport, views: &Views) -
     }
 }
 
-/// How much of what its process wrote was not told (LOG-03).
+/// How much output of its process was not logged (LOG-03).
 fn with_losses(
     status: wire::DriverStatus,
     report: &DriverReport,
@@ -141,7 +141,7 @@ pub(super) fn tasks(views: &Views) -> Vec<wire::TaskStatus> {
     views.driven.tasks.iter().map(told).collect()
 }
 
-/// How the logs of a task fare (TH021, TH022).
+/// The state of a task's logs (TH021, TH022).
 fn task_logs(logs: &TaskLogs) -> wire::TaskLogs {
     let fault = logs.fault().unwrap_or_default();
     let state = match &logs.state {
@@ -154,7 +154,7 @@ fn task_logs(logs: &TaskLogs) -> wire::TaskLogs {
     wire::TaskLogs { state: state.to_owned(), reason: fault.to_owned(), dropped_bytes: logs.dropped() }
 }
 
-/// What a task uses (TH081).
+/// The resource usage of a task (TH081).
 fn usage(usage: &TaskUsage) -> wire::TaskUsage {
     let in_state = |state: &str| wire::TaskUsage { state: state.to_owned(), ..Default::default() };
     match usage {

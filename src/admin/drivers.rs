@@ -1,4 +1,4 @@
-//! Restarts of drivers that the admin socket brings about.
+//! Restarts drivers on request of the admin socket.
 
 use callboard_actors::drivers::{ListDrivers, NoSuchDriver, RestartDriver};
 use callboard_actors::vocabulary::DriverName;
@@ -9,7 +9,7 @@ use super::convert::unanswered;
 use super::server::Sources;
 use crate::tasks::{DriverProgress, ListTasks, SetUpDriver};
 
-/// Restarts a driver, or has its plugin looked for again if that could not be used.
+/// Restarts a driver, or resolves its plugin again if the plugin could not be used.
 pub(super) async fn restart(
     sources: &Sources,
     asked: wire::RestartDriverRequest,
@@ -40,7 +40,7 @@ pub(super) async fn restart(
     Ok(wire::RestartDriverResponse { pid, resolving, tasks })
 }
 
-/// Has a driver that the host has restarted. Gives the process that is ended for that; 0 if there is none.
+/// Restarts a driver of the host. Returns the process that is ended for that; 0 if there is none.
 async fn restarted(sources: &Sources, name: &DriverName) -> Result<u32, Status> {
     let drivers = sources.host.drivers();
     let reports = drivers.ask(ListDrivers).await.map_err(|error| unanswered(&error))?;

@@ -1,4 +1,4 @@
-//! What can go wrong on either end of the admin socket.
+//! Errors of both ends of the admin socket.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use callboard_actors::vocabulary::MalformedEndpoint;
 /// Why a host does not serve its admin socket.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// No path could be made for it.
+    /// It has no possible path.
     #[error("invalid path of the admin socket: {0}")]
     Path(#[from] MalformedEndpoint),
     /// Another host serves it.
@@ -20,44 +20,44 @@ pub enum SocketError {
         /// The process.
         pid: String,
     },
-    /// What is there belongs to another user.
+    /// The file there belongs to another user.
     #[error("{path} belongs to user {owner}, and this host runs as user {ours}; choose another admin_socket")]
     NotOurs {
-        /// What is there.
+        /// The file.
         path: PathBuf,
-        /// Whose it is.
+        /// The user id of its owner.
         owner: u32,
-        /// Who we are.
+        /// Our user id.
         ours: u32,
     },
-    /// What is there is no socket.
+    /// The file there is not a socket.
     #[error("{path} exists and is not a socket; remove it, or choose another admin_socket")]
     NotASocket {
-        /// What is there.
+        /// The file.
         path: PathBuf,
     },
     /// Others could put a socket of their own in its place, or its directory cannot be made.
     #[error(transparent)]
     Directory(#[from] DataDirError),
-    /// The system refused.
+    /// A system call failed.
     #[error("cannot {what} {path}: {source}")]
     System {
-        /// What was tried.
+        /// The attempted operation.
         what: &'static str,
-        /// On what.
+        /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// Why a question to a running host has no answer.
+/// Why a request to a running host has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     /// There is no socket.
     #[error("no host runs here: there is no {path}")]
     NoHost {
-        /// Where it would be.
+        /// The expected path.
         path: PathBuf,
     },
     /// There is a socket without a listener.
@@ -66,15 +66,15 @@ pub enum AdminError {
         /// The socket.
         path: PathBuf,
     },
-    /// We may not use the socket.
+    /// We have no permission to use the socket.
     #[error("user {ours} may not use {path}; ask as the user that the host runs as, or as root")]
     Denied {
         /// The socket.
         path: PathBuf,
-        /// Who we are.
+        /// Our user id.
         ours: u32,
     },
-    /// The path cannot be a socket's.
+    /// The path cannot be the path of a socket.
     #[error("not a path of an admin socket: {0}")]
     Path(#[from] MalformedEndpoint),
     /// Connecting failed in some other way.
@@ -82,35 +82,35 @@ pub enum AdminError {
     Connect {
         /// The socket.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// What listens did not answer as a host does.
+    /// The listener did not answer as a host does.
     #[error(
         "what listens on {path} does not answer as a Callboard host of this version, or has just ended ({detail})"
     )]
     Protocol {
         /// The socket.
         path: PathBuf,
-        /// What was seen of that.
+        /// What was observed.
         detail: String,
     },
-    /// The host has no such thing, or it is not in a state for what was asked.
+    /// The host does not have the named object, or the object's state does not allow the request.
     #[error("{0}")]
     Refused(
-        /// What the host said.
+        /// The host's reason.
         String,
     ),
     /// The host ended, or the connection to it.
     #[error("the host ended while it was asked ({0})")]
     Ended(
-        /// What was seen of that.
+        /// What was observed.
         String,
     ),
-    /// No answer came in time.
+    /// No answer arrived in time.
     #[error("the host did not answer within {0:?}")]
     TimedOut(
-        /// How long it was waited for.
+        /// The timeout.
         std::time::Duration,
     ),
 }

@@ -1,5 +1,5 @@
-//! The last events of plugins, allocations, drivers and volumes with their times, as their actors told them: a few of each, in memory. Those of
-//! tasks are kept with the tasks.
+//! Keeps the last events of plugins, allocations, drivers and volumes with their times, as their actors reported them: a few of each, in
+//! memory. Events of tasks are kept with the tasks.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,21 +18,21 @@ use crate::config::volume_words;
 use crate::host::Host;
 use crate::timeline;
 
-/// How many events of each are kept.
+/// How many events of each subject are kept.
 const KEPT_MAX: usize = 10;
 /// The longest text of an event, in bytes.
 const TEXT_BYTES_MAX: usize = 500;
-/// How many news of an actor may wait to be noted.
+/// How many news of an actor may wait in the queue.
 const UNREAD_MAX: usize = 1_024;
 
-/// What has an event: `allocation`, `driver`, `volume`, or the type of a plugin, and its name.
+/// The subject of an event: `allocation`, `driver`, `volume`, or the type of a plugin, and its name.
 type Subject = (&'static str, String);
 
 /// The events. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Events(Arc<Mutex<BTreeMap<Subject, VecDeque<wire::TaskEvent>>>>);
 
-/// Notes the events until it is dropped.
+/// Records events until it is dropped.
 #[derive(Debug)]
 pub struct EventLog {
     pub(super) events: Events,
@@ -41,11 +41,11 @@ pub struct EventLog {
 
 impl Events {
     fn kept(&self) -> MutexGuard<'_, BTreeMap<Subject, VecDeque<wire::TaskEvent>>> {
-        // Nothing panics while it is locked.
+        // No code panics while it holds this lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps an event; the same once more is counted.
+    /// Keeps an event; a repeated event is only counted.
     fn note(&self, subject: Subject, text: &str, at: u64) {
         let text = bounded(text, TEXT_BYTES_MAX);
         let mut kept = self.kept();
@@ -70,7 +70,7 @@ impl Events {
         found.map(|(_, events)| events.iter().cloned().collect()).unwrap_or_default()
     }
 
-    /// Adds the events of what has this name, and of what belongs to it.
+    /// Adds the events of everything with this name, and of what belongs to it.
     pub(super) fn tell(&self, name: &str, status: &mut wire::GetStatusResponse) {
         for plugin in status.plugins.iter_mut().filter(|plugin| plugin.name == name) {
             plugin.events = self.of(&plugin.r#type, name);
@@ -120,7 +120,7 @@ impl Events {
         self.note(("driver", name.to_string()), &text, at);
     }
 
-    /// A volume that is forgotten has no events any more: there may be many such volumes.
+    /// Records the news of volumes. A forgotten volume no longer has events: there may be many such volumes.
     fn volumes_told(&self, news: &VolumesNews, at: u64) {
         let key = match news {
             VolumesNews::Changed(report) => &report.volume.spec.key,
@@ -136,7 +136,7 @@ impl Events {
 }
 
 impl EventLog {
-    /// Listens to all who have something to tell. To be called before they start, so that nothing is missed.
+    /// Subscribes to all actors with events. Must be called before they start, so that no event is missed.
     #[must_use]
     pub fn begin(host: &Host, agent: &Address<Agent>) -> Self {
         let events = Events::default();
@@ -157,9 +157,9 @@ impl Drop for EventLog {
     }
 }
 
-/// Notes the news of an actor, and of the one that takes its place when it has ended; what it was before is no news.
+/// Records the news of an actor, and of its next incarnation; the state before the subscription is not news.
 fn follow<M: Machine>(address: Address<M>, note: impl Fn(&M::News, u64) + 'static) -> JoinHandle<()> {
-    // Not only when the task is first polled.
+    // Subscribes now, not only when the task is first polled.
     let mut feed = address.subscribe_early("events", UNREAD_MAX);
     actix_rt::spawn(async move {
         loop {

@@ -1,4 +1,4 @@
-//! The status of a whole host: every actor is asked at once what it shows, and what is missing is named.
+//! Gathers the status of a whole host: asks all actors at once, and names those that do not answer.
 
 use callboard_actors::registry::{DescribePlugins, Description, Registry};
 use callboard_actors::shell::{Address, AskError, Clock, FeedItem, Machine};
@@ -14,10 +14,10 @@ use crate::agent::Agent;
 use crate::host::Host;
 use crate::tasks::Tasks;
 
-/// How many changes may come until a snapshot was read, without a warning of a slow subscriber.
+/// How many changes may arrive before a snapshot is read, without a warning of a slow subscriber.
 const UNREAD_MAX: usize = 256;
 
-/// What an actor shows to its subscribers, as of now.
+/// The view that an actor publishes to its subscribers, as of now.
 async fn view<M: Machine>(address: &Address<M>) -> Result<M::View, AskError> {
     let mut subscription = address.subscribe("status", UNREAD_MAX)?;
     match subscription.next().await {
@@ -29,7 +29,7 @@ async fn view<M: Machine>(address: &Address<M>) -> Result<M::View, AskError> {
     }
 }
 
-/// The same within the time that an actor has to describe itself, or an empty view and the reason.
+/// The same within the deadline for descriptions, or an empty view and the reason.
 async fn shown<M: Machine<View: Default>>(address: &Address<M>) -> (M::View, Option<wire::GoneActor>) {
     match answered(DESCRIBE_DEADLINE, view(address)).await {
         Ok(view) => (view, None),
@@ -45,7 +45,7 @@ async fn elections(registry: &Address<Registry>) -> Vec<Description> {
     answered(DESCRIBE_DEADLINE, registry.ask(DescribePlugins)).await.unwrap_or_default()
 }
 
-/// Asks every actor at once what it shows, and notes which did not answer.
+/// Asks all actors at once for their views, and records which did not answer.
 async fn views(host: &Host, agent: &Address<Agent>, tasks: &Address<Tasks>) -> (Views, Vec<wire::GoneActor>) {
     let (
         (registry, no_registry),
@@ -97,7 +97,7 @@ async fn views(host: &Host, agent: &Address<Agent>, tasks: &Address<Tasks>) -> (
     (views, gone.into_iter().flatten().collect())
 }
 
-/// The connections to what the actors showed. They are in a table, so no actor is asked.
+/// The connections to the plugins and drivers in these views. They are in a table, so no actor is asked.
 fn connected(host: &Host, views: &Views) -> Connected {
     let (plugins, drivers) = (host.connections(), host.driver_connections());
     let reports = views.instances.reports.iter();

@@ -1,4 +1,4 @@
-//! Calls that take long: each has a place, of which there are so many, and its connection is not closed meanwhile.
+//! Limits calls that take long. Each holds one of a fixed number of places, and its connection is not closed during the call.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tonic::{Request, Status};
 
 use super::connections::{Peer, Staying};
 
-/// The place of a call that takes long. Its connection is not closed meanwhile.
+/// The place of a call that takes long. Its connection is not closed during the call.
 pub(super) type LongCall = (OwnedSemaphorePermit, Option<Staying>);
 
 /// Takes a place for a call.
@@ -22,7 +22,7 @@ pub(super) fn long_call<T>(
     Ok((place, request.extensions().get::<Peer>().map(Peer::stay)))
 }
 
-/// The same stream, which keeps a place for as long as it is there.
+/// The same stream, which holds the place until it is dropped.
 pub(super) fn while_held<T>(place: LongCall, stream: impl Stream<Item = T>) -> impl Stream<Item = T> {
     stream.map(move |item| {
         let _held = &place;

@@ -8,10 +8,10 @@
 //!               asked of the kernel
 //! ```
 //!
-//! Only the user that the host runs as, and root, are answered. A dead socket is replaced, a live one is left alone, and what
-//! is not ours is not touched (SEC-02); which host has a path is settled by a lock on a file beside it. The socket lies in the
-//! data directory; where its path would be too long there, it lies in a directory of its own below the runtime directory, and a
-//! link in the data directory tells where (SEC-01).
+//! Only the user of the host and root are answered. A dead socket is replaced, a live socket is left alone, and files of others are not
+//! touched (SEC-02). A lock on a file beside the socket decides which host has a path. The socket lies in the data directory. If its path
+//! would be too long there, it lies in a directory of its own below the runtime directory, and a link in the data directory points to it
+//! (SEC-01).
 
 mod place;
 

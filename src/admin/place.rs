@@ -1,4 +1,4 @@
-//! Where the admin socket of a host lies.
+//! Finds the path of a host's admin socket.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,8 @@ const SHORT_DIRECTORY: &str = "callboard-admin-";
 /// Bytes of the data directory's hash in the name of a short directory.
 const HASH_BYTES: usize = 8;
 
-/// The path of the admin socket of a host on this data directory: in it, or below `runtime_dir` where the kernel has no room
-/// for that (SEC-01).
+/// The path of the admin socket of a host on this data directory: in it, or below `runtime_dir` if the path in the data directory is too
+/// long for the kernel (SEC-01).
 ///
 /// # Errors
 /// When both are too long, or not absolute.
@@ -37,18 +37,18 @@ pub(super) fn short_directory(socket: &Path) -> Option<&Path> {
     (name.starts_with(SHORT_DIRECTORY) && socket.ends_with(SOCKET_FILE)).then_some(directory)
 }
 
-/// Finds the admin socket of a host by its data directory, as one finds it who knows nothing else of that host.
+/// Finds the admin socket of a host by its data directory alone.
 ///
 /// # Errors
 /// [`AdminError::NoHost`] when there is none.
 pub fn find_socket(data_dir: &Path) -> Result<SocketPath, AdminError> {
-    // A relative path depends on the working directory, which is meant here, as everywhere on a command line.
+    // A relative path depends on the working directory, as everywhere on a command line.
     let data_dir = std::path::absolute(data_dir)
         .map_err(|source| AdminError::Connect { path: data_dir.to_owned(), source })?;
     let direct: PathBuf = data_dir.join(SOCKET_FILE);
     match std::fs::read_link(&direct) {
         Ok(target) => Ok(SocketPath::new(target.to_string_lossy())?),
-        // Too long a path, without a link: no host has listened there.
+        // The path is too long and there is no link: no host has listened there.
         Err(_) if direct.as_os_str().len() > SOCKET_PATH_BYTES_MAX => {
             Err(AdminError::NoHost { path: direct })
         }

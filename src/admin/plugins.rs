@@ -1,4 +1,4 @@
-//! The rows of plugins: what each was told to be, and what is known of it now.
+//! Composes the status rows of plugins: their configuration and their present state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use super::volumes;
 use crate::agent::{RESTARTING, TaskPhase, TaskReport};
 use crate::timeline;
 
-/// All that is known of one plugin.
+/// All known facts about one plugin.
 #[derive(Default)]
 struct Known<'v> {
     /// Oldest first.
@@ -26,9 +26,9 @@ struct Known<'v> {
     report: Option<&'v InstanceReport>,
     offer: Option<&'v Offer>,
     election: Option<&'v Description>,
-    /// Of the allocations of the configuration that serve it, each with what keeps it from being ready.
+    /// The configured allocations that serve it, each with what keeps it from being ready.
     tasks: Vec<(&'v TaskReport, Option<&'v str>)>,
-    /// Those of them that do not serve any more.
+    /// The allocations of these that no longer serve.
     out: BTreeSet<&'v AllocationId>,
     /// How many of its registrations are healthy, active or standby.
     healthy: u32,
@@ -39,7 +39,7 @@ struct Known<'v> {
     started_at: Timestamp,
 }
 
-/// What is known of a plugin's health now.
+/// The present state of a plugin's health.
 struct Condition {
     health: &'static str,
     reason: String,
@@ -73,7 +73,7 @@ pub(super) fn plugins(views: &Views) -> Vec<wire::PluginStatus> {
     }
     for report in views.instances.reports.iter().chain(&views.instances.standby) {
         let of = known.entry(report.plugin.clone()).or_default();
-        // A standby that has just taken over is warm, before its instance says that it is active (R1d).
+        // A standby that has just taken over is warm before its instance reports that it is active (R1d).
         if of.active.is_some_and(|active| active.generation == report.generation) {
             of.report = Some(report);
         }
@@ -138,8 +138,8 @@ impl Known<'_> {
         status
     }
 
-    /// Without what the instances and the inventory still know of another generation than the active one, or of a process that is
-    /// not expected back: a row never mixes two processes.
+    /// Removes what the instances and the inventory still report of a generation other than the active one, or of a process that is not
+    /// expected to return: a row never mixes two processes.
     fn of_the_active_one(&mut self) -> &Self {
         if let Some(active) = self.active {
             self.report = self.report.filter(|report| report.generation == active.generation);
@@ -156,14 +156,14 @@ impl Known<'_> {
         self.entries.iter().copied().filter(|entry| entry.standing == Standing::Confirmed)
     }
 
-    /// What the instance says is what routes, so it is what is shown (HLT-03), unless its process is known to have ended.
+    /// The report of the instance decides routing, so it is also what is shown (HLT-03), unless its process is known to have ended.
     fn condition(&self) -> Condition {
         if let Some(active) = self.active.filter(|active| !self.out.contains(&active.registration.allocation))
         {
             let (health, since) = match self.report {
                 // A standby had its health before it became active.
                 Some(report) => (&report.health, report.since.max(active.since)),
-                // Its instance is about to begin.
+                // Its instance is about to start.
                 None => (&Health::Starting, active.since),
             };
             let reason = health.reason().unwrap_or_default().to_owned();
@@ -172,14 +172,14 @@ impl Known<'_> {
         let awaited = self.awaited();
         if let Some(entry) = self.entries.last().filter(|_| self.active.is_none() && !awaited.is_empty()) {
             let reason = format!("restored; waits for {} to register again", awaited.join(", "));
-            // What an earlier run of the host wrote down is awaited since this one began.
+            // A registration of an earlier run of the host is awaited since this run began.
             let since = entry.since.max(self.started_at);
             return Condition { health: Health::Starting.as_str(), reason, since };
         }
         self.absent()
     }
 
-    /// The allocations of its restored registrations, without those that are not going to run.
+    /// The allocations of its restored registrations, except those that are not going to run.
     fn awaited(&self) -> Vec<String> {
         let task = |name: &String| self.tasks.iter().find(|(task, _)| *task.allocation.as_str() == **name);
         let may_come = |name: &String| task(name).is_none_or(|(task, _)| self.is_expected(task));
@@ -193,7 +193,7 @@ impl Known<'_> {
         task.is_expected() && !is_leaving
     }
 
-    /// Nothing serves it: whether that is about to change, and why it is so.
+    /// The state of a plugin that nothing serves: whether that is about to change, and the reason.
     fn absent(&self) -> Condition {
         let expected: Vec<_> = self.tasks.iter().filter(|(task, _)| self.is_expected(task)).collect();
         if self.is_host_stopping && (self.tasks.is_empty() || !expected.is_empty()) {
@@ -215,7 +215,7 @@ impl Known<'_> {
         Condition { health, reason: reasons.join("; "), since }
     }
 
-    /// When it left, as far as that is known: not before its last process ended or its stop began, nor before it was last offered.
+    /// When it left, if known: at the earliest when its last process ended or its stop began, and when it was last offered.
     fn left_at(&self) -> Option<Timestamp> {
         let exits = self.tasks.iter().filter_map(|(task, _)| task.exit.as_ref().map(|exit| exit.at));
         let stopping = self.tasks.iter().filter(|(task, _)| task.phase == TaskPhase::Stopping);
@@ -247,7 +247,7 @@ impl Known<'_> {
         shown.or_else(|| self.offer.map(|offer| &offer.remarks)).cloned().unwrap_or_default()
     }
 
-    /// The allocations of this standing other than the active one, newest first.
+    /// The allocations of this standing except the active one, newest first.
     fn names(&self, standing: Standing) -> Vec<String> {
         let active = self.active.map(|active| &active.registration.allocation);
         let others = self.entries.iter().rev().filter(|entry| entry.standing == standing);
@@ -262,7 +262,7 @@ fn why(task: &TaskReport, waits_for: Option<&str>) -> String {
     format!("{}: {}", task.allocation, running.unwrap_or(&task.last_event))
 }
 
-/// Why the active registration is active, and what each other one lacks.
+/// Why the active registration is active, and what each of the others lacks.
 fn elected(election: &Description, status: &mut wire::PluginStatus) {
     let registration =
         |registration: &Registration, standing: &str, since: Timestamp, lacks: Option<&InactiveBecause>| {

@@ -1,4 +1,4 @@
-//! The serving end of the admin socket.
+//! The server of the admin socket.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -34,48 +34,48 @@ use crate::tasks::Tasks;
 use crate::usage::UsageView;
 use crate::volumes::{Claimer, ConfiguredSecrets};
 
-/// Questions of one connection that are worked on at once.
+/// Requests of one connection that are handled at once.
 const QUESTIONS_MAX: usize = 32;
-/// The largest question: it names an allocation or two or the volumes of a group, or has the parameters and the mount flags of a volume. All
-/// connections together may have as many of them half sent as there are connections and places for questions, so it is small.
+/// The largest request: it names one or two allocations or the volumes of a group, or has the parameters and mount flags of a volume. The
+/// limit is small because all connections together may hold as many half-sent requests as there are connections and places for requests.
 const QUESTION_BYTES_MAX: usize = 16 * 1024;
-/// How many bytes of unread questions one connection may take of our memory.
+/// How many bytes of unread requests one connection may use of our memory.
 const WINDOW_BYTES: u32 = 64 * 1024;
-/// The largest headers of a question.
+/// The largest headers of a request.
 const HEADERS_BYTES_MAX: u32 = 4 * 1024;
-/// How long clients may take to go when the server ends.
+/// How long clients may take to disconnect when the server ends.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long to wait for the removal of its file after that.
+/// How long to wait after that for the removal of the socket file.
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Whom the server asks.
+/// The sources of the answers of the server.
 #[derive(Debug)]
 pub struct Sources {
     /// The host.
     pub host: Host,
     /// The agent that runs the plugin workloads.
     pub agent: Address<Agent>,
-    /// Those that run tasks through drivers.
+    /// The owner of the tasks that drivers run.
     pub tasks: Address<Tasks>,
-    /// The volumes of the configuration, and how they are made known to their owner.
+    /// The volumes of the configuration, and how they are registered with their owner.
     pub volumes: Claimer,
     /// The secrets of volumes.
     pub secrets: Arc<ConfiguredSecrets>,
-    /// The volumes that allocations and tasks of the configuration use, with the words for one of those.
+    /// The volumes that allocations and tasks of the configuration use, with a description of one of these users.
     pub volume_users: BTreeMap<VolumeKey, String>,
     /// The plugins that an allocation of the configuration serves as controller.
     pub controllers: BTreeSet<PluginName>,
-    /// The allocations that an earlier configuration had, and that left something behind.
+    /// The allocations of an earlier configuration that left something behind.
     pub departed: Vec<AllocationId>,
     /// The processors that tasks may use.
     pub topology: Arc<Topology>,
     /// Which control groups tasks have: `v2`, `v1`, or `none` with the reason.
     pub control_groups: String,
-    /// How the logs of tasks fare.
+    /// The state of the logs of tasks.
     pub logs: watch::Receiver<LogsView>,
-    /// What tasks use.
+    /// The resource usage of tasks.
     pub usage: watch::Receiver<UsageView>,
-    /// How plugins are watched whose allocation says nothing else.
+    /// The watch limits of a plugin if its allocation does not set them.
     pub limits: InstanceLimits,
     /// How long the offers of such an allocation are kept.
     pub inventory_options: InventoryOptions,
@@ -83,16 +83,16 @@ pub struct Sources {
     pub started_at: Timestamp,
     /// The progress of a stop of the host.
     pub stopping: watch::Receiver<Option<Stopping>>,
-    /// Where a request to stop the host goes.
+    /// The destination of a request to stop the host.
     pub shutdown: mpsc::Sender<ShutdownOrder>,
 }
 
-/// A request to stop the host, and where to tell how everything ended.
+/// A request to stop the host, and the channel for its report.
 #[derive(Debug)]
 pub struct ShutdownOrder {
-    /// Whether to stop everything, or to leave what outlives a host.
+    /// Whether to stop everything, or to leave running what survives a host.
     pub mode: StopMode,
-    /// Takes the report.
+    /// Receives the report.
     pub reply: oneshot::Sender<ShutdownReport>,
 }
 
@@ -116,7 +116,7 @@ impl AdminSocket {
     /// Binds a socket.
     ///
     /// # Errors
-    /// When the socket cannot be had: it is in use, belongs to another user, or the system refuses it.
+    /// When the socket is in use, belongs to another user, or the system refuses it.
     pub fn bind(path: &SocketPath, data_dir: &Path) -> Result<Self, SocketError> {
         let (file, listener) = SocketFile::listen(path, data_dir)?;
         tracing::info!(path = %path, "serving the admin socket");
@@ -128,7 +128,7 @@ impl AdminSocket {
         remove(self.file).await;
     }
 
-    /// Serves it, on the present arbiter.
+    /// Serves the socket, on the present arbiter.
     #[must_use]
     pub fn serve(self, sources: Sources, events: EventLog) -> AdminServer {
         let Self { file, listener } = self;
@@ -150,8 +150,8 @@ impl AdminSocket {
 }
 
 impl AdminServer {
-    /// Takes no more connections, lets answers under way go out, and removes the socket. A file system that gives no answer delays no
-    /// answer of the host, and its end only for a while.
+    /// Accepts no more connections, sends the answers in progress, and removes the socket. A file system that does not respond delays no
+    /// answer of the host, and delays its end only up to a timeout.
     pub async fn stop(self) {
         let Self { file, stop, mut task, events } = self;
         drop(events);
@@ -167,8 +167,8 @@ impl AdminServer {
     }
 }
 
-/// Begins to remove the socket at once, on a thread of its own. Ends when that is done, or when its file system has given no answer for
-/// a while.
+/// Begins to remove the socket at once, on a thread of its own. Ends when the socket is removed, or after a timeout if its file system does
+/// not respond.
 fn remove(file: SocketFile) -> impl Future<Output = ()> {
     let (done, is_done) = oneshot::channel::<Infallible>();
     let begun = std::thread::Builder::new().name("admin socket".to_owned()).spawn(move || {

@@ -1,4 +1,4 @@
-//! What the admin socket answers.
+//! Answers the requests on the admin socket.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use crate::{tasks, timeline};
 
 /// The longest timeout of a replacement.
 const REPLACE_WITHIN_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
-/// How many may watch at once, or follow the timeline: fewer than there may be connections, so that room for others remains.
+/// How many clients may watch or follow the timeline at once: fewer than the connection limit, so that room for others remains.
 const WATCHERS_MAX: usize = 24;
-/// How many may wait at once for the end of an allocation or task, or for a volume.
+/// How many clients may wait at once for the end of an allocation or task, or for a volume.
 const WAITING_MAX: usize = 32;
 
-/// Answers for a host.
+/// Answers requests for a host.
 #[derive(Debug, Clone)]
 pub(super) struct Service {
     pub(super) sources: Arc<Sources>,
@@ -39,7 +39,7 @@ pub(super) struct Service {
     waiting: Arc<Semaphore>,
 }
 
-/// Whether a name is of no allocation; then it is of a task, or unknown.
+/// Whether no allocation has this name; then it is the name of a task, or unknown.
 const fn is_unknown<T>(answer: &Result<T, TaskError>) -> bool {
     matches!(answer, Err(TaskError::Unknown { .. }))
 }
@@ -76,7 +76,7 @@ impl Service {
         self.sources.stopping.borrow().clone()
     }
 
-    /// Stops an allocation, or a task where no allocation has this name.
+    /// Stops an allocation, or a task if no allocation has this name.
     async fn stop(
         &self,
         name: &AllocationId,
@@ -141,7 +141,7 @@ impl wire::admin_server::Admin for Service {
         let answer = self.stop(&allocation, even_if_used).await;
         let report = match answer {
             Ok(stopped) => stopped?.steps.iter().map(convert::step).collect::<Vec<_>>(),
-            // An actor that has ended with the host has stopped what it ran.
+            // An actor that has ended with the host has stopped its processes.
             Err(error) => match Stopping::that_ended(&self.sources.stopping, &error).await {
                 Some(stopping) => stopping.stopped(&allocation)?,
                 None => return Err(unanswered(&error)),
@@ -357,7 +357,7 @@ impl wire::admin_server::Admin for Service {
         &self,
         request: Request<wire::ShutdownRequest>,
     ) -> Result<Response<wire::ShutdownResponse>, Status> {
-        // Every caller gets an answer, however many there are.
+        // Every caller gets an answer, whatever their number.
         let _staying = request.extensions().get::<Peer>().map(Peer::stay);
         let mode = if request.into_inner().detach { StopMode::Detach } else { StopMode::Stop };
         let (reply, stopped) = oneshot::channel();

@@ -1,4 +1,4 @@
-//! The socket file of a host: made with its mode from the first instant, and never taken from anybody who uses it (SEC-02).
+//! The socket file of a host: created with its mode from the first instant, and never taken from a process that uses it (SEC-02).
 
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -16,30 +16,30 @@ use super::claim::{Claim, lock_of};
 use super::error::SocketError;
 use super::place::{SOCKET_FILE, short_directory};
 
-/// Connections that may wait to be taken.
+/// The length of the queue of pending connections.
 const BACKLOG: i32 = 64;
-/// How often the directory of a socket may be removed while it is being claimed.
+/// How many times the directory of a socket may be removed while the socket is being claimed.
 const ATTEMPTS: u32 = 16;
-/// How long to wait for a socket at a place that is claimed to refuse connections, and how long between two tries: a process that a
-/// killed host was just starting has a copy of its socket for an instant. The tries wait in its queue.
+/// How long to wait for a socket at a claimed place to refuse connections, and the pause between two attempts. A process that a killed host
+/// was just starting has a copy of its socket for an instant. The attempts wait in its queue.
 const TIMEOUT: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(50);
-/// Who may connect: the owner.
+/// Only the owner may connect.
 const SOCKET_MODE: u32 = 0o600;
 
-/// A socket file of ours, and the link to it if there is one. It is removed when told to.
+/// A socket file of ours, and the link to it if there is one. It is removed by a call of `remove`.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     path: SocketPath,
     /// Device and inode, by which it is recognised.
     file: (u64, u64),
     link: Option<PathBuf>,
-    /// On the places of both.
+    /// The claims on the places of both.
     claims: Vec<Claim>,
 }
 
 impl SocketFile {
-    /// Listens on a path, in the place of a dead socket of ours if there is one.
+    /// Listens on a path, in place of a dead socket of ours if there is one.
     pub(super) fn listen(path: &SocketPath, data_dir: &Path) -> Result<(Self, UnixListener), SocketError> {
         let (place, inside) = (path.as_path(), data_dir.join(SOCKET_FILE));
         let mut claims = vec![claim_in_its_directory(place)?];
@@ -61,7 +61,7 @@ impl SocketFile {
         Ok((Self { link: Some(link), ..listening }, listener))
     }
 
-    /// Removes it, the link to it, and the short directory that was made for it. What another process has put in the place of either stays.
+    /// Removes the socket, the link to it, and its short directory. Files that another process has put in their place stay.
     pub(super) fn remove(self) {
         let Self { path, file, link, claims } = self;
         let place = path.as_path();
@@ -102,7 +102,7 @@ fn ours() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Makes the directory of the socket if it is not there. No other user may be able to put a socket in the place of ours.
+/// Makes the directory of the socket if it does not exist. No other user may be able to replace our socket.
 fn make_directory(directory: &Path) -> Result<(), SocketError> {
     Ok(reach_or_make(directory).map(drop)?)
 }
@@ -123,14 +123,14 @@ fn claim_in_its_directory(place: &Path) -> Result<Claim, SocketError> {
     }
 }
 
-/// Claims a place, so that no other host changes what lies there.
+/// Claims a place, so that no other host changes it.
 fn claim(place: &Path) -> Result<Claim, SocketError> {
     let claim = Claim::take(place).map_err(|source| system("lock", &lock_of(place), source))?;
     claim.ok_or_else(|| in_use(place, connect(place).ok().as_ref()))
 }
 
-/// Removes what is dead and ours, at a place that is claimed. That a socket is dead shows in that it refuses a connection. The link
-/// in the data directory was left by an earlier run, wherever it leads.
+/// Removes a dead socket of ours at a claimed place. A socket is dead if it refuses a connection. The link in the data directory was left
+/// by an earlier run, whatever it points to.
 fn make_way(place: &Path, link: &Path) -> Result<(), SocketError> {
     let found = match std::fs::symlink_metadata(place) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -160,7 +160,7 @@ fn make_way(place: &Path, link: &Path) -> Result<(), SocketError> {
     }
 }
 
-/// Connects to what listens at a place, if it still does after a while.
+/// Connects to the listener at a place, if it still listens after a while.
 fn connect_for_a_while(place: &Path) -> io::Result<UnixStream> {
     let begun = Instant::now();
     loop {
@@ -173,7 +173,7 @@ fn connect_for_a_while(place: &Path) -> io::Result<UnixStream> {
     }
 }
 
-/// Connects without waiting for what listens there. [`io::ErrorKind::WouldBlock`] if its queue is full.
+/// Connects without waiting for the listener. [`io::ErrorKind::WouldBlock`] if its queue is full.
 fn connect(place: &Path) -> io::Result<UnixStream> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -187,8 +187,8 @@ fn in_use(place: &Path, stream: Option<&UnixStream>) -> SocketError {
     SocketError::InUse { path: place.to_owned(), pid }
 }
 
-/// Binds with the mode set before there is a file: the kernel gives the file the mode of the socket, so that at no instant
-/// anybody else can connect.
+/// Binds with the mode set before the file exists: the kernel gives the file the mode of the socket, so that at no instant another user can
+/// connect.
 fn bind(path: &SocketPath) -> io::Result<UnixListener> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -235,7 +235,7 @@ mod tests {
             SocketFile::listen(&SocketPath::new(path.to_string_lossy()).expect("a path"), data_dir)
         }
 
-        /// What lies in a directory.
+        /// The file names in a directory.
         fn names(&self, directory: &str) -> Vec<String> {
             let entries = std::fs::read_dir(self.path(directory)).expect("it is there");
             let mut names: Vec<_> = entries
@@ -250,7 +250,7 @@ mod tests {
     fn of_hosts_that_start_at_once_one_has_the_socket_and_keeps_it_sec_02() {
         const HOSTS: usize = 4;
         let stage = Stage::new();
-        // A host that ends removes the directory too.
+        // A host that ends also removes the directory.
         let socket = stage.path("callboard-admin-1/admin.sock");
         let (begun, ended) = (Barrier::new(HOSTS), Barrier::new(HOSTS));
         let data_dirs: Vec<_> = (0..HOSTS).map(|host| stage.data_dir(&host.to_string())).collect();

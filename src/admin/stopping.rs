@@ -1,4 +1,4 @@
-//! A stop of the host while it is under way: what has ended, what is waited for, and until when.
+//! Follows a stop of the host: what has ended, what is waited for, and until when.
 
 use std::time::Duration;
 
@@ -13,24 +13,24 @@ use tonic::Status;
 use super::convert::{self, unix_ms};
 use crate::host::Host;
 
-/// How many endings may wait to be noted.
+/// How many endings may wait in the queue.
 const QUEUE: usize = 1_024;
-/// An actor that ends with its host is reported as ended within this.
+/// An actor that ends with its host is reported as ended within this time.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A stop of the host that is under way.
+/// A stop of the host in progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stopping {
     /// When it began.
     pub since: Timestamp,
-    /// Whether what outlives a host is left running.
+    /// Whether what survives a host is left running.
     pub mode: StopMode,
-    /// What has ended, in that order.
+    /// The endings, in their order.
     pub ended: Vec<ChildEnding>,
 }
 
 impl Stopping {
-    /// Notes what ends in a host that is being stopped, until it has ended.
+    /// Records what ends in a host that is being stopped, until the host has ended.
     pub async fn follow(self, host: &Host, progress: &watch::Sender<Option<Self>>) {
         progress.send_replace(Some(self));
         let Ok(mut news) = host.supervisor().subscribe("callboard run", QUEUE) else { return };
@@ -47,7 +47,7 @@ impl Stopping {
         self.ended.iter().flat_map(|child| child.steps("host")).collect()
     }
 
-    /// The stop of the host, when it tells what became of an actor that does not run; `None` if that has another reason.
+    /// The stop of the host, if it explains why an actor does not run; `None` if that has another reason.
     pub(super) async fn that_ended(told: &watch::Receiver<Option<Self>>, error: &AskError) -> Option<Self> {
         let (AskError::NotRunning { actor }, mut told) = (error, told.clone()) else { return None };
         told.borrow().as_ref()?;
@@ -56,13 +56,13 @@ impl Stopping {
         timeout(ENDING_TIMEOUT, told.wait_for(has_ended)).await.ok()?.ok()?.clone()
     }
 
-    /// What an actor of the host came to, if it has ended.
+    /// How an actor of the host ended, if it has ended.
     pub(super) fn end_of(&self, actor: &str) -> Option<String> {
         let ended = self.ended.iter().find(|child| child.name == actor);
         ended.map(|child| format!("it has ended, since the host is stopping: {}", child.ending))
     }
 
-    /// What was stopped of an allocation or a task whose actor has ended.
+    /// The stopped parts of an allocation or a task whose actor has ended.
     pub(super) fn stopped(&self, name: &AllocationId) -> Result<Vec<wire::ChildEnding>, Status> {
         let is_of_it = |step: &StopStep| step.what.split_once('/').is_some_and(|(_, of)| of == name.as_str());
         let steps: Vec<_> = self.steps().iter().filter(|step| is_of_it(step)).map(convert::step).collect();
@@ -73,7 +73,7 @@ impl Stopping {
         Ok(steps)
     }
 
-    /// The progress of the stop, with what the tree says of the actors that still stop what they run.
+    /// The progress of the stop, with the actors in the tree that are still stopping their processes.
     pub(super) fn status(&self, tree: &TreeNode, now: Timestamp) -> wire::Stopping {
         let still_stops = |actor: &&TreeNode| is_stopping(actor) && self.end_of(&actor.name).is_none();
         let parts = tree.children.iter().filter(still_stops).flat_map(|actor| actor.children.iter().rev());
@@ -87,13 +87,13 @@ impl Stopping {
     }
 }
 
-/// Whether something is being stopped; its health may be told behind that.
+/// Whether a node is being stopped; its health may follow in the text.
 fn is_stopping(node: &TreeNode) -> bool {
     node.state.split(", ").next() == Some("stopping")
 }
 
-/// What a stopping host waits for: its actors that are being stopped, each with what it stops itself. What has no limit of its own has
-/// that of its actor.
+/// What a stopping host waits for: its actors that are being stopped, each with what it stops itself. What has no limit of its own has the
+/// limit of its actor.
 #[must_use]
 pub fn awaited(tree: &TreeNode, now: Timestamp) -> Vec<wire::Awaited> {
     let at = |within: Option<Duration>| within.map_or(0, |within| unix_ms(now + within));

@@ -1,4 +1,4 @@
-//! The tree of everything that runs, with the program at its root.
+//! Builds the tree of everything that runs, with the program at its root.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use tokio::time::timeout;
 
 use crate::host::Host;
 
-/// How long an actor of this program may take to describe itself, as those of the host.
+/// How long an actor of this program may take to describe itself, the same as for actors of the host.
 pub(super) const DESCRIBE_DEADLINE: Duration = Duration::from_secs(1);
-/// How long the host may take, which asks its own actors.
+/// How long the host may take to ask its own actors.
 const HOST_DEADLINE: Duration = Duration::from_secs(4);
 
-/// All actors of the program, with what they do as far as they say so.
+/// All actors of the program, with the states that they report.
 pub(super) async fn tree(host: &Host) -> TreeNode {
     let actors = self::host(host).await;
     TreeNode {
         name: "callboard".to_owned(),
         kind: "program".to_owned(),
-        // It does what its host does.
+        // The program has the state of its host.
         state: actors.state.clone(),
         message: format!("pid {}", std::process::id()),
         children: vec![actors],
@@ -41,7 +41,7 @@ pub async fn host(host: &Host) -> TreeNode {
     }
 }
 
-/// An answer, or the state of the actor that gave none, and why.
+/// An answer, or the state of an actor that gave no answer, and the reason.
 pub(super) async fn answered<T>(
     within: Duration,
     answer: impl Future<Output = Result<T, AskError>>,

@@ -1,5 +1,5 @@
-//! What the admin socket does with volumes. Here the words of a request are read; whether it can be done is up to the owner of the
-//! volumes, which a request reaches at most once.
+//! Handles requests of the admin socket about volumes. The text of a request is parsed here; the owner of the volumes decides whether it
+//! can be done. A request reaches the owner at most once.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub(super) async fn create(
     if is_unknown(sources, &volume).await? {
         let refused = |text| Status::failed_precondition(format!("volume {name} is not created: {text}"));
         check_served(sources, &plugin).map_err(refused)?;
-        // What had this name before is another one.
+        // An earlier volume of this name was a different volume.
         let forgotten = forget_secrets(sources, &volume, within(asked.within_ms)).await;
         forgotten.map_err(|text| Status::unavailable(format!("volume {name} is not created: {text}")))?;
     }
@@ -86,13 +86,13 @@ pub(super) fn check_served(sources: &Sources, plugin: &PluginName) -> Result<(),
     Err(format!("no allocation of the configuration serves plugin {plugin} as controller; {advice}"))
 }
 
-/// Whether the host knows nothing of a volume, not even that it is to be created.
+/// Whether the host does not know a volume at all, not even that it is to be created.
 pub(super) async fn is_unknown(sources: &Sources, volume: &VolumeKey) -> Result<bool, Status> {
     let described = sources.host.volumes().ask(DescribeVolume { volume: volume.clone() }).await;
     Ok(described.map_err(|error| unanswered(&error))?.is_err())
 }
 
-/// Claims a volume for an allocation that the host does not run itself: the end of one that it does would release the claim.
+/// Claims a volume for an allocation that the host does not run itself: the end of an allocation of the host would release the claim.
 pub(super) async fn claim(
     sources: &Sources,
     asked: wire::ClaimVolumeRequest,
@@ -128,7 +128,7 @@ pub(super) async fn claim(
     })
 }
 
-/// Releases the claim of an allocation, whose client says that the last process has ended. Where the host itself knows better, or cannot
+/// Releases the claim of an allocation whose last process has ended, according to its client. If the host itself knows otherwise, or cannot
 /// tell, nothing is released (V8).
 pub(super) async fn release(
     sources: &Sources,
@@ -175,7 +175,7 @@ pub(super) async fn force(
     Ok(wire::ForceReleaseVolumeResponse { name, reason: forced.reason, left: forced.left })
 }
 
-/// Logs what became of an operator's command, and answers it.
+/// Logs the outcome of an operator's command, and answers it.
 pub(super) fn logged<T>(
     action: &str,
     volume: &str,
@@ -185,7 +185,7 @@ pub(super) fn logged<T>(
     logged_if(action, volume, user, done, |_| true)
 }
 
-/// The same of a command whose answer may be that there was nothing to do it with.
+/// The same for a command whose answer may be that it had no target.
 pub(super) fn logged_if<T>(
     action: &str,
     volume: &str,
@@ -206,7 +206,7 @@ fn user_text(user: Option<u32>) -> String {
     user.map_or_else(|| "an unknown user".to_owned(), |user| format!("user {user}"))
 }
 
-/// What the host runs. While that is unknown, this is refused.
+/// The workloads of the host. While they are unknown, the request is refused.
 async fn workloads(sources: &Sources, refused: &str) -> Result<Workloads, Status> {
     if sources.stopping.borrow().is_some() {
         return Err(Status::unavailable(format!(
@@ -221,7 +221,7 @@ async fn workloads(sources: &Sources, refused: &str) -> Result<Workloads, Status
     })
 }
 
-// === The words of requests ===
+// === Text of requests ===
 
 pub(super) fn invalid(error: impl ToString) -> Status {
     Status::invalid_argument(error.to_string())
@@ -265,7 +265,7 @@ fn usage(
     Ok(Usage { read_only: read_only || is_read, capability })
 }
 
-/// How a volume is used: as a request says, or else as the configuration says, or else by one writer of a file system.
+/// How a volume is used: as requested, else as configured, else by one writer of a file system.
 pub(super) fn capability_of(
     entry: Option<&VolumeConfig>,
     asked: Option<wire::VolumeUsage>,
@@ -299,7 +299,7 @@ fn capability(usage: Option<wire::VolumeUsage>) -> Result<VolumeCapability, Stat
     Ok(VolumeCapability { access_type, access_mode })
 }
 
-/// Who forces it and why, for the audit.
+/// Who forces the release and why, for the audit.
 fn reason(user: Option<u32>, reason: &str) -> Result<String, Status> {
     let reason = reason.trim();
     if reason.is_empty() {
@@ -312,9 +312,9 @@ fn reason(user: Option<u32>, reason: &str) -> Result<String, Status> {
     Ok(format!("{}: {reason}", user_text(user)))
 }
 
-// === Codes of errors ===
+// === Error codes ===
 
-/// What a client may do: ask again at once, ask again later, or change something first.
+/// How a client can react: retry at once, retry later, or change something first.
 pub(super) const fn code_of(is_pending: bool, is_invalid: bool, is_transient: bool) -> Code {
     match (is_pending, is_invalid, is_transient) {
         (true, _, _) => Code::DeadlineExceeded,

@@ -1,4 +1,4 @@
-//! What a client asks of volumes and their plugins.
+//! Requests of a client about volumes and their plugins.
 
 use callboard_proto::admin::v1 as wire;
 
@@ -6,10 +6,10 @@ use super::client::{AdminClient, as_long_as_it_takes};
 use super::error::AdminError;
 
 impl AdminClient {
-    /// Creates a volume and waits until it exists, for as long as the request says.
+    /// Creates a volume and waits until it exists, up to the timeout in the request.
     ///
     /// # Errors
-    /// [`AdminError::Refused`] when it is not created, or not yet.
+    /// [`AdminError::Refused`] when it is not created, or not created yet.
     pub async fn create_volume(
         &mut self,
         request: wire::CreateVolumeRequest,
@@ -18,10 +18,10 @@ impl AdminClient {
         self.answered(answer)
     }
 
-    /// Deletes a volume and waits until that is confirmed, for as long as the request says.
+    /// Deletes a volume and waits until that is confirmed, up to the timeout in the request.
     ///
     /// # Errors
-    /// [`AdminError::Refused`] when it is not deleted, or not yet.
+    /// [`AdminError::Refused`] when it is not deleted, or not deleted yet.
     pub async fn delete_volume(
         &mut self,
         request: wire::DeleteVolumeRequest,
@@ -30,7 +30,7 @@ impl AdminClient {
         self.answered(answer)
     }
 
-    /// Has the host forget a volume, which stays as it is at its plugin.
+    /// Makes the host forget a volume, which stays as it is at its plugin.
     ///
     /// # Errors
     /// [`AdminError::Refused`] when it is not forgotten.
@@ -40,10 +40,10 @@ impl AdminClient {
         self.answered(answer)
     }
 
-    /// Makes a volume larger and waits until that is confirmed, for as long as the request says.
+    /// Expands a volume and waits until that is confirmed, up to the timeout in the request.
     ///
     /// # Errors
-    /// [`AdminError::Refused`] when it is not larger, or not yet.
+    /// [`AdminError::Refused`] when it is not expanded, or not expanded yet.
     pub async fn expand_volume(
         &mut self,
         request: wire::ExpandVolumeRequest,
@@ -52,10 +52,10 @@ impl AdminClient {
         self.answered(answer)
     }
 
-    /// Reads how full a volume is, and its condition.
+    /// Reads the usage of a volume, and its condition.
     ///
     /// # Errors
-    /// [`AdminError::Refused`] when that is not known now.
+    /// [`AdminError::Refused`] when they are not known now.
     pub async fn volume_stats(
         &mut self,
         request: wire::GetVolumeStatsRequest,
@@ -64,10 +64,10 @@ impl AdminClient {
         self.answered(answer)
     }
 
-    /// Takes a snapshot of a volume and waits until it is ready, for as long as the request says.
+    /// Takes a snapshot of a volume and waits until it is ready, up to the timeout in the request.
     ///
     /// # Errors
-    /// [`AdminError::Refused`] when it is not taken, or not yet.
+    /// [`AdminError::Refused`] when it is not taken, or not taken yet.
     pub async fn create_snapshot(
         &mut self,
         request: wire::CreateSnapshotRequest,
@@ -76,10 +76,10 @@ impl AdminClient {
         self.answered(answer)
     }
 
-    /// Deletes a snapshot and waits until that is confirmed, for as long as the request says.
+    /// Deletes a snapshot and waits until that is confirmed, up to the timeout in the request.
     ///
     /// # Errors
-    /// [`AdminError::Refused`] when it is not deleted, or not yet.
+    /// [`AdminError::Refused`] when it is not deleted, or not deleted yet.
     pub async fn delete_snapshot(
         &mut self,
         request: wire::DeleteSnapshotRequest,
@@ -88,10 +88,10 @@ impl AdminClient {
         self.answered(answer)
     }
 
-    /// Takes snapshots of several volumes at once and waits until all are ready, for as long as the request says.
+    /// Takes snapshots of several volumes at once and waits until all are ready, up to the timeout in the request.
     ///
     /// # Errors
-    /// [`AdminError::Refused`] when they are not taken, or not yet.
+    /// [`AdminError::Refused`] when they are not taken, or not taken yet.
     pub async fn create_group_snapshot(
         &mut self,
         request: wire::CreateGroupSnapshotRequest,
@@ -100,10 +100,10 @@ impl AdminClient {
         self.answered(answer)
     }
 
-    /// Deletes a group of snapshots and waits until that is confirmed, for as long as the request says.
+    /// Deletes a group of snapshots and waits until that is confirmed, up to the timeout in the request.
     ///
     /// # Errors
-    /// [`AdminError::Refused`] when it is not deleted, or not yet.
+    /// [`AdminError::Refused`] when it is not deleted, or not deleted yet.
     pub async fn delete_group_snapshot(
         &mut self,
         request: wire::DeleteGroupSnapshotRequest,
@@ -148,10 +148,10 @@ impl AdminClient {
         self.answered(answer)
     }
 
-    /// Reads how much room a plugin has for new volumes.
+    /// Reads the free capacity of a plugin for new volumes.
     ///
     /// # Errors
-    /// [`AdminError::Refused`] when the plugin does not say so now.
+    /// [`AdminError::Refused`] when the plugin does not report it now.
     pub async fn get_plugin_capacity(
         &mut self,
         request: wire::GetPluginCapacityRequest,
@@ -163,7 +163,7 @@ impl AdminClient {
     /// Asks whether a volume can be used in this way.
     ///
     /// # Errors
-    /// [`AdminError::Refused`] when the plugin does not say so now.
+    /// [`AdminError::Refused`] when the plugin does not report it now.
     pub async fn validate_volume(
         &mut self,
         request: wire::ValidateVolumeRequest,
@@ -172,10 +172,10 @@ impl AdminClient {
         self.answered(answer)
     }
 
-    /// Changes parameters of a volume and waits until that is confirmed, for as long as the request says.
+    /// Changes parameters of a volume and waits until that is confirmed, up to the timeout in the request.
     ///
     /// # Errors
-    /// [`AdminError::Refused`] when they are not changed, or not yet.
+    /// [`AdminError::Refused`] when they are not changed, or not changed yet.
     pub async fn modify_volume(
         &mut self,
         request: wire::ModifyVolumeRequest,
@@ -184,7 +184,7 @@ impl AdminClient {
         self.answered(answer)
     }
 
-    /// Claims a volume and waits until its mount is proven, for as long as the request says.
+    /// Claims a volume and waits until its mount is proven, up to the timeout in the request.
     ///
     /// # Errors
     /// [`AdminError::Refused`] when it is not claimed, or not ready yet.
@@ -196,10 +196,10 @@ impl AdminClient {
         self.answered(answer)
     }
 
-    /// Releases a claim of an allocation whose processes have ended, and waits until that is confirmed, for as long as the request says.
+    /// Releases a claim of an allocation whose processes have ended, and waits until that is confirmed, up to the timeout in the request.
     ///
     /// # Errors
-    /// [`AdminError::Refused`] when it is not released, or not yet.
+    /// [`AdminError::Refused`] when it is not released, or not released yet.
     pub async fn release_volume(
         &mut self,
         request: wire::ReleaseVolumeRequest,

@@ -1,4 +1,4 @@
-//! The ends of volumes that the admin socket brings about: deleted at their plugin, or only forgotten by the host.
+//! Deletes volumes at their plugin, or only makes the host forget them, on request of the admin socket.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::convert::unanswered;
 use super::server::Sources;
 use super::volume_calls::{code_of, is_unknown, key, within};
 
-/// How long a volume that has gone waits until it is forgotten which secrets it had.
+/// How long to wait for the removal of the recorded secrets of a removed volume.
 const FORGET_WITHIN: Duration = Duration::from_secs(5);
 
 /// Deletes a volume.
@@ -28,7 +28,7 @@ pub(super) async fn delete(
         );
         return Err(Status::failed_precondition(text));
     }
-    // One whose creation is given up may never have been at its plugin.
+    // A volume whose creation is given up may never have existed at its plugin.
     let was_known = !is_unknown(sources, &volume).await?;
     let delete = DeleteVolume { volume: volume.clone(), within: within(asked.within_ms) };
     let deleted = sources.host.volumes().ask(delete).await.map_err(|error| unanswered(&error))?;
@@ -40,7 +40,7 @@ pub(super) async fn delete(
     Ok(wire::DeleteVolumeResponse { name, did_exist: was_known || deleted.did_exist, is_configured })
 }
 
-/// Forgets a volume that was made elsewhere. One of the configuration would be registered again by the next start.
+/// Forgets a volume that was registered, not created. A volume of the configuration would be registered again by the next start.
 pub(super) async fn forget(sources: &Sources, name: &str) -> Result<wire::ForgetVolumeResponse, Status> {
     let volume = key(name)?;
     let name = volume.to_string();
@@ -59,7 +59,7 @@ pub(super) async fn forget(sources: &Sources, name: &str) -> Result<wire::Forget
     Ok(wire::ForgetVolumeResponse { name, was_known })
 }
 
-/// Forgets which secrets a volume had, unless the configuration has it.
+/// Removes the recorded secrets of a volume, unless the volume is in the configuration.
 pub(super) async fn forget_secrets(
     sources: &Sources,
     volume: &VolumeKey,

@@ -1,4 +1,4 @@
-//! What is ordered of volumes over the admin socket.
+//! Places orders for volumes on request of the admin socket.
 
 use callboard_actors::csi::{CapacityRange, Snapshot, VolumeGroupSnapshot};
 use callboard_actors::shell::Message;
@@ -29,7 +29,7 @@ async fn send<T>(
     sources.host.volumes().ask(order).await.map_err(|error| unanswered(&error))
 }
 
-/// The error of an order. Of one that may never be done, it names the command that gives it up.
+/// The error of an order. If the order may never be done, the error names the command that gives it up.
 fn refused(error: &OrderError) -> Status {
     let text = match error {
         OrderError::Refused(
@@ -44,7 +44,7 @@ fn refused(error: &OrderError) -> Status {
     Status::new(not_done(error), text)
 }
 
-/// Makes a volume larger.
+/// Expands a volume.
 pub(super) async fn expand(
     sources: &Sources,
     asked: wire::ExpandVolumeRequest,

@@ -1,4 +1,4 @@
-//! What is read of volumes over the admin socket.
+//! Reads the state of volumes and plugins on request of the admin socket.
 
 use callboard_actors::csi::{ListVolumesEntry, UsageUnit, VolumeCondition, VolumeUsage};
 use callboard_actors::shell::Message;
@@ -15,7 +15,7 @@ use super::server::Sources;
 use super::volume_calls::{capability_of, check_served, invalid, key, within};
 use super::volume_orders::{self, snapshot};
 
-/// Asks what only reads, and waits for the answer.
+/// Sends a request that only reads, and waits for the answer.
 async fn read<T>(
     sources: &Sources,
     question: impl Message<Volumes, Reply = Result<T, ReadError>>,
@@ -24,7 +24,7 @@ async fn read<T>(
     found.map_err(|error| Status::new(not_read(&error), error.to_string()))
 }
 
-/// The plugin of this name, if the configuration has an allocation that serves it as controller.
+/// The plugin of this name, if an allocation of the configuration serves it as controller.
 fn served(sources: &Sources, name: &str) -> Result<PluginName, Status> {
     let plugin = PluginName::new(name).map_err(invalid)?;
     let checked = check_served(sources, &plugin);
@@ -32,7 +32,7 @@ fn served(sources: &Sources, name: &str) -> Result<PluginName, Status> {
     Ok(plugin)
 }
 
-/// How full a volume is.
+/// The usage and condition of a volume.
 pub(super) async fn stats(
     sources: &Sources,
     asked: wire::GetVolumeStatsRequest,
@@ -68,7 +68,7 @@ pub(super) async fn snapshots(
     Ok(wire::ListSnapshotsResponse { snapshots, next_token: page.next_token })
 }
 
-/// A group of snapshots; none if the list of its plugin has none of it.
+/// A group of snapshots; none if the list of its plugin does not contain it.
 pub(super) async fn group(
     sources: &Sources,
     asked: wire::GetGroupSnapshotRequest,
@@ -112,7 +112,7 @@ fn volume(ListVolumesEntry { volume, status }: ListVolumesEntry) -> wire::Plugin
     }
 }
 
-/// How much room a plugin has.
+/// The free capacity of a plugin.
 pub(super) async fn capacity(
     sources: &Sources,
     asked: wire::GetPluginCapacityRequest,
@@ -132,7 +132,7 @@ pub(super) async fn capacity(
     })
 }
 
-/// Whether a volume can be used in this way; where none is given, as a claim would use it.
+/// Whether a volume can be used in this way; without one, as a claim would use it.
 pub(super) async fn validate(
     sources: &Sources,
     asked: wire::ValidateVolumeRequest,

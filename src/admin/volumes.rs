@@ -1,7 +1,7 @@
-//! The rows of volumes. Pure: equal views give equal statuses.
+//! Composes the status rows of volumes. Pure: equal views give equal statuses.
 //!
-//! Of a volume its id, context and places are shown, which CSI does not keep secret. Parameters, mount flags and secrets are not in what
-//! its owner shows, so they cannot get here (C025, V11).
+//! The id, context and places of a volume are shown; CSI does not keep them secret. Parameters, mount flags and secrets are not in the view
+//! of its owner, so they cannot get here (C025, V11).
 
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub(super) fn volumes(views: &Views) -> Vec<wire::VolumeStatus> {
     let reports = &views.volumes.volumes;
     let mut all: BTreeMap<_, _> =
         reports.iter().map(|report| (report.volume.spec.key.clone(), volume(report))).collect();
-    // Seldom needed: most of what is configured has been claimed.
+    // Rarely needed: most configured volumes have been claimed.
     let names = LazyCell::new(|| {
         let specs = reports.iter().map(|report| &report.volume.spec);
         specs.map(|spec| ((&spec.plugin, &spec.volume_id), &spec.key)).collect::<BTreeMap<_, _>>()
@@ -53,7 +53,7 @@ impl From<&VolumeConfig> for ConfiguredVolume {
 }
 
 impl ConfiguredVolume {
-    /// While only the configuration has it. Its claims are refused while another name here has its id.
+    /// The status while only the configuration has it. Its claims are refused while another name here has its id.
     fn status(&self, other: Option<&VolumeKey>) -> wire::VolumeStatus {
         let same = other.map(|other| SameVolume {
             volume: self.key.clone(),
@@ -160,7 +160,7 @@ pub(super) fn topology(places: &[Topology]) -> Vec<wire::VolumeTopology> {
     places.iter().map(place).collect()
 }
 
-/// The volumes that are not mounted yet for users who have claimed them, or not released yet of users who have ended, in words.
+/// The volumes that are not mounted yet for users who have claimed them, or not released yet from users who have ended, in words.
 pub(super) fn awaited(views: &Views) -> BTreeMap<&AllocationId, String> {
     let mut awaited = BTreeMap::<_, String>::new();
     for status in views.volumes.volumes.iter().filter_map(|report| report.status.as_deref()) {

@@ -1,9 +1,8 @@
 //! The status and every change of it, as a stream.
 //!
-//! The journal of the host says when to look again; it goes on when an actor ends, and has an entry when the actor runs again. The
-//! stream is made as fast as it is read, and no faster than [`LOOK_PAUSE`]: changes that come between two looks are sent together, and
-//! where the queue of the journal overflowed meanwhile, the reader gets a new snapshot (R6). A slow reader delays no actor and no other
-//! reader (SCL-01).
+//! An entry of the host's journal triggers each look. The journal continues when an actor ends, and has an entry when the actor runs again.
+//! The stream is produced as fast as it is read, at most once per [`LOOK_PAUSE`]: changes between two looks are sent together, and if the
+//! queue of the journal overflowed, the reader gets a new snapshot (R6). A slow reader delays no actor and no other reader (SCL-01).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -25,13 +24,13 @@ use wire::watch_response::News;
 use super::gather::gather;
 use super::server::Sources;
 
-/// How many entries of the journal may wait to be looked at.
+/// How many entries of the journal may wait in the queue.
 const QUEUE: usize = 4_096;
-/// The shortest time between two looks: each asks every actor, and a plugin or a task may have something new all the time.
+/// The shortest time between two looks: each asks every actor, and a plugin or a task may change all the time.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 /// How soon an actor that did not answer is asked again.
 const GONE_PAUSE: Duration = Duration::from_secs(1);
-/// How long the last look at a host may take, which has ended by then: less than readers have to go.
+/// The timeout of the last look at a host that has ended: less than readers have to disconnect.
 const LAST_LOOK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// One reader's state.
@@ -45,11 +44,11 @@ pub(super) struct Watching {
     looked: Option<Instant>,
     ready: VecDeque<News>,
     number: u64,
-    /// Whether the host has ended, and was looked at for the last time.
+    /// Whether the host has ended and the last look is done.
     is_over: bool,
 }
 
-/// What the journal has of a change.
+/// What the journal reports about a change.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Heard {
     missed: u64,
@@ -61,13 +60,13 @@ impl Heard {
         match item {
             FeedItem::Change { news, .. } => self.is_new |= is_new(&news.entry),
             FeedItem::Lagged { missed } => self.missed += missed,
-            // It has no content.
+            // The snapshot has no content.
             FeedItem::Snapshot { .. } => {}
         }
     }
 }
 
-/// Whether an actor may show something else after this.
+/// Whether the view of an actor may change with this entry.
 const fn is_new(entry: &Recorded) -> bool {
     match entry {
         Recorded::Published { .. }
@@ -107,7 +106,7 @@ impl Watching {
         }
     }
 
-    /// The answers, one by one. The end of the host ends them, when the result of that is sent.
+    /// The answers, one by one. They end with the host, after its stop report is sent.
     pub(super) fn into_stream(self) -> impl Stream<Item = Result<wire::WatchResponse, Status>> + Send {
         unfold(Some(self), |watching| async {
             let mut watching = watching?;
@@ -144,16 +143,16 @@ impl Watching {
         self.told().ok_or_else(host_has_ended)
     }
 
-    /// What is left to be told of a host that has ended: the pause between two looks may have hidden the end of its stop.
+    /// The last changes of a host that has ended: the pause between two looks may have hidden the end of its stop.
     async fn last(&mut self) -> Result<wire::WatchResponse, Status> {
         if !std::mem::replace(&mut self.is_over, true) && self.shown.is_some() {
-            // Its actors have ended, and none keeps an answer waiting. If one did, what it knew is not reported.
+            // Its actors have ended, and none delays an answer. If one did, its changes are not reported.
             let _ = timeout(LAST_LOOK_TIMEOUT, self.look()).await;
         }
         self.told().ok_or_else(host_has_ended)
     }
 
-    /// The next answer, of what was noted.
+    /// The next answer, from the recorded changes.
     fn told(&mut self) -> Option<wire::WatchResponse> {
         let news = self.ready.pop_front()?;
         self.number += 1;
@@ -171,7 +170,7 @@ impl Watching {
             tokio::select! {
                 () = sleep(GONE_PAUSE), if is_one_gone => heard.is_new = true,
                 item = self.journal.next() => heard.take(item.ok_or_else(host_has_ended)?),
-                // A channel of the latest view misses nothing; its end is that of the host.
+                // A watch channel misses nothing; it ends with the host.
                 Ok(()) = self.logs.changed() => heard.is_new = true,
                 Ok(()) = self.disk.changed() => heard.is_new = true,
                 Ok(()) = self.data_dir.changed() => heard.is_new = true,
@@ -183,7 +182,7 @@ impl Watching {
         Ok(heard.missed)
     }
 
-    /// Looks at everything and notes what differs from what was shown.
+    /// Looks at everything and records what differs from the last view.
     async fn look(&mut self) {
         self.looked = Some(Instant::now());
         let mut status = gather(&self.sources).await;
@@ -198,7 +197,7 @@ impl Watching {
     }
 }
 
-/// What an actor knows that does not answer has not changed only because it cannot be asked.
+/// Keeps the rows of an actor that does not answer: they have not changed only because it cannot be asked.
 fn keep_unknown(before: &wire::GetStatusResponse, after: &mut wire::GetStatusResponse) {
     let is_gone = |names: &[&str]| after.gone.iter().any(|gone| names.contains(&gone.name.as_str()));
     let [plugins, allocations, drivers, tasks, volumes] = [
@@ -228,14 +227,14 @@ fn keep_unknown(before: &wire::GetStatusResponse, after: &mut wire::GetStatusRes
     }
     if tasks {
         after.tasks.clone_from(&before.tasks);
-        // Those that have no process yet are known to the tasks alone.
+        // Drivers without a process yet are known only to the tasks.
         let is_there = |driver: &&wire::DriverStatus| after.drivers.iter().any(|one| one.name == driver.name);
         let missing: Vec<_> = before.drivers.iter().filter(|driver| !is_there(driver)).cloned().collect();
         after.drivers.extend(missing);
     }
 }
 
-/// The news that lead from `before` to `after`.
+/// The changes from `before` to `after`.
 fn differences(before: &wire::GetStatusResponse, after: &wire::GetStatusResponse) -> Vec<News> {
     let has = |plugins: &[wire::PluginStatus], plugin: &wire::PluginStatus| {
         plugins.iter().any(|other| other.r#type == plugin.r#type && other.name == plugin.name)
@@ -260,7 +259,7 @@ fn differences(before: &wire::GetStatusResponse, after: &wire::GetStatusResponse
     host.chain(differences_of_actors(before, after)).chain(changes).collect()
 }
 
-/// Whether nothing is new about a host but how long it still waits for the same, and how much its disk has yet to write.
+/// Whether nothing changed about a host except how long it still waits for the same, and how much its disk has yet to write.
 fn is_same(before: &wire::HostStatus, after: &wire::HostStatus) -> bool {
     let without_times = |host: &wire::HostStatus| {
         let mut host = host.clone();
@@ -275,7 +274,7 @@ fn is_same(before: &wire::HostStatus, after: &wire::HostStatus) -> bool {
     without_times(before) == without_times(after)
 }
 
-/// The actors that do not answer any more, and those that do again.
+/// The actors that no longer answer, and the actors that answer again.
 fn differences_of_actors(before: &wire::GetStatusResponse, after: &wire::GetStatusResponse) -> Vec<News> {
     let is_among =
         |all: &[wire::GoneActor], name: &str| all.iter().any(|gone: &wire::GoneActor| gone.name == name);
@@ -300,7 +299,7 @@ fn differences_of_drivers(before: &wire::GetStatusResponse, after: &wire::GetSta
 }
 
 fn differences_of_volumes(before: &wire::GetStatusResponse, after: &wire::GetStatusResponse) -> Vec<News> {
-    // There may be many.
+    // There may be many volumes.
     fn by_name(status: &wire::GetStatusResponse) -> BTreeMap<&str, &wire::VolumeStatus> {
         status.volumes.iter().map(|volume| (volume.name.as_str(), volume)).collect()
     }
@@ -311,7 +310,7 @@ fn differences_of_volumes(before: &wire::GetStatusResponse, after: &wire::GetSta
     changed.chain(left.map(|name| News::VolumeLeft((*name).to_owned()))).collect()
 }
 
-/// Those that differ from before in more than what changes all the time, which `without` takes away.
+/// The entries that changed, ignoring the values that change all the time, which `without` removes.
 fn changed<T: Clone + PartialEq>(before: &[T], after: &[T], without: fn(&mut T)) -> impl Iterator<Item = T> {
     let lasting = move |one: &T| {
         let mut one = one.clone();

@@ -1,4 +1,4 @@
-//! What the host itself runs, or may. It knows that better than any client of the admin socket (V8).
+//! Determines which workloads the host itself runs or may run. The host knows this better than any client of the admin socket (V8).
 
 use callboard_actors::process::ProcessName;
 use callboard_actors::processes::ListProcesses;
@@ -11,7 +11,7 @@ use crate::config::process_name;
 use crate::host::Host;
 use crate::tasks::{self, TaskPhase, TaskReport, Tasks};
 
-/// The allocations and tasks of the host, and the processes that outlive it.
+/// The allocations and tasks of the host, and the processes that survive it.
 #[derive(Debug, Default)]
 pub(super) struct Workloads {
     allocations: Vec<agent::TaskReport>,
@@ -20,10 +20,10 @@ pub(super) struct Workloads {
 }
 
 impl Workloads {
-    /// Asks those that run them. The agent answers only when it has found what an earlier run of the host has left.
+    /// Asks the owners of the workloads. The agent answers only after it has found what an earlier run of the host has left.
     ///
     /// # Errors
-    /// Who did not answer, and why: then it is unknown what runs.
+    /// The actor that did not answer, and why: then it is unknown what runs.
     pub(super) async fn ask(
         host: &Host,
         agent: &Address<Agent>,
@@ -42,7 +42,7 @@ impl Workloads {
         })
     }
 
-    /// What may live of an allocation or task, and what to do about it; `None` if it is down, or no workload of this host.
+    /// What may still run of an allocation or task, and what to do about it; `None` if it is down, or not a workload of this host.
     pub(super) fn living(&self, name: &AllocationId) -> Option<String> {
         let stop = |what: String| format!("{what}; stop it with `callboard stop {name}`, and try again then");
         let allocation = self.allocation(name).and_then(living_allocation);
@@ -64,7 +64,7 @@ impl Workloads {
         self.tasks.iter().find(|task| task.name == *name)
     }
 
-    /// One that outlives the host: it may be of an allocation that is not configured any more.
+    /// The surviving process of this name: its allocation may no longer be configured.
     fn process(&self, name: &AllocationId) -> Option<&ProcessName> {
         let name = process_name(name).ok()?;
         self.processes.iter().find(|process| **process == name)
@@ -90,7 +90,7 @@ fn living_allocation(allocation: &agent::TaskReport) -> Option<String> {
     }
 }
 
-/// A task that waits may have been started by its driver already.
+/// Why a task may live. A waiting task may have been started by its driver already.
 fn living_task(task: &TaskReport) -> Option<String> {
     let TaskReport { name, phase, id, .. } = task;
     match (phase, id) {

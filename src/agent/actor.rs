@@ -1,4 +1,4 @@
-//! What the agent does in the world: it talks to the allocations, has volumes claimed, and holds the processes.
+//! Runs the agent: calls the allocations, claims volumes, and holds the processes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,17 +27,17 @@ use super::memory::{AgentMemory, Endings};
 use crate::config::process_name;
 use crate::process::{Binder, LogSpec, ProcessSpec, launch};
 
-/// Calls that are under way all the time: for endings, and for what the allocations say.
+/// Calls that are always in progress: for endings, and for notifications of the allocations.
 const LISTENING_CALLS: usize = 2;
 
-/// What the agent says to the allocations: to those who keep the allocations of plugins' workloads.
+/// The calls of the agent to the owner of the allocations of plugin workloads.
 pub trait AllocationService: 'static {
     /// Prepares an allocation for its next start.
     fn prepare(
         &self,
         spec: AllocationSpec,
     ) -> LocalBoxFuture<'static, Answered<Result<TaskContext, PrepareError>>>;
-    /// Has the allocations of an allocation opened anew, whose process runs.
+    /// Reopens an allocation whose process runs.
     fn adopt(
         &self,
         spec: AllocationSpec,
@@ -76,11 +76,11 @@ pub trait AllocationService: 'static {
 pub struct ProcessHome {
     /// Binds them to this host.
     pub binder: Binder,
-    /// Where the output of each goes, into a file with the name of its allocation.
+    /// The directory of the processes' output, one file for each allocation, with its name.
     pub log_dir: PathBuf,
 }
 
-/// Starts the agent at a vacant address. When it ends by force, its processes are killed, but those that survive the host.
+/// Starts the agent at a vacant address. When it ends by force, its processes are killed, except those that survive the host.
 pub fn start(
     address: &Address<Agent>,
     options: AgentOptions,
@@ -91,7 +91,7 @@ pub fn start(
     settings: Settings,
 ) -> Running {
     // Everything may begin or stop at once, with a call or two for each task.
-    // A plugin that is slow to end may keep no other from being stopped or started.
+    // A plugin that is slow to end may not delay the stop or start of another.
     let calls_max = 4 * options.allocations.len() + LISTENING_CALLS;
     let calls_running_max = settings.calls_running_max.max(calls_max);
     let calls_waiting_max = settings.calls_waiting_max.max(calls_max);
@@ -116,15 +116,15 @@ struct Handler<B> {
     volumes: Rc<dyn VolumeClaims>,
     home: ProcessHome,
     memory: AgentMemory,
-    /// The names that processes of allocations have if they survive the host.
+    /// The names of the processes of allocations that survive the host.
     surviving: Vec<(AllocationId, ProcessName)>,
-    /// Calls off the latest claim of each allocation.
+    /// Cancels the latest claim of each allocation.
     claims: BTreeMap<AllocationId, oneshot::Sender<()>>,
-    /// What was logged last of each allocation.
+    /// The last log line of each allocation.
     told: BTreeMap<AllocationId, Told>,
 }
 
-/// What was logged of an allocation.
+/// The last log line of an allocation.
 #[derive(Debug, PartialEq, Eq)]
 struct Told {
     phase: TaskPhase,
@@ -144,7 +144,7 @@ impl<B: AllocationService> EffectHandler<Agent> for Handler<B> {
             AgentCall::Prepare(spec) => self.allocations.prepare(spec).into_outcome(AgentOutcome::Prepared),
             AgentCall::Claim { allocation, volumes, within } => self.claim(allocation, volumes, within),
             AgentCall::CallOff(allocation) => {
-                // Without a receiver it has come back already.
+                // Without a receiver the claim has returned already.
                 self.claims.remove(&allocation).map(|claim| claim.send(()));
                 return Started::Done(AgentOutcome::CalledOff);
             }
@@ -176,7 +176,7 @@ impl<B: AllocationService> EffectHandler<Agent> for Handler<B> {
 }
 
 impl<B: AllocationService> Handler<B> {
-    /// Logs what was decided for an allocation: that it is started again, was given up, or has stopped.
+    /// Logs a decision about an allocation: it is started again, was given up, or has stopped.
     fn log_decision(&mut self, task: &TaskReport) {
         let TaskReport { allocation, attempt, restarts, last_event, .. } = task;
         let exit_at = task.exit.as_ref().map(|last| last.at);
@@ -185,7 +185,7 @@ impl<B: AllocationService> Handler<B> {
         let told_exit = |last: &LastExit| last.exit.map_or("unknown".to_owned(), |exit| exit.to_string());
         let exit = task.exit.as_ref().map_or_else(|| "none".to_owned(), told_exit);
         let is_new = before.as_ref().is_some_and(|before| before.phase != task.phase);
-        // The end of its process has a line of its own.
+        // The end of its process has its own log line.
         let is_exit = before.as_ref().is_some_and(|before| before.exit_at != exit_at);
         let health = task.health_without_process();
         let pause_ms = task.due.map(|due| milliseconds(due.since(Clock::system().now())));
@@ -214,7 +214,7 @@ impl<B: AllocationService> Handler<B> {
         }
     }
 
-    /// Which processes live, those that an earlier run of the host has left among them.
+    /// Which processes live, including those that an earlier run of the host has left.
     fn survey(&self) -> LocalBoxFuture<'static, AgentOutcome> {
         let (memory, surviving) = (self.memory.clone(), self.surviving.clone());
         Box::pin(async move {
@@ -274,7 +274,7 @@ impl<B: AllocationService> Handler<B> {
                 AgentOutcome::Launched(launch_surviving(&memory, order).await)
             });
         }
-        // At once and not in the future, so that what the machine ordered and what there is never differ.
+        // Now and not in the future, so that the machine's orders and the actual processes never differ.
         Started::Done(AgentOutcome::Launched(self.launch_bound(order)))
     }
 
@@ -317,7 +317,7 @@ async fn next_endings(endings: Rc<Endings>) -> AgentOutcome {
     }
 }
 
-/// A question to the allocations as a call of the machine.
+/// Converts a request to the allocations into a call of the machine.
 trait IntoOutcome<T> {
     fn into_outcome(self, wrap: fn(T) -> AgentOutcome) -> LocalBoxFuture<'static, AgentOutcome>;
 }

@@ -1,4 +1,4 @@
-//! What the agent says to the owner of volumes: that they are claimed for an allocation, or that it has ended.
+//! The requests of the agent to the owner of volumes: to claim them for an allocation, or to release them at its end.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,9 +11,8 @@ use futures_util::future::LocalBoxFuture;
 
 /// Claims the volumes of allocations, and releases them. Claims belong to the allocation, not to one of its processes.
 pub trait VolumeClaims: 'static {
-    /// Claims all these volumes for an allocation, and answers with the proven path of each one (V7). Repeating it is harmless, and
-    /// proves each mount anew. After an error it may hold some of them, until `ended`. When the future is dropped, it sends nothing
-    /// more.
+    /// Claims all these volumes for an allocation, and answers with the proven path of each (V7). Idempotent; each call proves each mount
+    /// again. After an error it may hold some of them, until `ended`. When the future is dropped, it sends nothing more.
     fn claim(
         &self,
         user: AllocationId,
@@ -21,8 +20,8 @@ pub trait VolumeClaims: 'static {
         within: Duration,
     ) -> LocalBoxFuture<'static, Result<BTreeMap<VolumeKey, PathBuf>, ClaimTrouble>>;
 
-    /// Releases all volumes of an allocation of which no process is left (V8). Answered when that is confirmed, or with the reason why
-    /// it is not within this time; the release goes on then, unless it never arrived. Repeating it is harmless.
+    /// Releases all volumes of an allocation that has no process left (V8). Answers when that is confirmed, or, after this time, with the
+    /// reason why it is not; the release then continues, unless the request never arrived. Idempotent.
     fn ended(
         &self,
         user: AllocationId,

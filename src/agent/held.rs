@@ -1,4 +1,4 @@
-//! The process of an allocation: bound to the host, or one that survives it (PRC-04). The former is a child of the agent. The latter
+//! The process of an allocation: bound to the host, or surviving it (PRC-04). A bound process is a child of the agent. A surviving process
 //! belongs to the owner of processes, which records, proves and adopts it; the agent finds it by its name.
 
 use std::rc::Weak;
@@ -24,11 +24,11 @@ use crate::process::{Process, ProcessEnding, ProcessExit};
 /// The end of a process.
 #[derive(Debug, Clone)]
 pub(super) struct End {
-    /// `None` if it was not observed: it was no child of this host.
+    /// `None` if it was not observed, because the process was not a child of this host.
     pub(super) exit: Option<ProcessExit>,
     pub(super) by: EndedBy,
     pub(super) last_words: Option<String>,
-    /// In words.
+    /// The end in words.
     pub(super) how: String,
 }
 
@@ -55,7 +55,7 @@ impl From<callboard_actors::process::ProcessEnding> for End {
 pub(super) enum Held {
     /// It is killed when the last handle is dropped.
     Bound(Process),
-    /// It goes on without handles.
+    /// It continues without handles.
     Surviving(Surviving),
 }
 
@@ -74,7 +74,7 @@ impl Held {
         }
     }
 
-    /// Asks it to end: SIGTERM to its group now, and SIGKILL after the grace.
+    /// Stops it: SIGTERM to its group now, and SIGKILL after the grace period.
     pub(super) fn stop(&self, grace: Duration) {
         match self {
             Self::Bound(process) => process.stop(grace),
@@ -82,7 +82,7 @@ impl Held {
         }
     }
 
-    /// Waits for its end. `None` if it is gone and it is unknown how it ended.
+    /// Waits for its end. `None` if it is gone and its exit is unknown.
     pub(super) async fn ended(self) -> Option<End> {
         match self {
             Self::Bound(process) => {
@@ -109,7 +109,7 @@ pub(super) struct Surviving {
 }
 
 impl Surviving {
-    /// Watches a process as long as the agent has a memory.
+    /// Watches a process as long as the agent's memory exists.
     pub(super) fn of<T: 'static>(owner: Address<Processes>, launched: Launched, memory: Weak<T>) -> Self {
         let Launched { name, tag, pid, .. } = launched;
         let (tell, ended) = watch::channel(None);
@@ -132,7 +132,7 @@ impl Surviving {
         let Self { owner, name, tag, ended, .. } = self.clone();
         actix_rt::spawn(async move {
             let order = StopProcess { name, tag: Some(tag), grace };
-            // What has ended needs no order; an owner that does not answer gets the order again.
+            // A process that has ended needs no order; an owner that does not answer gets the order again.
             while ended.borrow().is_none() && owner.ask(order.clone()).await.is_err() {
                 sleep(RETRY_PAUSE).await;
             }
@@ -140,19 +140,19 @@ impl Surviving {
     }
 }
 
-/// Finds the process of this name that an earlier run of the host, or an earlier life of the agent, has left.
+/// Finds the process of this name that an earlier run of the host, or an earlier incarnation of the agent, has left.
 pub(super) async fn recall(owner: &Address<Processes>, name: &ProcessName) -> Option<Launched> {
     loop {
         match owner.ask(RecallProcess { name: name.clone() }).await {
             Ok(Ok(Recalled::Proven(launched))) => return Some(launched),
             Ok(Ok(Recalled::Ended { .. } | Recalled::Unknown)) => return None,
-            // Nothing may start before that is known.
+            // Nothing may start before the answer is known.
             Ok(Err(_)) | Err(_) => sleep(RETRY_PAUSE).await,
         }
     }
 }
 
-/// Ends the processes of allocations that the configuration has no more. Returns those that have ended.
+/// Ends the processes of allocations that are no longer in the configuration. Returns the allocations whose process has ended.
 pub async fn end_departed(owner: &Address<Processes>, configured: &[AllocationId]) -> Vec<AllocationId> {
     let mut ended = Vec::new();
     let configured: Vec<_> = configured.iter().filter_map(|name| process_name(name).ok()).collect();
@@ -176,11 +176,11 @@ pub async fn end_departed(owner: &Address<Processes>, configured: &[AllocationId
     ended
 }
 
-/// Launches a process that survives the host. Whatever comes of it, at most one of this name runs; one that could not be reported
-/// is asked to end.
+/// Launches a process that survives the host. In every case at most one process of this name runs; a process that could not be reported is
+/// stopped.
 ///
 /// # Errors
-/// Why none is known to run, and whether one may live nevertheless.
+/// Why no process is known to run, and whether one may live nevertheless.
 pub(super) async fn launch(
     owner: Address<Processes>,
     name: ProcessName,
@@ -202,7 +202,7 @@ pub(super) async fn launch(
     if let Ok(Err(LaunchError::Occupied { .. })) = launched {
         // An earlier launch had no answer.
         let _ = owner.ask(stop).await;
-        // Without an answer it stays unknown whether that one has ended.
+        // Without an answer it is unknown whether that process has ended.
         if let Ok(answer) = owner.ask(launch).await {
             launched = Ok(answer);
         }
@@ -220,7 +220,7 @@ struct EndUnlessKnown(Option<(Address<Processes>, StopProcess)>);
 impl Drop for EndUnlessKnown {
     fn drop(&mut self) {
         if let Some((owner, stop)) = self.0.take() {
-            // It is in the mailbox now; the answer is not awaited.
+            // The request is in the mailbox now; its answer is not awaited.
             drop(owner.ask(stop));
         }
     }

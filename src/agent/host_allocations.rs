@@ -1,4 +1,4 @@
-//! The allocations of a host, as the agent calls them in production.
+//! Calls the allocations of a host for the agent in production.
 
 use callboard_actors::agent::Answered;
 use callboard_actors::allocations::{
@@ -13,7 +13,7 @@ use futures_util::future::LocalBoxFuture;
 
 use super::actor::AllocationService;
 
-/// Speaks to the allocations and the instances of a host.
+/// Calls the allocations and the instances of a host.
 #[derive(Debug)]
 pub struct HostAllocations {
     address: Address<Allocations>,
@@ -22,7 +22,7 @@ pub struct HostAllocations {
 }
 
 impl HostAllocations {
-    /// Will speak to the allocations and the instances at these addresses.
+    /// Calls the allocations and the instances at these addresses.
     #[must_use]
     pub fn new(address: Address<Allocations>, instances: Address<Instances>) -> Self {
         Self { follower: Follower::new("agent", address.clone()), address, instances }

@@ -1,4 +1,4 @@
-//! What outlives a single life of the agent: what it decided for its tasks, and their processes. It ends with the host.
+//! Keeps what survives one incarnation of the agent: its decisions for its tasks, and their processes. It ends with the host.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -38,15 +38,15 @@ pub(super) struct Endings {
     pub(super) arrived: Notify,
 }
 
-/// What an agent that is started again at the same address takes over. When the last copy is dropped, the processes are killed.
+/// The state that a restarted agent at the same address takes over. When the last copy is dropped, the processes are killed.
 #[derive(Clone, Default)]
 pub struct AgentMemory {
     decided: Rc<RefCell<BTreeMap<AllocationId, Memory>>>,
     processes: Rc<Processes>,
     pub(super) endings: Rc<Endings>,
-    /// Where the host receives which processes the allocations have.
+    /// Where the host is notified of the processes of allocations.
     known: TaskProcesses,
-    /// Who owns those that survive the host.
+    /// The owner of the processes that survive the host.
     pub(super) owner: Option<Address<ProcessOwner>>,
 }
 
@@ -57,13 +57,13 @@ impl fmt::Debug for AgentMemory {
 }
 
 impl AgentMemory {
-    /// Nothing yet. The processes that the agent launches are also added to `known`, and those that survive the host belong to `owner`.
+    /// An empty memory. The processes that the agent launches are also added to `known`, and those that survive the host belong to `owner`.
     #[must_use]
     pub fn telling(known: TaskProcesses, owner: Address<ProcessOwner>) -> Self {
         Self { known, owner: Some(owner), ..Self::default() }
     }
 
-    /// The store of the next life.
+    /// The store of the next incarnation.
     pub(super) fn remembered(&self) -> Remembered {
         self.decided.borrow_mut().values_mut().for_each(Memory::begin_life);
         Remembered(Rc::clone(&self.decided))
@@ -89,7 +89,7 @@ impl AgentMemory {
         }
     }
 
-    /// Takes over what an earlier run of the host left running of these allocations, as far as it is proven to be theirs (PRC-01).
+    /// Takes over the processes that an earlier run of the host left for these allocations, if they are proven to be theirs (PRC-01).
     pub(super) async fn take_over(&self, surviving: Vec<(AllocationId, ProcessName)>) {
         let Some(owner) = &self.owner else { return };
         for (allocation, name) in surviving {
@@ -109,7 +109,7 @@ impl AgentMemory {
         self.hold(allocation, attempt, started_at, Held::Surviving(process));
     }
 
-    /// Holds a process until it has ended, and says then how.
+    /// Holds a process until it has ended, and then reports how it ended.
     pub(super) fn hold(
         &self,
         allocation: AllocationId,
@@ -122,7 +122,7 @@ impl AgentMemory {
         let known = self.known.clone();
         let kept = Kept { attempt, started_at, process: process.clone() };
         self.processes.borrow_mut().insert(allocation.clone(), kept);
-        // Weak, so that a bound process is killed when the agent ends and it is not held any more.
+        // Weak, so that a bound process is killed when the agent ends and no longer holds it.
         let processes = Rc::downgrade(&self.processes);
         let endings = Rc::clone(&self.endings);
         let ended = process.ended();
@@ -142,7 +142,7 @@ impl AgentMemory {
         });
     }
 
-    /// Ends the processes that live without an agent, each within its grace, and reports each. All are asked at once. A host that
+    /// Ends the processes that live without an agent, each within its grace period, and reports each. All are stopped at once. A host that
     /// detaches leaves those that survive it.
     pub async fn end_processes(&self, allocations: &[AllocationConfig], mode: StopMode) -> Vec<StopStep> {
         let began = Instant::now();
@@ -171,7 +171,7 @@ impl AgentMemory {
     }
 }
 
-/// An end that was not requested is a warning, and so is one that took force.
+/// Logs an end. An end that was not requested, or that needed SIGKILL, is a warning.
 fn log_end(allocation: &AllocationId, attempt: Attempt, pid: u32, end: &End) {
     let exit = end.exit.map_or_else(|| "unknown".to_owned(), |exit| exit.to_string());
     match end.by {
@@ -198,7 +198,7 @@ fn forget(processes: &Weak<Processes>, allocation: &AllocationId, attempt: Attem
     }
 }
 
-/// Keeps what the agent decided for its tasks.
+/// Keeps the decisions of the agent for its tasks.
 #[derive(Debug)]
 pub(super) struct Remembered(Rc<RefCell<BTreeMap<AllocationId, Memory>>>);
 

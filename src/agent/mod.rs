@@ -1,5 +1,5 @@
-//! Runs the [machine of the agent](callboard_actors::agent) of `callboard run`: launches the plugin processes of the configuration,
-//! holds them from one life of the agent to the next, and talks to the allocations.
+//! Runs the [machine of the agent](callboard_actors::agent) of `callboard run`: launches the plugin processes of the configuration, holds
+//! them across incarnations of the agent, and calls the allocations.
 
 mod actor;
 mod claims;

@@ -13,10 +13,10 @@ use super::host_allocations::HostAllocations;
 use super::memory::AgentMemory;
 use crate::host::{EndingRest, Host, Part, PartContext, PartLifecycle};
 
-/// How long the agent may take to end at least. It says itself how long it takes with the graces of its processes.
+/// The minimum stop deadline of the agent. The agent itself reports how long it takes with the grace periods of its processes.
 const STOP_DEADLINE: Duration = Duration::from_secs(30);
 
-/// The agent as a part of a host, whose `volumes` are claimed through what is made in its thread. It deregisters its plugins at the
+/// The agent as a part of a host; it claims volumes through `volumes`, which is made in its thread. It deregisters its plugins at the
 /// allocations, so it ends before them.
 pub fn part(
     address: &Address<Agent>,
@@ -42,7 +42,7 @@ pub fn part(
     .stops_within(STOP_DEADLINE)
 }
 
-/// The processes go on from one life of the agent to the next.
+/// The processes continue from one incarnation of the agent to the next.
 struct AgentLifecycle {
     address: Address<Agent>,
     context: PartContext,
@@ -63,7 +63,7 @@ impl PartLifecycle for AgentLifecycle {
         Ok(start(&self.address, options, allocations, volumes, home, memory, self.context.settings()))
     }
 
-    /// No process outlives its host, however that ends, but one that is meant to.
+    /// No process outlives its host, however the host ends, except a process that is meant to survive.
     fn end_rest(&self, mode: StopMode) -> EndingRest {
         let (memory, allocations) = (self.memory.clone(), self.options.allocations.clone());
         Box::pin(async move { memory.end_processes(&allocations, mode).await })

@@ -1,4 +1,4 @@
-//! The commands that ask a running host.
+//! The commands that send requests to a running host.
 
 use std::io;
 use std::process::ExitCode;
@@ -16,9 +16,9 @@ use crate::admin::{AdminClient, AdminError};
 use crate::duration::parse_duration;
 use crate::output::{Palette, print};
 
-/// The exit code where something is not well.
+/// The exit code if something is not well.
 const NOT_WELL: u8 = 3;
-/// The exit code where it was asked whether something is well, and no host runs.
+/// The exit code of a health question if no host runs.
 const NO_HOST: u8 = 4;
 
 /// What can be said to a command without a name.
@@ -114,7 +114,7 @@ pub(super) struct ShutdownArgs {
     detach: bool,
 }
 
-/// Why a question was not answered, or the answer not written.
+/// Why a request was not answered, or the answer not written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AskError {
     #[error(transparent)]
@@ -173,11 +173,11 @@ impl AskError {
         }
     }
 
-    /// The exit code where it is asked whether a host is well.
+    /// The exit code for the question whether a host is well.
     const fn health_exit_code(&self) -> u8 {
         match self {
             Self::Target(TargetError::Admin(AdminError::NoHost { .. } | AdminError::Dead { .. })) => NO_HOST,
-            // Something is there, and it does not serve as a host.
+            // Something listens there, but it does not serve as a host.
             Self::Target(
                 TargetError::NotAnswering { .. }
                 | TargetError::Replaced(_)
@@ -190,7 +190,7 @@ impl AskError {
     }
 }
 
-/// Connects to the host that is meant, and lets a question be asked.
+/// Connects to the selected host, and sends a request.
 pub(super) fn ask<F>(args: &PlainArgs, question: impl FnOnce(AdminClient) -> F) -> ExitCode
 where
     F: Future<Output = Result<(), AskError>>,
@@ -201,7 +201,7 @@ where
     }
 }
 
-/// The same with what came of the question.
+/// The same, with the result of the request.
 fn judged<T, F>(args: &PlainArgs, question: impl FnOnce(AdminClient) -> F) -> Result<T, AskError>
 where
     F: Future<Output = Result<T, AskError>>,
@@ -234,7 +234,7 @@ pub(super) fn status(args: &StatusArgs) -> ExitCode {
             None => show::status(&status, Palette::of_stdout()),
         };
         print(&text)?;
-        // That rests on more than is shown of one thing.
+        // The judgement uses more than the shown part.
         Ok(!check || volumes::troubles(&status, name).is_empty())
     });
     ended_well(asked, if *check { AskError::health_exit_code } else { AskError::exit_code })
@@ -257,13 +257,13 @@ pub(super) fn health(args: &HealthArgs) -> ExitCode {
     ended_well(asked, AskError::health_exit_code)
 }
 
-/// The plain name of what is asked about.
+/// The plain name of the subject of the question.
 fn known<'a>(status: &wire::GetStatusResponse, name: Option<&'a str>) -> Result<Option<&'a str>, AskError> {
     let unknown = |name: &str| AskError::Unknown(name.to_owned());
     name.map(|name| volumes::plain_name(status, name).ok_or_else(|| unknown(name))).transpose()
 }
 
-/// The exit code of a question whether something is well.
+/// The exit code of the question whether something is well.
 fn ended_well(asked: Result<bool, AskError>, code: fn(&AskError) -> u8) -> ExitCode {
     match asked {
         Ok(true) => ExitCode::SUCCESS,

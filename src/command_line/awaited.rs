@@ -1,4 +1,4 @@
-//! What a stop of the host waits for, in its log.
+//! Logs what a stop of the host waits for.
 
 use std::time::Duration;
 

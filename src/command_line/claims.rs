@@ -1,4 +1,4 @@
-//! After the start of `callboard run`: which claims of an earlier run to volumes are kept, and what is known of the configured volumes.
+//! Decides after the start of `callboard run` which volume claims of an earlier run are kept, and registers the configured volumes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,11 +22,11 @@ use crate::host::Host;
 use crate::tasks;
 use crate::volumes::{self, Claimer, ConfiguredSecrets, KnownUsers};
 
-/// How long the end of a departed allocation waits until its volumes are released; the release goes on.
+/// How long to wait, after the end of a departed allocation, for the release of its volumes; then the release continues.
 const RELEASE_WITHIN: Duration = Duration::from_secs(20);
 
-/// In the background: reports to the owner of the volumes which allocations and tasks of an earlier run may have processes. Without
-/// that it keeps all of their claims. It always keeps those of other users: only an operator knows when their processes have ended.
+/// In the background: reports to the owner of the volumes which allocations and tasks of an earlier run may have processes. Without this
+/// report it keeps all of their claims. It always keeps the claims of other users: only an operator knows when their processes have ended.
 /// `departed` was determined before anything of these allocations was removed.
 pub(super) fn confirm(host: &Host, agent: &Address<Agent>, config: &Config, departed: &[AllocationId]) {
     let (host, agent, departed) = (host.clone(), agent.clone(), departed.to_vec());
@@ -51,14 +51,14 @@ pub(super) async fn departed(config: &Config, runtime_dir: &Path) -> Vec<Allocat
     }
 }
 
-/// Where allocations have their directories. The host has accepted both directories.
+/// The layout of the directories of allocations. The host has accepted both directories.
 pub(super) fn layout(config: &Config, runtime_dir: &Path) -> Option<Layout> {
     let data_dir = std::path::absolute(&config.data_dir).ok()?;
     Layout::new(data_dir, runtime_dir).ok()
 }
 
-/// In the background: records the secret keys of the configured volumes. What cannot be recorded now is recorded before the first call
-/// with secrets.
+/// In the background: records the secret keys of the configured volumes. Keys that cannot be recorded now are recorded before the first
+/// call with secrets.
 pub(super) fn keep_keys(secrets: Arc<ConfiguredSecrets>) -> Arc<ConfiguredSecrets> {
     let keeping = Arc::clone(&secrets);
     actix_rt::spawn(async move {
@@ -72,7 +72,7 @@ pub(super) fn keep_keys(secrets: Arc<ConfiguredSecrets>) -> Arc<ConfiguredSecret
     secrets
 }
 
-/// The volumes that allocations and tasks of the configuration use, each with the words for one of those.
+/// The volumes that allocations and tasks of the configuration use, each with a description of one of these users.
 pub(super) fn volume_users(config: &Config) -> BTreeMap<VolumeKey, String> {
     let of_tasks = config.tasks.iter().flat_map(|task| {
         task.volumes.iter().map(|used| (used.volume.clone(), format!("task {}", task.name)))
@@ -90,7 +90,7 @@ pub(super) fn controllers(config: &Config) -> BTreeSet<PluginName> {
     serving.map(|allocation| allocation.plugin.clone()).collect()
 }
 
-/// Through whom the agent claims the volumes of allocations.
+/// The claimer through which the agent claims the volumes of allocations.
 pub(super) fn of_allocations(config: &Config) -> impl Fn(&Host) -> Rc<dyn VolumeClaims> + use<> {
     let volumes = config.volumes.clone();
     move |host| Rc::new(Claimer::new(host.volumes().clone(), &volumes))
@@ -105,7 +105,7 @@ pub(super) fn attend(claimer: &Claimer, volumes: &Address<Volumes>, config: &Con
     });
 }
 
-/// What the host runs or ran itself, as far as it is known: allocations of the configuration, and tasks on disk.
+/// The workloads that the host runs or ran itself, if known: allocations of the configuration, and tasks on disk.
 async fn users(
     host: &Host,
     agent: &Address<Agent>,
@@ -122,9 +122,9 @@ async fn users(
     Ok(known)
 }
 
-/// Of the allocations, those that may have processes: with volumes and running or meant to run, or with a process that was adopted. Rather
-/// one too many: its claims are then released when it has ended. A process that this run has launched for an allocation without volumes
-/// uses none of an earlier run.
+/// Adds the allocations that may have processes: with volumes and running or meant to run, or with a process that was adopted. If in doubt
+/// an allocation is added: its claims are then released when it has ended. A process that this run has launched for an allocation without
+/// volumes uses no volume of an earlier run.
 fn add_allocations(
     known: &mut KnownUsers,
     allocations: &[TaskReport],
@@ -146,7 +146,7 @@ fn add_allocations(
     }
 }
 
-/// Releases, beside everything else, the volumes of allocations that the configuration does not have, and whose processes have ended.
+/// In the background: releases the volumes of allocations that the configuration does not have, and whose processes have ended.
 pub(super) fn release_departed(claimer: &Claimer, ended: Vec<AllocationId>) {
     for allocation in ended {
         let claimer = claimer.clone();

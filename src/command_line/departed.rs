@@ -1,4 +1,4 @@
-//! What allocations of earlier configurations left.
+//! Ends and removes what allocations of earlier configurations left.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ use crate::host::Host;
 use crate::tasks::{self, TaskEnvironment};
 use crate::volumes::Claimer;
 
-/// What the configuration has: for each allocation the plugins that it serves.
+/// The plugins that each allocation of the configuration serves.
 type Served = BTreeMap<AllocationId, Vec<PluginKey>>;
 
-/// In the background: ends and removes what earlier configurations left, which is their allocations, and registrations of the present
-/// ones for another plugin or role.
+/// In the background: ends and removes what earlier configurations left: their allocations, and registrations of the present allocations
+/// for another plugin or role.
 pub(super) fn sweep(config: &Config, host: &Host, claimer: Claimer, runtime_dir: PathBuf) {
     let (host, layout) = (host.clone(), claims::layout(config, &runtime_dir));
     let served = served(config);
@@ -35,8 +35,8 @@ pub(super) fn sweep(config: &Config, host: &Host, claimer: Claimer, runtime_dir:
     });
 }
 
-/// Removes what a host that was killed left of allocations that this run does not start by itself. To be called before anything else can
-/// start them.
+/// Removes what a killed host left of allocations that this run does not start by itself. Must be called before anything else can start
+/// them.
 pub(super) async fn clear_idle(config: &Config, runtime_dir: &Path) {
     let Some(layout) = claims::layout(config, runtime_dir) else { return };
     let idle = config.allocations.iter().filter(|allocation| !allocation.start);
@@ -57,8 +57,8 @@ pub(super) fn plugins(allocation: &AllocationConfig) -> impl Iterator<Item = Plu
     types.map(|kind| PluginKey::new(*kind, allocation.plugin.clone()))
 }
 
-/// Removes what an earlier run registered and the configuration does not have, before processes are ended: one that still lives would confirm
-/// that (R8).
+/// Removes the registrations of an earlier run that the configuration does not have. Runs before processes are ended, because a living
+/// process would confirm its registration (R8).
 async fn deregister(registry: &Address<Registry>, served: &Served) {
     let entries = registry.ask(List).await.unwrap_or_default();
     let mut departed = Served::new();
@@ -81,7 +81,7 @@ async fn deregister(registry: &Address<Registry>, served: &Served) {
     }
 }
 
-/// In the background: removes what tasks left that are no longer known.
+/// In the background: removes what is left of tasks that are no longer known.
 pub(super) fn sweep_tasks(config: &Config, host: &Host, environment: TaskEnvironment) {
     let configured: Vec<_> = config.tasks.iter().map(|task| task.name.clone()).collect();
     let database = host.own_database().clone();

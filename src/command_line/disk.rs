@@ -1,4 +1,4 @@
-//! What people are shown of the disk and the data directory of a host.
+//! Shows the disk and the data directory of a host.
 
 use callboard_proto::admin::v1 as wire;
 
@@ -6,7 +6,7 @@ use super::times::ago;
 use crate::host::Unwritten;
 use crate::output::{Palette, Tone, harmless};
 
-/// Whether the disk is sound; else why, since when, and what it has not taken.
+/// Whether the disk is sound; else why not, since when, and which writes it has not taken.
 pub(super) fn disk_line(disk: &wire::DiskStatus, palette: Palette) -> String {
     if disk.health == "sound" {
         return format!("disk {}\n", palette.paint(Tone::Good, "sound"));
@@ -31,7 +31,7 @@ fn unwritten_line(disk: &wire::DiskStatus) -> String {
     }
 }
 
-/// What the changes concern that are not on disk.
+/// The subjects of the changes that are not on disk.
 pub(super) fn unwritten(disk: &wire::DiskStatus) -> String {
     let names = disk.unwritten_names.iter().map(|name| harmless(name)).collect();
     Unwritten { names, more: usize::try_from(disk.unwritten_more).unwrap_or(usize::MAX) }.line()

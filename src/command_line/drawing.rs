@@ -1,4 +1,4 @@
-//! Pictures that a command is requested to draw.
+//! Draws pictures on request of a command.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::output::write_whole;
 use crate::picture::{Picture, mermaid, svg};
 
-/// Where a picture goes, and in which language it is drawn.
+/// The file of a picture, and the language in which it is drawn.
 #[derive(Debug, Clone)]
 pub(super) struct Drawing {
     path: PathBuf,
@@ -14,18 +14,18 @@ pub(super) struct Drawing {
 }
 
 impl Drawing {
-    /// Writes a picture, in place of what was in the file.
+    /// Writes a picture, replacing the contents of the file.
     pub(super) fn draw(&self, picture: &Picture) -> io::Result<()> {
         write_whole(&self.path, &(self.language)(picture))
     }
 
-    /// Where it goes.
+    /// The file.
     pub(super) fn path(&self) -> PathBuf {
         self.path.clone()
     }
 }
 
-/// Reads the name of a file; its end says what is drawn.
+/// Reads the name of a file; its extension selects the language.
 pub(super) fn drawing(text: &str) -> Result<Drawing, String> {
     let path = PathBuf::from(text);
     match path.extension().and_then(|extension| extension.to_str()) {

@@ -1,4 +1,4 @@
-//! What people are shown of drivers and their tasks.
+//! Shows drivers and their tasks.
 
 use callboard_proto::admin::v1 as wire;
 
@@ -9,7 +9,7 @@ use super::times::{ago, with_due};
 use super::usage;
 use crate::output::{Palette, harmless};
 
-/// The tables of a status; nothing where there is neither a driver nor a task.
+/// The tables of a status; nothing without drivers and tasks.
 pub(super) fn tables(status: &wire::GetStatusResponse, palette: Palette, text: &mut String) {
     if !status.drivers.is_empty() {
         text.push('\n');
@@ -43,7 +43,7 @@ fn drivers(drivers: &[wire::DriverStatus]) -> Table {
     table
 }
 
-/// How much of what a driver wrote was not told.
+/// How much output of a driver was not logged.
 fn lost(driver: &wire::DriverStatus) -> Option<String> {
     let of = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));
     let lines = of(driver.lines_dropped, "lines of its log were dropped");
@@ -52,13 +52,13 @@ fn lost(driver: &wire::DriverStatus) -> Option<String> {
     (!lost.is_empty()).then(|| format!("it writes too much: {}", lost.join(", ")))
 }
 
-/// Whether its process was found again, and how many were launched.
+/// Whether its process was reattached, and how many were launched.
 fn process(driver: &wire::DriverStatus) -> String {
     match (driver.adopted, driver.launches) {
         (true, 0) => "adopted".to_owned(),
         (true, launches) => format!("adopted, {launches} launched"),
         (false, 0) => String::new(),
-        // Its first launch has not come to a process yet, or to none.
+        // Its first launch has no result yet.
         (false, 1) if driver.pid == 0 => String::new(),
         (false, 1) => "launched".to_owned(),
         (false, launches) => format!("launched {launches} times"),
@@ -106,7 +106,7 @@ fn tasks(tasks: &[wire::TaskStatus]) -> Table {
     table
 }
 
-/// What there is to say of the logs of a task that are not as they should be.
+/// The problems of a task's logs.
 fn logs(logs: &wire::TaskLogs) -> Option<String> {
     let lost = match logs.dropped_bytes {
         0 => String::new(),

@@ -60,7 +60,7 @@ async fn restart(mut client: AdminClient, args: &RestartArgs) -> Result<(), AskE
     Ok(())
 }
 
-/// What becomes of a driver and its tasks, in words.
+/// The effect of a restart on a driver and its tasks, in words.
 fn told(name: &str, pid: u32, resolving: bool, tasks: &[String]) -> String {
     let shown = format!("`callboard status {name}` shows the result");
     if resolving {

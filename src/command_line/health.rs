@@ -1,5 +1,5 @@
-//! What of a host is well and what is not: `callboard health`, `callboard status --check`, and the order and the summary of the
-//! tables.
+//! Determines what of a host is well and what is not: for `callboard health`, `callboard status --check`, and the order and the summary of
+//! the tables.
 
 use callboard_proto::admin::v1 as wire;
 use serde_json::{Value, json};
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::disk::unwritten;
 use crate::output::{Palette, Tone, harmless};
 
-/// Something that is not as it is meant to be.
+/// Something that is not in its intended state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Trouble {
     /// `host`, `actor`, `plugin`, `allocation`, `driver`, `task` or `volume`.
     pub(super) kind: &'static str,
     pub(super) name: String,
-    /// Its state, and why it is so.
+    /// Its state and the reason.
     pub(super) what: String,
 }
 
@@ -22,7 +22,7 @@ fn told(state: &str, reason: &str) -> String {
     if reason.is_empty() { state.to_owned() } else { format!("{state}: {reason}") }
 }
 
-/// What is wrong with a plugin. One that is not expected may be gone.
+/// The trouble of a plugin. A plugin that is not expected may be gone.
 pub(super) fn plugin(plugin: &wire::PluginStatus) -> Option<Trouble> {
     let is_meant = plugin.expected > 0 || plugin.registered > 0;
     (is_meant && plugin.health != "healthy").then(|| Trouble {
@@ -32,7 +32,7 @@ pub(super) fn plugin(plugin: &wire::PluginStatus) -> Option<Trouble> {
     })
 }
 
-/// What is wrong with an allocation. One that was stopped by hand is well.
+/// The trouble of an allocation. An allocation that was stopped by hand is well.
 pub(super) fn allocation(allocation: &wire::AllocationStatus) -> Option<Trouble> {
     let state = match (&*allocation.task_state, &*allocation.state, &*allocation.health) {
         ("stopped", _, _) | ("running", "registered", "healthy") => return None,
@@ -43,7 +43,7 @@ pub(super) fn allocation(allocation: &wire::AllocationStatus) -> Option<Trouble>
     Some(Trouble { kind: "allocation", name: allocation.name.clone(), what: state })
 }
 
-/// What is wrong with a driver. One that found nothing to drive does what it can.
+/// The trouble of a driver. A driver that found nothing to drive does what it can.
 pub(super) fn driver(driver: &wire::DriverStatus) -> Option<Trouble> {
     let is_well = matches!(&*driver.health, "healthy" | "undetected");
     (!is_well).then(|| Trouble {
@@ -53,14 +53,14 @@ pub(super) fn driver(driver: &wire::DriverStatus) -> Option<Trouble> {
     })
 }
 
-/// What is wrong with a task. One that has ended by itself and is not restarted, or was stopped, is well, unless its output is lost.
+/// The trouble of a task. A task that has ended by itself and is not restarted, or was stopped, is well, unless its output is lost.
 pub(super) fn task(task: &wire::TaskStatus) -> Option<Trouble> {
     let is_well = matches!(&*task.state, "running" | "ended" | "stopped");
     let what = if is_well { logs(task.logs.as_ref()?)? } else { told(&task.state, &task.last_event) };
     Some(Trouble { kind: "task", name: task.name.clone(), what })
 }
 
-/// What is wrong with the logs of a task.
+/// The trouble of a task's logs.
 fn logs(logs: &wire::TaskLogs) -> Option<String> {
     let is_lost = matches!(&*logs.state, "failing" | "broken");
     is_lost.then(|| told(&format!("its logs are {}", logs.state), &logs.reason))
@@ -74,7 +74,7 @@ fn sick_disk(disk: &wire::DiskStatus) -> String {
     }
 }
 
-/// What is wrong with the host itself: its disk, its data directory, and that it is stopping.
+/// The troubles of the host itself: its disk, its data directory, and that it is stopping.
 fn host(host: &wire::HostStatus) -> Vec<Trouble> {
     let trouble = |name: &str, what: String| Trouble { kind: "host", name: name.to_owned(), what };
     let mut found = Vec::new();
@@ -87,7 +87,7 @@ fn host(host: &wire::HostStatus) -> Vec<Trouble> {
     found
 }
 
-/// All that is wrong with a host, or with the things of this name.
+/// All troubles of a host, or of the objects of this name.
 pub(super) fn troubles(status: &wire::GetStatusResponse, name: Option<&str>) -> Vec<Trouble> {
     let is_meant = |other: &str| name.is_none_or(|name| name == other);
     let mut found = Vec::new();
@@ -107,7 +107,7 @@ pub(super) fn troubles(status: &wire::GetStatusResponse, name: Option<&str>) -> 
     found
 }
 
-/// The things of this name, and what belongs to them: the allocations of a plugin, and the tasks of a driver. `None` if there is none.
+/// The objects of this name, and what belongs to them: the allocations of a plugin, and the tasks of a driver. `None` if there is none.
 pub(super) fn of_name(status: &wire::GetStatusResponse, name: &str) -> Option<wire::GetStatusResponse> {
     let mut of_it = wire::GetStatusResponse { host: status.host.clone(), ..Default::default() };
     of_it.plugins = status.plugins.iter().filter(|one| one.name == name).cloned().collect();
@@ -122,7 +122,7 @@ pub(super) fn of_name(status: &wire::GetStatusResponse, name: &str) -> Option<wi
     (!is_empty).then_some(of_it)
 }
 
-/// One line that sums up.
+/// A summary in one line.
 pub(super) fn summary(troubles: &[Trouble], palette: Palette) -> String {
     if troubles.is_empty() {
         return format!("{}\n", palette.paint(Tone::Good, "all is well"));
@@ -133,7 +133,7 @@ pub(super) fn summary(troubles: &[Trouble], palette: Palette) -> String {
     format!("{count}: {}\n", names.join(", "))
 }
 
-/// What `health` prints, of everything or of the things of this name.
+/// The output of `health`, for everything or for the objects of this name.
 pub(super) fn lines(troubles: &[Trouble], name: Option<&str>, palette: Palette) -> String {
     let mut text = String::new();
     for Trouble { kind, name, what } in troubles {
@@ -148,7 +148,7 @@ pub(super) fn lines(troubles: &[Trouble], name: Option<&str>, palette: Palette) 
     }
 }
 
-/// What `health --json` prints.
+/// The output of `health --json`.
 pub(super) fn json(troubles: &[Trouble]) -> Value {
     let one = |Trouble { kind, name, what }: &Trouble| json!({ "kind": kind, "name": name, "reason": what });
     json!({ "well": troubles.is_empty(), "not_well": troubles.iter().map(one).collect::<Vec<_>>() })

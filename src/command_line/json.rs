@@ -1,5 +1,5 @@
-//! What `--json` prints. The keys are a promise: they are described in `docs/command-line.md`, and are only ever added to.
-//! What is not known is `null`, never an empty text or a zero.
+//! The output of `--json`. The keys are stable: they are described in `docs/command-line.md`, and keys are only ever added. An unknown
+//! value is `null`, never an empty text or a zero.
 
 use std::collections::BTreeMap;
 

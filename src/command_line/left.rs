@@ -1,14 +1,14 @@
-//! What a stop could not end makes the command that asked for it fail (S3, S4).
+//! Makes a stop command fail if something could not be ended (S3, S4).
 
 use callboard_proto::admin::v1 as wire;
 
-/// Something that was to end did not do so in order, and may still be there.
+/// Something did not end in order, and may still be there.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not everything has ended in order: {0}")]
 pub(super) struct Left(String);
 
 impl Left {
-    /// Looks whether everything has ended that was to end.
+    /// Checks that everything that was to end has ended.
     ///
     /// # Errors
     /// What may be left, and what is known of it.

@@ -1,7 +1,7 @@
-//! `callboard logs`: prints what tasks, allocations and drivers have written.
+//! Prints what tasks, allocations and drivers have written: `callboard logs`.
 //!
-//! The files are read where they lie, whether a host runs or not: a host that is up is asked only where its data directory is, or
-//! which names there are when none of the files has the one that was given.
+//! The files are read from disk, whether a host runs or not. A running host is asked only for its data directory, or for the known names if
+//! no file has the given name.
 
 mod find;
 mod last;
@@ -23,9 +23,9 @@ use super::target::{Place, TargetArgs, TargetError};
 use crate::admin::{AdminClient, AdminError, find_socket};
 use crate::output::{self, Reader};
 
-/// How much is read at once.
+/// How many bytes are read at once.
 const PIECE_BYTES: usize = 64 * 1_024;
-/// How often a log that is followed is looked at.
+/// The poll interval of a log that is followed.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
 
 /// What can be said to `logs`.
@@ -135,7 +135,7 @@ fn print(args: &LogsArgs) -> Result<(), LogsError> {
     copy(args, &log)
 }
 
-/// Prints one log, and follows it if that is wanted.
+/// Prints one log, and follows it if requested.
 fn copy(args: &LogsArgs, log: &Found) -> Result<(), LogsError> {
     let failed = |source| LogsError::Log { name: log.full_name(), source };
     let place = log.place.clone();
@@ -170,7 +170,7 @@ fn copy(args: &LogsArgs, log: &Found) -> Result<(), LogsError> {
     }
 }
 
-/// Which names there are: those of the configuration, and those that a running host knows.
+/// The known names: those of the configuration, and those of a running host.
 fn known_names(place: &Place) -> Result<Names, LogsError> {
     let mut names = Names::default();
     let socket = match place {
@@ -183,7 +183,7 @@ fn known_names(place: &Place) -> Result<Names, LogsError> {
         }
     };
     let status = socket.map(|socket| asked(async { AdminClient::connect(&socket).await?.status().await }));
-    // It need not run.
+    // The host need not run.
     if let Some(Ok(status)) = status {
         names.add_status(&status);
     }

@@ -1,24 +1,24 @@
-//! The command line: what a person can ask of the program `callboard`.
+//! The command line: the commands of the program `callboard`.
 //!
 //! ```text
-//!   run                                            is a host program: config ─► host, agent, admin socket
-//!   status  tree  watch  start  stop  shutdown     ask a running one over its admin socket
-//!   driver                                         does so about drivers
-//!   volume                                         does so about volumes, their snapshots, and what plugins have
-//!   demo                                           plays the life of a plugin on real processes
+//!   run                                            runs a host program: config ─► host, agent, admin socket
+//!   status  tree  watch  start  stop  shutdown     send requests to a running host over its admin socket
+//!   driver                                         does so for drivers
+//!   volume                                         does so for volumes, their snapshots, and the volumes of plugins
+//!   demo                                           plays the lifecycle of a plugin on real processes
 //!   script FILE...                                 plays message scripts
-//!   simulate                                       plays many lives by chance, and checks the laws
-//!   plugin hostpath, plugin examiner, plugin exec  is a plugin
-//!   plugin exec-task, plugin exec-enter            are beside a task of `plugin exec`, and on the way into it (hidden)
+//!   simulate                                       plays many random histories, and checks the laws
+//!   plugin hostpath, plugin examiner, plugin exec  runs a plugin
+//!   plugin exec-task, plugin exec-enter            run beside a task of `plugin exec`, and enter it (hidden)
 //!   logs                                           reads logs, with a host or without
 //!   log-writer                                     reads the pipes of tasks for `run` (hidden)
 //!   bound                                          becomes a process of `run` (hidden)
 //!   namespace                                      keeps and enters the namespaces of the demo (hidden)
 //! ```
 //!
-//! Exit codes: 0 when all went well, 1 when it did not, 2 when the command or a configuration was not understood. What goes
-//! wrong is reported on standard error, as one line that says what was tried on what; what was asked for goes to standard
-//! output, and a reader who leaves early is no error.
+//! Exit codes: 0 on success, 1 on failure, 2 when the command or a configuration was not understood. An error is reported on standard
+//! error, as one line with the attempted operation and its object. The requested output goes to standard output, and a reader that closes
+//! it early is not an error.
 
 mod run;
 mod simulate;
@@ -232,7 +232,7 @@ struct ExecTaskArgs {
     place: PathBuf,
 }
 
-/// Reads the command line, does what it says and tells what went wrong.
+/// Reads the command line, runs the command and reports errors.
 #[must_use]
 pub fn main() -> ExitCode {
     match CommandLine::parse().command {
@@ -290,7 +290,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Plays the demo, on this thread, since the kernel binds processes to the thread that starts them.
+/// Plays the demo, on this thread, because the kernel binds processes to the thread that starts them.
 fn play_demo(args: &DemoArgs) -> ExitCode {
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(demo::run(args)),

@@ -1,5 +1,5 @@
-//! `callboard run`: a host program. It reads a configuration, starts a host, an admin socket and an agent, and ends everything
-//! in order when it is requested to.
+//! `callboard run`: a host program. It reads a configuration, starts a host, an admin socket and an agent, and stops everything in order on
+//! request.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -36,11 +36,11 @@ use crate::tasks::{
 use crate::usage::{UsageCollector, UsageView};
 use crate::volumes::{Claimer, ConfiguredSecrets};
 
-/// Where the log writer keeps what it needs, in the data directory.
+/// The directory of the log writer in the data directory.
 pub(super) const LOGMON_DIRECTORY: &str = "logmon";
-/// How many wishes to stop may wait; the first one is all it takes.
+/// How many requests to stop may wait; the first request suffices.
 const ORDERS_MAX: usize = 16;
-/// How often the log tells what a stop waits for.
+/// How often a stop logs what it waits for.
 const TELL_PAUSE: Duration = Duration::from_secs(5);
 
 /// What can be said to `run`.
@@ -54,7 +54,7 @@ pub(super) struct RunArgs {
     log: LogArgs,
 }
 
-/// Why a host does not run, or ran no longer.
+/// Why a host does not run, or no longer runs.
 #[derive(Debug, thiserror::Error)]
 enum RunError {
     #[error(transparent)]
@@ -79,7 +79,7 @@ enum RunError {
     Left(#[from] Left),
 }
 
-/// Runs until told to stop.
+/// Runs until it is requested to stop.
 pub(super) fn run(args: &RunArgs) -> ExitCode {
     let config = match Config::load(&args.config) {
         Ok(config) => config,
@@ -91,13 +91,13 @@ pub(super) fn run(args: &RunArgs) -> ExitCode {
     for Problem { place, message } in &config.warnings {
         tracing::warn!(file = %args.config.display(), %place, "{message}");
     }
-    // On this thread, since the kernel binds processes to the thread that starts them.
+    // On this thread, because the kernel binds processes to the thread that starts them.
     let system = match system() {
         Ok(system) => system,
         Err(error) => return report_error(&RunError::System(error), 1),
     };
     let ended = system.block_on(host(config));
-    // To drop it would wait for the thread of the database, which a disk that does not answer may hold for ever.
+    // Dropping it would wait for the thread of the database, which a disk that does not respond may hold forever.
     std::mem::forget(system);
     match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -117,7 +117,7 @@ struct Program {
     stopping: watch::Sender<Option<Stopping>>,
 }
 
-/// What is made before the first actor starts: if some of it cannot be had, no process was started.
+/// Everything that is made before the first actor starts: if part of it fails, no process was started.
 struct Outside {
     topology: Arc<Topology>,
     environment: TaskEnvironment,
@@ -126,7 +126,7 @@ struct Outside {
     events: EventLog,
 }
 
-/// The host as it is configured.
+/// The host with its configuration.
 fn builder(config: &Config, runtime_dir: &Path, secrets: Arc<ConfiguredSecrets>) -> HostBuilder {
     let probings = config.allocations.iter().map(|allocation| (allocation.name.clone(), allocation.probing));
     Host::builder(&config.data_dir)
@@ -140,7 +140,7 @@ fn builder(config: &Config, runtime_dir: &Path, secrets: Arc<ConfiguredSecrets>)
         .secrets(secrets)
 }
 
-/// Why it ends.
+/// Why the program ends.
 enum Cause {
     Told,
     Ordered(ShutdownOrder),
@@ -149,7 +149,7 @@ enum Cause {
 
 async fn host(config: Config) -> Result<(), RunError> {
     let mut program = match Program::start(config).await {
-        // It is requested to end, and there is nothing to be ended.
+        // It is requested to stop, and there is nothing to stop.
         Err(told @ RunError::ToldEarly(_)) => {
             tracing::info!("{told}");
             return Ok(());
@@ -191,7 +191,7 @@ impl Outside {
         }
     }
 
-    /// Undoes it: the host does not start after all.
+    /// Undoes the preparation: the host does not start after all.
     async fn close(self) {
         self.socket.remove().await;
         self.logs.stop().await;
@@ -274,7 +274,7 @@ impl Program {
         }
     }
 
-    /// Ends everything: the host with its tasks, then the admin socket; and says how. Being told again meanwhile changes nothing.
+    /// Stops everything: the host with its tasks, then the admin socket; and reports how. Further stop requests meanwhile change nothing.
     /// It is an error if something is left.
     async fn stop(self, mode: StopMode, mut replies: Vec<ShutdownOrder>) -> Result<(), Left> {
         let Self { host, logs, usage, server, mut signals, keeper, mut orders, stopping: progress } = self;
@@ -288,7 +288,7 @@ impl Program {
                 StopMode::Stop => host.stop().await,
                 StopMode::Detach => host.detach().await,
             };
-            // Where tasks are left, so is the log writer, which reads their pipes.
+            // If tasks are left, so is the log writer, which reads their pipes.
             logs.stop().await;
             report
         };
@@ -303,7 +303,7 @@ impl Program {
         };
         let report = admin::stopped(&stopped);
         for order in replies {
-            // Who asked may have left; the end does not depend on it.
+            // The requester may have disconnected; the stop does not depend on it.
             let _ = order.reply.send(stopped.clone());
         }
         server.stop().await;
@@ -315,7 +315,7 @@ impl Program {
     }
 }
 
-/// The log writer: this program. It outlives the host, but not a demonstration or a test that marked the host itself.
+/// The log writer: this program. It outlives the host, except a demo or test that marked the host itself.
 fn log_program() -> LogProgram {
     match Keeper::own_host_mark() {
         Some((variable, value)) => LogProgram::this_program().env(variable, value),
@@ -332,8 +332,8 @@ fn environment_options(config: &Config) -> TaskEnvironmentOptions {
     }
 }
 
-/// Goes on with what earlier runs have left: processes and directories of what the configuration does not have any more, and claims. Gives
-/// the allocations that left it.
+/// Handles what earlier runs have left: processes and directories of allocations and tasks that are no longer configured, and claims.
+/// Returns the allocations that left it.
 async fn resume(
     config: &Config,
     host: &Host,
@@ -350,7 +350,7 @@ async fn resume(
     (volumes, departed)
 }
 
-/// Collects what tasks use, unless all of them have ended.
+/// Collects the resource usage of tasks, unless all of them have ended.
 fn collect_usage(
     host: &Host,
     tasks: &Address<Tasks>,
@@ -375,7 +375,7 @@ fn inventory_options(config: &Config) -> InventoryOptions {
     InventoryOptions { expected: expected.collect(), ..InventoryOptions::default() }
 }
 
-/// Starts what keeps the outputs of processes.
+/// Starts the keeper of process outputs.
 fn keeper(config: &Config) -> Result<Keeper, RunError> {
     let outputs = std::path::absolute(&config.data_dir).map_err(RunError::Keeper)?.join("processes");
     Keeper::start_with_outputs(&outputs).map_err(RunError::Keeper)

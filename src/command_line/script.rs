@@ -1,4 +1,4 @@
-//! `callboard script`: plays message scripts, and checks or writes down what came of them.
+//! `callboard script`: plays message scripts, and checks or records their responses.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ use super::signals::Signals;
 use crate::output::{self, Palette, Tone, complain};
 use crate::script::{Player, ScriptError, Verdict};
 
-/// The exit code of a script that came out otherwise than recorded.
+/// The exit code of a script with other responses than recorded.
 const DIFFERENT: u8 = 1;
-/// The exit code of a script that could not be played to its end or written down, and of a command that was not understood.
+/// The exit code of a script that could not be played to its end or written, and of a command that was not understood.
 const NOT_PLAYED: u8 = 2;
 
 /// What can be told to `callboard script`.
@@ -44,7 +44,7 @@ pub(super) struct ScriptArgs {
     verbs: bool,
 }
 
-/// Plays every script. The worst of what happened to one of them is the exit code.
+/// Plays every script. The worst result of any of them is the exit code.
 pub(super) fn script(args: &ScriptArgs) -> ExitCode {
     if args.diagram.is_some() && args.files.len() > 1 {
         complain("callboard: one picture shows one script; give one FILE with --diagram");
@@ -81,8 +81,8 @@ pub(super) fn script(args: &ScriptArgs) -> ExitCode {
     }
 }
 
-/// Notes that the user wants it to end, so that the script is given up and nothing of it is left behind. Who says so twice does
-/// not wait for its line.
+/// Records that the user requests an end, so that the script is given up and leaves nothing behind. A second request does not wait for its
+/// line.
 fn heed_signals() -> io::Result<Arc<AtomicBool>> {
     let runtime = Builder::new_current_thread().enable_io().build()?;
     let entered = runtime.enter();
@@ -125,7 +125,7 @@ fn played(player: &mut Player, file: &Path, args: &ScriptArgs) -> Result<u8, Scr
     }
 }
 
-/// Prints a text, or says why it cannot be. Gives the exit code.
+/// Prints a text, or reports why it cannot. Returns the exit code.
 fn printed(text: &str) -> u8 {
     match output::print(text) {
         Ok(_) => 0,
@@ -136,7 +136,7 @@ fn printed(text: &str) -> u8 {
     }
 }
 
-/// A difference in the colours of differences.
+/// Colours a difference.
 fn painted(diff: &str) -> String {
     let palette = Palette::of_stdout();
     let lines = diff.lines().map(|line| {

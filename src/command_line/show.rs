@@ -1,4 +1,4 @@
-//! What people are shown.
+//! Formats status, reports and trees for people.
 
 use std::time::Duration;
 
@@ -123,8 +123,8 @@ fn plugins(plugins: &[wire::PluginStatus]) -> Table {
     table
 }
 
-/// What is to be known of an election that is not plain: a policy other than the usual one, standbys that would not take over, and
-/// versions that run beside each other.
+/// The unusual facts of an election: a policy other than the default, standbys that would not take over, and versions that run beside each
+/// other.
 fn standbys(plugin: &wire::PluginStatus) -> impl Iterator<Item = String> + '_ {
     let usual = FailoverPolicy::default().to_string();
     let policy = Some(&plugin.policy).filter(|policy| !policy.is_empty() && **policy != usual);
@@ -143,13 +143,13 @@ fn standbys(plugin: &wire::PluginStatus) -> impl Iterator<Item = String> + '_ {
     policy.into_iter().chain(lacking)
 }
 
-/// Who would take over, and who is known from before.
+/// The standbys, and the provisional allocations, which are known from an earlier run.
 fn standby(plugin: &wire::PluginStatus) -> String {
     let provisional = plugin.provisional_allocations.iter().map(|name| format!("({name})"));
     plugin.standby_allocations.iter().cloned().chain(provisional).collect::<Vec<_>>().join(" ")
 }
 
-/// How many volumes of a plugin are in use on this node, of how many if it sets a limit.
+/// How many volumes of a plugin are in use on this node, and its limit if it sets one.
 fn volumes_in_use(plugin: &wire::PluginStatus) -> String {
     match (&*plugin.r#type, plugin.volumes_in_use, plugin.max_volumes) {
         ("csi-node", 1.., 0) => plugin.volumes_in_use.to_string(),
@@ -191,14 +191,14 @@ fn allocations(allocations: &[wire::AllocationStatus]) -> Table {
     table
 }
 
-/// Those of which this holds, and then the others.
+/// The items for which the predicate holds, then the others.
 pub(super) fn first<T>(all: &[T], is_first: impl Fn(&T) -> bool) -> Vec<&T> {
     let (mut first, rest): (Vec<_>, Vec<_>) = all.iter().partition(|one| is_first(one));
     first.extend(rest);
     first
 }
 
-/// How a state strikes the eye.
+/// The colour of a state.
 pub(super) fn tone(state: &str) -> Tone {
     match state {
         "healthy" | "running" | "registered" => Tone::Good,
@@ -229,7 +229,7 @@ pub(super) fn tree(root: &wire::TreeNode, palette: Palette) -> String {
     text
 }
 
-/// Shows a node behind `here`, and what is below it behind `below`.
+/// Shows a node after the prefix `here`, and its children after `below`.
 fn branch(node: &wire::TreeNode, here: &str, below: &str, palette: Palette, text: &mut String) {
     let state = palette.paint(state_tone(&node.state), &harmless(&node.state));
     let mut details = Vec::new();
@@ -260,12 +260,12 @@ fn branch(node: &wire::TreeNode, here: &str, below: &str, palette: Palette, text
     }
 }
 
-/// The tone of a state of the tree, which may be of several words.
+/// The tone of a state of the tree, which may have several words.
 fn state_tone(state: &str) -> Tone {
     state.split(", ").map(tone).find(|tone| *tone != Tone::Good).unwrap_or(Tone::Good)
 }
 
-/// One answer of `watch`
+/// One response of `watch`
 pub(super) fn watched(response: &wire::WatchResponse, palette: Palette) -> String {
     let at = palette.paint(Tone::Faint, &time_of_day(response.at_unix_ms));
     match &response.news {
@@ -308,7 +308,7 @@ pub(super) fn watched(response: &wire::WatchResponse, palette: Palette) -> Strin
             format!("{at}  {} {}\n", harmless(name), palette.paint(Tone::Good, "answers again"))
         }
         Some(News::Lagged(lagged)) => format!("{at}  {} events were too fast to be shown\n", lagged.missed),
-        // A host that is newer than we are may have other news.
+        // A newer host may have other news.
         None => String::new(),
     }
 }

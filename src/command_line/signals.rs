@@ -1,4 +1,4 @@
-//! The signals by which a program is asked to end.
+//! Handles the signals that request a program to end.
 
 use std::future::Future;
 
@@ -7,10 +7,10 @@ use tokio::sync::Notify;
 
 use crate::process::IgnoredSignals;
 
-/// The signals that ask a program to end.
+/// The signals that request a program to end.
 pub(super) struct Signals {
     streams: [(Signal, &'static str); 3],
-    /// Whether SIGHUP was ignored when the program began: then it is not to end with its terminal.
+    /// Whether SIGHUP was ignored when the program began: then it does not end with its terminal.
     outlives_terminal: bool,
 }
 
@@ -26,7 +26,7 @@ impl Signals {
         Ok(Self { streams, outlives_terminal: ignored.has(SignalKind::hangup()) })
     }
 
-    /// Does this to its end, unless a signal comes before it has begun something, which it notes: then it is left, and the signal named.
+    /// Runs a future, unless a signal arrives before it has recorded that it began something: then it is dropped, and the signal returned.
     pub(super) async fn unless_told_before<T>(
         &mut self,
         has_begun: &Notify,
@@ -42,7 +42,7 @@ impl Signals {
         Ok(work.await)
     }
 
-    /// Waits for the next one, and names it.
+    /// Waits for the next signal, and returns its name.
     pub(super) async fn next(&mut self) -> &'static str {
         let [terminate, interrupt, hangup] = &mut self.streams;
         tokio::select! {

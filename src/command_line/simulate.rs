@@ -1,4 +1,4 @@
-//! `callboard simulate`: many allocations interleaved by chance, every step held against the laws.
+//! `callboard simulate`: runs many randomly interleaved allocations, and checks every step against the laws.
 
 mod drawn;
 mod script;
@@ -90,7 +90,7 @@ pub(super) struct SimulateArgs {
     script: PathBuf,
 }
 
-/// Why a simulation came to nothing.
+/// Why a simulation has no result.
 #[derive(Debug, thiserror::Error)]
 enum SimulateError {
     #[error("cannot write the trace {path}: {source}", path = .path.display())]
@@ -155,7 +155,7 @@ fn run_all(args: &SimulateArgs) -> Result<bool, SimulateError> {
         match simulate(&simulation, &mut watcher) {
             Ok(summary) => sum = added(sum, &summary),
             Err(found) => {
-                // Whatever cannot be written, which law was broken is reported.
+                // Which law was broken is reported even if something cannot be written.
                 let finished = watcher.finish();
                 tell_failure(&simulation, &found);
                 let written = write_script(args, &simulation, &found);
@@ -179,7 +179,7 @@ fn check_outputs(args: &SimulateArgs) -> Result<(), SimulateError> {
     check_directory(&path).map_err(|source| SimulateError::Diagram { path, source })
 }
 
-/// Draws what was seen, if a picture is wanted.
+/// Draws the run, if a picture is requested.
 fn draw(args: &SimulateArgs, drawn: Option<Run>, title: String, end: &str) -> Result<(), SimulateError> {
     let (Some(drawing), Some(run)) = (&args.diagram, drawn) else { return Ok(()) };
     let path = drawing.path();
@@ -244,13 +244,13 @@ fn messages_per_second(messages: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { messages / seconds } else { 0.0 }
 }
 
-/// Says which law was broken, and how to see it again.
+/// Reports which law was broken, and how to reproduce it.
 fn tell_failure(simulation: &Simulation, found: &Counterexample<Event>) {
     complain(&format!("callboard: seed {}: {}", simulation.seed, found.violation));
     complain(&format!("callboard: {} breaks it again", command_of(simulation)));
 }
 
-/// Leaves the history that breaks a law.
+/// Writes the history that breaks a law.
 fn write_script(
     args: &SimulateArgs,
     simulation: &Simulation,
@@ -291,7 +291,7 @@ fn command_of(simulation: &Simulation) -> String {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Not,
-    /// On a terminal, each time in place of the last.
+    /// On a terminal, each time over the previous output.
     Overwritten,
     LineByLine,
 }

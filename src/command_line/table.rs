@@ -6,8 +6,7 @@ use crate::output::{Palette, Tone, harmless};
 
 /// Longest text in one cell, in bytes. Remarks may be longer.
 const CELL_BYTES_MAX: usize = 1_024;
-/// The widest column but the last, in characters, so that one long text does not push everything out of sight: a longer one makes its
-/// own row wider, and no other.
+/// The widest column except the last, in characters. A longer text makes only its own row wider.
 const COLUMN_WIDTH_MAX: usize = 48;
 
 /// One cell.
@@ -18,7 +17,7 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// A text in a tone; an empty one is shown as a dash, so that columns can be told apart.
+    /// A text in a tone; an empty text is shown as a dash, so that columns can be distinguished.
     pub(super) fn toned(tone: Tone, text: &str) -> Self {
         let text = if text.is_empty() { "-".to_owned() } else { bounded(text, CELL_BYTES_MAX) };
         Self { text, tone }
@@ -30,7 +29,7 @@ impl Cell {
     }
 }
 
-/// A table with a head. Below a row there may be remarks, which keep to no column.
+/// A table with a head. Below a row there may be remarks, which are not aligned to columns.
 #[derive(Debug)]
 pub(super) struct Table {
     rows: Vec<(Vec<Cell>, Vec<String>)>,
@@ -43,12 +42,12 @@ impl Table {
         Self { rows: vec![(head, vec![])] }
     }
 
-    /// Adds a row, and what is to be said below it.
+    /// Adds a row, and the remarks below it.
     pub(super) fn row(&mut self, cells: Vec<Cell>, remarks: Vec<String>) {
         self.rows.push((cells, remarks));
     }
 
-    /// The table as lines, each ended.
+    /// The table as lines, each with a line break.
     pub(super) fn lines(&self, palette: Palette) -> String {
         let columns = self.rows[0].0.len();
         let width = |column: usize| {

@@ -1,4 +1,4 @@
-//! Which host is meant.
+//! Selects the host of a command.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(super) struct TargetArgs {
     config: Option<PathBuf>,
 }
 
-/// The place by which the user named the host.
+/// The argument by which the user named the host.
 impl fmt::Display for TargetArgs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = self.socket.iter().chain(&self.data_dir).chain(&self.config);
@@ -36,16 +36,16 @@ impl fmt::Display for TargetArgs {
     }
 }
 
-/// Why no host can be asked.
+/// Why no host can be reached.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TargetError {
-    /// The configuration that should say where it is cannot be used.
+    /// The configuration that should name its directory cannot be used.
     #[error("{}{}or name the host by --data-dir or --socket", .0, joint(.0))]
     Config(#[from] ConfigError),
-    /// It is not there, or did not answer as it was asked to.
+    /// It does not run, or did not answer as requested.
     #[error(transparent)]
     Admin(#[from] AdminError),
-    /// It has not opened its admin socket yet, or has closed it, or that was removed.
+    /// It has not opened its admin socket yet, has closed it, or the socket was removed.
     #[error(
         "the host {holder} has the data directory {} and does not answer: it is starting or ending, or its admin socket was removed; while \
          it waits for its disk or for a repair of its database, its log says so",
@@ -62,7 +62,7 @@ pub(super) enum TargetError {
     Replaced(OwnershipError),
 }
 
-/// What joins the advice to an error: a list of problems has a line for each, and the advice has the last one.
+/// The separator between an error and the advice: a list of problems has a line for each, and the advice is the last line.
 const fn joint(error: &ConfigError) -> &'static str {
     match error {
         ConfigError::Problems { .. } => "\n",
@@ -81,7 +81,7 @@ impl TargetError {
 }
 
 impl TargetArgs {
-    /// The admin socket of the host that is meant.
+    /// The admin socket of the selected host.
     pub(super) fn socket(&self) -> Result<SocketPath, TargetError> {
         if let Some(socket) = &self.socket {
             return absolute(socket);
@@ -97,7 +97,7 @@ impl TargetArgs {
         }
     }
 
-    /// Why the host could not be asked, where it is there nevertheless: one that starts has locked its data directory before it listens.
+    /// Why the host could not be reached although it exists: a host that starts locks its data directory before it listens.
     pub(super) fn explained(&self, error: AdminError) -> TargetError {
         if !matches!(error, AdminError::NoHost { .. } | AdminError::Dead { .. }) {
             return error.into();
@@ -112,7 +112,7 @@ impl TargetArgs {
     }
 }
 
-/// What is found of a host that does not listen.
+/// The evidence of a host that does not listen.
 #[derive(Debug)]
 enum Instead<H, E> {
     /// A process has locked its data directory.
@@ -122,8 +122,8 @@ enum Instead<H, E> {
     Nothing,
 }
 
-/// Looks for a host that does not listen. One that starts may take its locks between the two looks, and would then seem to have lost its
-/// data directory; so the first look is repeated before that is said.
+/// Looks for a host that does not listen. A host that starts may take its locks between the two looks, and would then seem to have lost its
+/// data directory. Therefore the first look is repeated before that is reported.
 fn found_instead<H, E>(
     holder: impl Fn() -> Option<H>,
     check: impl FnOnce() -> Result<(), E>,
@@ -137,17 +137,17 @@ fn found_instead<H, E>(
     }
 }
 
-/// Which host is meant by a command that can do without one.
+/// The host of a command that also works without a running host.
 #[derive(Debug)]
 pub(super) enum Place {
-    /// The one with this data directory, and what its configuration says if that was named.
+    /// The host with this data directory, and its configuration if that was given.
     Directory(PathBuf, Option<Box<Config>>),
-    /// The one behind this socket.
+    /// The host behind this socket.
     Socket(SocketPath),
 }
 
 impl TargetArgs {
-    /// The host that is meant, whether it runs or not.
+    /// The selected host, whether it runs or not.
     pub(super) fn place(&self) -> Result<Place, TargetError> {
         if let Some(socket) = &self.socket {
             return Ok(Place::Socket(absolute(socket)?));
@@ -162,7 +162,7 @@ impl TargetArgs {
     }
 }
 
-/// A path as the user means it, from where the user is.
+/// Makes a path of the user absolute, from the user's working directory.
 fn absolute(path: &Path) -> Result<SocketPath, TargetError> {
     let failed = |source| AdminError::Connect { path: path.to_owned(), source };
     let path = std::path::absolute(path).map_err(failed)?;

@@ -1,8 +1,8 @@
-//! Times and spans of time, as people are shown them.
+//! Formats times and durations for people.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The bounds of a stop: when its process is killed, which is not the end of it all, and when that is.
+/// The time limits of a stop: when its process is killed, and when the whole stop ends.
 pub(super) fn bounds(kill: Option<Duration>, end: Option<Duration>) -> impl Iterator<Item = String> {
     let kill = kill.map(|left| match left {
         Duration::ZERO => "SIGKILL is due".to_owned(),
@@ -16,7 +16,7 @@ pub(super) fn ago(unix_ms: u64) -> String {
     span(since_epoch().saturating_sub(Duration::from_millis(unix_ms)))
 }
 
-/// How long ago something was, or in which time it will be.
+/// How long ago something was, or how soon it will be.
 pub(super) fn when(unix_ms: u64) -> String {
     match left_until(unix_ms) {
         Duration::ZERO => format!("{} ago", ago(unix_ms)),
@@ -24,7 +24,7 @@ pub(super) fn when(unix_ms: u64) -> String {
     }
 }
 
-/// What happened last to something, and in which time it is started again if it waits for that.
+/// The last event of something, and in how much time it is started again if it waits for that.
 pub(super) fn with_due(event: &str, due_unix_ms: u64) -> String {
     match due_unix_ms {
         0 => event.to_owned(),
@@ -32,7 +32,7 @@ pub(super) fn with_due(event: &str, due_unix_ms: u64) -> String {
     }
 }
 
-/// How long it is until then.
+/// The time left until then.
 pub(super) fn left_until(unix_ms: u64) -> Duration {
     Duration::from_millis(unix_ms).saturating_sub(since_epoch())
 }

@@ -1,10 +1,10 @@
-//! What people are shown of what tasks use.
+//! Formats the resource usage of tasks.
 
 use callboard_proto::admin::v1 as wire;
 
 use super::times::ago;
 
-/// In the place of a figure that a driver does not tell.
+/// The placeholder for a figure that a driver does not report.
 const NOT_TOLD: &str = "not told";
 
 fn figure<T>(
@@ -20,7 +20,7 @@ fn figure<T>(
     }
 }
 
-/// Processor time of a task, in percent of one processor, or else in MHz.
+/// Processor time of a task, in percent of one processor, else in MHz.
 pub(super) fn cpu(task: &wire::TaskStatus) -> String {
     let percent = |usage: &wire::TaskUsage| usage.cpu_percent.map(|percent| format!("{percent:.1} %"));
     let mhz = |usage: &wire::TaskUsage| usage.cpu_mhz.map(|mhz| format!("{mhz:.0} MHz"));
@@ -32,7 +32,7 @@ pub(super) fn memory(task: &wire::TaskStatus) -> String {
     figure(task, |usage| usage.memory_bytes, bytes)
 }
 
-/// Why it is not known what a task uses, or how old the figures are.
+/// Why the resource usage of a task is unknown, or how old the figures are.
 pub(super) fn missing(task: &wire::TaskStatus) -> Option<String> {
     let usage = task.usage.as_ref()?;
     match &*usage.state {
@@ -44,7 +44,7 @@ pub(super) fn missing(task: &wire::TaskStatus) -> Option<String> {
     }
 }
 
-/// How old figures may be before that is said: more than any pause between two of them.
+/// The age of figures from which it is shown: more than any interval between two of them.
 const OLD_MS: u64 = 30_000;
 
 fn is_old(at_unix_ms: u64) -> bool {
@@ -52,7 +52,7 @@ fn is_old(at_unix_ms: u64) -> bool {
     now.as_millis() > u128::from(at_unix_ms.saturating_add(OLD_MS))
 }
 
-/// A number of bytes in the largest unit of which there is one, with one digit behind the point.
+/// A number of bytes in the largest unit that is not above it, with one decimal digit.
 pub(super) fn bytes(bytes: u64) -> String {
     let units = [("GiB", 1_u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match units.into_iter().find(|(_, size)| bytes >= *size) {

@@ -84,7 +84,7 @@ enum VolumeCommand {
     Release(ReleaseArgs),
 }
 
-/// Reads the name of a volume, and gives it with its namespace.
+/// Reads the name of a volume, and returns it with its namespace.
 fn volume_name(text: &str) -> Result<String, String> {
     volume_words::volume_key(text).map(|key| key.to_string())
 }
@@ -189,7 +189,7 @@ impl UsageArgs {
         }
     }
 
-    /// The usage, if anything is said of it.
+    /// The usage, if any part of it is given.
     fn given(&self) -> Option<wire::VolumeUsage> {
         let Self { access_mode, block, fs_type, mount_flags, mount_group } = self;
         let is_given = access_mode.is_some()
@@ -309,7 +309,7 @@ pub(super) fn volume(args: &VolumeArgs) -> ExitCode {
     }
 }
 
-/// The status of a host whose volumes answer.
+/// The status of a host whose volumes actor answers.
 async fn answered(client: &mut AdminClient, name: &str) -> Result<wire::GetStatusResponse, AskError> {
     let status = client.status_with_events_of(name).await?;
     match status.gone.iter().find(|gone| gone.name == "volumes") {

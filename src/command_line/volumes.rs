@@ -1,4 +1,4 @@
-//! What people are shown of volumes, and what of them is not well.
+//! Shows volumes and their troubles.
 
 use callboard_proto::admin::v1 as wire;
 
@@ -9,7 +9,7 @@ use super::usage;
 use crate::config::volume_words;
 use crate::output::{Palette, Tone, harmless};
 
-/// The table of volumes, what is not well first.
+/// The table of volumes, those with troubles first.
 pub(super) fn table(volumes: &[wire::VolumeStatus]) -> Table {
     let mut table = Table::new(&["VOLUME", "PLUGIN", "STATE", "SIZE", "ATTACH", "STAGE", "CLAIMS", "DOING"]);
     for volume in first(volumes, |volume| trouble(volume).is_some()) {
@@ -49,7 +49,7 @@ pub(super) fn line(volume: &wire::VolumeStatus, palette: Palette) -> String {
     line
 }
 
-/// Its state in a word: that of its actor if that has ended unexpectedly, else whether it exists.
+/// Its state in a word: the state of its actor if that has ended unexpectedly, else whether it exists.
 fn state(volume: &wire::VolumeStatus) -> (&str, Tone) {
     match (&*volume.actor, &*volume.exists) {
         (fallen @ ("pausing" | "given-up"), _) => (fallen, Tone::Bad),
@@ -73,7 +73,7 @@ fn step_tone(step: &str) -> Tone {
     }
 }
 
-/// Who claims it, with the state of each publication.
+/// Its claims, with the state of each publication.
 fn claims(volume: &wire::VolumeStatus) -> String {
     let claim = |claim: &wire::VolumeClaim| {
         let marks = [
@@ -87,7 +87,7 @@ fn claims(volume: &wire::VolumeStatus) -> String {
     volume.claims.iter().map(claim).collect::<Vec<_>>().join(", ")
 }
 
-/// The errors that what it does says nothing of.
+/// The errors that its present operation does not mention.
 fn remarks(volume: &wire::VolumeStatus) -> Vec<String> {
     let fallen = format!("its actor ended: {}", volume.actor_reason);
     let fallen = Some(fallen).filter(|_| !volume.actor_reason.is_empty());
@@ -98,7 +98,7 @@ fn remarks(volume: &wire::VolumeStatus) -> Vec<String> {
     fallen.into_iter().chain(error).chain(of_claims).collect()
 }
 
-/// What is wrong with a volume by itself. One that is on its way is not well yet.
+/// The trouble of a volume by itself. A volume that is being set up is not well yet.
 fn trouble(volume: &wire::VolumeStatus) -> Option<Trouble> {
     let of_claim = volume.claims.iter().find(|claim| !claim.error.is_empty());
     let of_claim = of_claim.map(|claim| format!("{}: {}", claim.allocation, claim.error));
@@ -114,15 +114,15 @@ fn trouble(volume: &wire::VolumeStatus) -> Option<Trouble> {
     Some(Trouble { kind: "volume", name: volume.name.clone(), what })
 }
 
-/// The states of what is set up of a volume.
+/// The states of the steps of a volume that are set up.
 fn states(volume: &wire::VolumeStatus) -> String {
     let claims = claims(volume);
     let claims = if claims.is_empty() { claims } else { format!("; {claims}") };
     format!("{}, attach {}, stage {}{claims}", volume.exists, volume.attach, volume.stage)
 }
 
-/// That nothing on this host serves the plugin of a volume that is in use, or on its way: it stays as it is until something does. An
-/// allocation that an operator has stopped serves nothing, and a controller undoes nothing on this node.
+/// Nothing on this host serves the plugin of a volume that is in use, or being set up: the volume stays as it is until something does. A
+/// stopped allocation serves nothing, and a controller undoes nothing on this node.
 fn unserved(volume: &wire::VolumeStatus, status: &wire::GetStatusResponse) -> Option<Trouble> {
     let is_used = volume.pending || !volume.claims.is_empty();
     let needs_node = !volume.claims.is_empty() || !matches!(&*volume.stage, "" | "down");
@@ -148,12 +148,12 @@ fn unserved(volume: &wire::VolumeStatus, status: &wire::GetStatusResponse) -> Op
     (is_used && !is_served).then(|| Trouble { kind: "volume", name: volume.name.clone(), what: of_it() })
 }
 
-/// All that is wrong with a host and its volumes, or with the things of this name.
+/// All troubles of a host and its volumes, or of the objects of this name.
 pub(super) fn troubles(status: &wire::GetStatusResponse, name: Option<&str>) -> Vec<Trouble> {
     let is_meant =
         |volume: &&wire::VolumeStatus| name.is_none_or(|name| volume_words::is_named(&volume.name, name));
     let mut found = health::troubles(status, name);
-    // What did not answer is missing, and is a trouble of its own.
+    // An actor that did not answer is missing, and is reported as a trouble of its own.
     let knows_allocations = !status.gone.iter().any(|gone| gone.name == "agent");
     let unserved = |volume| unserved(volume, status).filter(|_| knows_allocations);
     let of_it = |volume| unserved(volume).or_else(|| trouble(volume));
@@ -161,7 +161,7 @@ pub(super) fn troubles(status: &wire::GetStatusResponse, name: Option<&str>) -> 
     found
 }
 
-/// The things of this name, with what belongs to them, with the volumes that they claim, and with the volume of this name. `None` if there is none.
+/// The objects of this name, with what belongs to them, the volumes that they claim, and the volume of this name. `None` if there is none.
 pub(super) fn of_name(status: &wire::GetStatusResponse, name: &str) -> Option<wire::GetStatusResponse> {
     let of_it = |volume: &&wire::VolumeStatus| {
         let is_claimed = volume.claims.iter().any(|claim| claim.allocation == name);
@@ -174,7 +174,7 @@ pub(super) fn of_name(status: &wire::GetStatusResponse, name: &str) -> Option<wi
     }
 }
 
-/// The plain name of what is meant: a user may give `KIND/NAME`, as output writes it. `None` if there is no such thing.
+/// The plain name of an object: a user may give `KIND/NAME`, as output writes it. `None` if there is no such object.
 pub(super) fn plain_name<'a>(status: &wire::GetStatusResponse, given: &'a str) -> Option<&'a str> {
     if of_name(status, given).is_some() {
         return Some(given);
@@ -183,7 +183,7 @@ pub(super) fn plain_name<'a>(status: &wire::GetStatusResponse, given: &'a str) -
     let is_there = match kind {
         "allocation" => status.allocations.iter().any(|one| one.name == name),
         "driver" => status.drivers.iter().any(|one| one.name == name),
-        // Also the process of an allocation is called so, in the tree and while a host stops.
+        // The process of an allocation has this kind too, in the tree and during a stop.
         "task" => {
             let is_one = status.tasks.iter().any(|one| one.name == name);
             is_one || status.allocations.iter().any(|one| one.name == name)

@@ -14,9 +14,9 @@ use crate::admin::AdminClient;
 use crate::output::{Palette, Reader, print};
 use crate::timeline::{Drawer, Page};
 
-/// How many messages and signs of a running host are drawn at most.
+/// The maximum number of messages and signs of a running host in the picture.
 const MARKS_MAX: usize = 500;
-/// How long a line may wait until it stands in the picture, with those that come meanwhile.
+/// How long a line may wait until it is drawn, together with the lines that arrive meanwhile.
 const DRAWN_WITHIN: Duration = Duration::from_millis(100);
 
 /// What can be said to `watch`.
@@ -84,8 +84,8 @@ async fn watch_timeline(mut client: AdminClient, gates: bool) -> Result<(), AskE
     Ok(())
 }
 
-/// Draws what is said, anew soon after something was, so that the file is whole whenever this is ended. Of a long run the end is
-/// drawn.
+/// Draws the messages again shortly after each new one, so that the file is complete whenever this program ends. Of a long run only the end
+/// is drawn.
 async fn draw_timeline(mut client: AdminClient, drawing: &Drawing, title: String) -> Result<(), AskError> {
     let mut told = client.timeline(true).await?;
     let mut drawer = Drawer::new(title);
@@ -102,7 +102,7 @@ async fn draw_timeline(mut client: AdminClient, drawing: &Drawing, title: String
             due = due.or_else(|| Some(Instant::now() + DRAWN_WITHIN));
             continue;
         }
-        // It is time to draw what was said, or nothing more comes.
+        // The recorded messages are due to be drawn, or the stream has ended.
         if due.take().is_some() {
             drawing.draw(drawer.picture()).map_err(AskError::Drawing)?;
         }
@@ -112,7 +112,7 @@ async fn draw_timeline(mut client: AdminClient, drawing: &Drawing, title: String
     }
 }
 
-/// Waits until then, or for ever.
+/// Waits until then, or forever.
 async fn at(due: Option<Instant>) {
     match due {
         Some(due) => sleep_until(due).await,

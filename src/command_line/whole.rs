@@ -1,4 +1,4 @@
-//! One thing of a status, whole: everything that `--json` shows of it, as lines, and the last lines of its log.
+//! Shows one object of a status completely: everything that `--json` shows of it, as lines, and the last lines of its log.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::logs::{LogName, last_lines};
 use super::times::{ago, when};
 use crate::output::{Palette, Tone, harmless};
 
-/// The lists of a status, and what one of each is called.
+/// The lists of a status, and the name of one entry of each.
 const LISTS: [(&str, &str); 5] = [
     ("plugins", "plugin"),
     ("allocations", "allocation"),
@@ -18,14 +18,14 @@ const LISTS: [(&str, &str); 5] = [
     ("volumes", "volume"),
 ];
 
-/// What has keys that a plugin gives, which are shown as they are.
+/// The values with keys of a plugin, which are shown unchanged.
 const KEYS_OF_PLUGINS: [&str; 4] = ["attributes", "context", "manifest", "topology"];
 
 /// How many lines of a log are shown.
 const LOG_LINES: u64 = 10;
 
-/// Adds the last lines of each log, as far as there is one: `log`, and `log_stderr` of tasks, which have two. One that cannot be read is
-/// null, and `log_problem` says why.
+/// Adds the last lines of each log, if it exists: `log`, and for tasks also `log_stderr`. A log that cannot be read is null, and
+/// `log_problem` gives the reason.
 pub(super) fn with_logs(mut status: Value) -> Value {
     let data_dir = status["host"]["data_dir"].as_str().unwrap_or_default().to_owned();
     let logs = logs(&status);
@@ -44,7 +44,7 @@ pub(super) fn with_logs(mut status: Value) -> Value {
     status
 }
 
-/// The logs of all things in a status, each with the list and the place in it of what has written it.
+/// The logs of all objects in a status, each with the list and the index of its writer.
 fn logs(status: &Value) -> Vec<(&'static str, usize, LogName)> {
     let mut logs = Vec::new();
     for (list, kind) in LISTS.into_iter().filter(|(_, kind)| is_logged(kind)) {
@@ -58,12 +58,12 @@ fn logs(status: &Value) -> Vec<(&'static str, usize, LogName)> {
     logs
 }
 
-/// Whether things of a kind have a log.
+/// Whether objects of a kind have a log.
 fn is_logged(kind: &str) -> bool {
     !matches!(kind, "plugin" | "volume")
 }
 
-/// Every thing in a status, with all that is known of it.
+/// Every object in a status, with all that is known of it.
 pub(super) fn text(status: &Value, palette: Palette) -> String {
     let mut text = String::new();
     for (list, kind) in LISTS {
@@ -82,7 +82,7 @@ pub(super) fn text(status: &Value, palette: Palette) -> String {
     text
 }
 
-/// What is known of a thing: nothing that is empty or unknown, and the long lists last.
+/// The known values of an object: no empty or unknown values, and the long lists last.
 fn lines(thing: &Value, indent: &str, palette: Palette, text: &mut String) {
     let all = || thing.as_object().into_iter().flatten();
     for (key, value) in all().filter(|(key, _)| !is_long(key)) {
@@ -100,7 +100,7 @@ fn lines(thing: &Value, indent: &str, palette: Palette, text: &mut String) {
     }
 }
 
-/// Whether a key has the events of a thing, or lines of its log.
+/// Whether a key has the events of an object, or lines of its log.
 fn is_long(key: &str) -> bool {
     key == "events" || key == "log" || key == "log_stderr"
 }
@@ -148,7 +148,7 @@ fn line(key: &str, value: &Value, indent: &str, palette: Palette, text: &mut Str
     }
 }
 
-/// The entries of a map whose keys are of a plugin.
+/// The entries of a map with keys of a plugin.
 fn entries_as_they_are(map: &Value, indent: &str, palette: Palette, text: &mut String) {
     for (key, value) in map.as_object().into_iter().flatten() {
         let key = palette.paint(Tone::Faint, &harmless(key));
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn a_log_that_cannot_be_read_is_null_and_the_rest_is_shown() {
         let data_dir = tempfile::tempdir().expect("a temporary directory");
-        // Where the directory of the logs of tasks belongs is a file.
+        // A file takes the place of the directory for the logs of tasks.
         std::fs::write(data_dir.path().join("logmon"), "").expect("a file");
         let whole = with_logs(json!({
             "host": { "data_dir": data_dir.path() },

@@ -50,7 +50,7 @@ const UNHEALTHY_LEAST: Duration = Duration::from_secs(1);
 const FAILURES_MAX: u32 = 1_000;
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
-/// Reads one allocation. `strict` is what the whole file says, `volumes` are those that it has; `seen` holds the names read before.
+/// Reads one allocation. `strict` is the value for the whole file, `volumes` are its volumes; `seen` holds the names read before.
 pub(super) fn read(
     entries: &DeTable<'_>,
     span: &Range<usize>,
@@ -169,13 +169,13 @@ fn failover(table: &Table<'_>, name: Option<&AllocationId>, faults: &mut Faults)
     None
 }
 
-/// The names of these processes begin with this.
+/// The prefix of the names of these processes.
 pub(crate) const PROCESS_PREFIX: &str = "allocation-";
 
-/// The name of the process of an allocation, if that survives its host.
+/// The name of the process of an allocation, if the process survives its host.
 ///
 /// # Errors
-/// When the name of the allocation holds what the name of a process may not.
+/// When the name of the allocation has characters that the name of a process may not have.
 pub fn process_name(allocation: &AllocationId) -> Result<ProcessName, MalformedProcessName> {
     ProcessName::new(format!("{PROCESS_PREFIX}{allocation}"))
 }
@@ -188,8 +188,7 @@ fn survives(table: &Table<'_>, name: Option<&AllocationId>, faults: &mut Faults)
     survives
 }
 
-/// Reads an argument. One that names its socket as Kubernetes or a shell would is probably not meant to be given as it is, unless it is
-/// a script of a shell.
+/// Reads an argument. An argument that names its socket as Kubernetes or a shell would is probably a mistake, unless it is a shell script.
 fn argument(found: Found<String>, faults: &mut Faults) -> Option<String> {
     let is_script = found.value.contains(char::is_whitespace);
     let meant = [("$(CSI_ENDPOINT)", true), ("$CSI_ENDPOINT", !is_script)];

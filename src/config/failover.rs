@@ -1,4 +1,4 @@
-//! The table `failover`: which allocation of a plugin is active, and when it is left.
+//! Reads the table `failover`: which allocation of a plugin is active, and when it is replaced by a standby.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,12 +16,12 @@ const KEYS: &[&str] = &["policy", "plugins", "tolerance", "calm"];
 /// The most consecutive failures that can be tolerated.
 const TOLERANCE_MAX: u32 = 1_000;
 
-/// Which allocation of a plugin is active, and when it is left.
+/// Which allocation of a plugin is active, and when a standby takes over.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FailoverConfig {
-    /// How the active allocation is chosen where nothing else is said. Key `policy`, `newest-healthy` by default.
+    /// The default for how the active allocation is chosen. Key `policy`, `newest-healthy` by default.
     pub policy: FailoverPolicy,
-    /// How that of these plugins is chosen, whatever their allocations say. Table `plugins`.
+    /// How the active allocation of these plugins is chosen, whatever their allocations set. Table `plugins`.
     pub plugins: BTreeMap<PluginName, FailoverPolicy>,
     /// How many consecutive rounds must fail before a standby takes over. Key `tolerance`, 3 by default.
     pub tolerance: Option<u32>,
@@ -31,7 +31,7 @@ pub struct FailoverConfig {
 }
 
 impl FailoverConfig {
-    /// The options of a registry that fails over in this way.
+    /// The options of a registry with this failover configuration.
     #[must_use]
     pub fn registry(&self) -> RegistryOptions {
         let mut options = RegistryOptions {
@@ -46,7 +46,7 @@ impl FailoverConfig {
         options
     }
 
-    /// The options of instances that report in this way.
+    /// The options of instances with this failover configuration.
     #[must_use]
     pub fn instances(&self) -> InstancesOptions {
         let mut options = InstancesOptions::default();
@@ -88,7 +88,7 @@ pub(super) fn read(
     }
 }
 
-/// Reads a policy. An allocation that it pins has to be one of these.
+/// Reads a policy. An allocation that it pins must be one of these.
 fn known_policy<'a>(
     key: &str,
     found: &Found<String>,

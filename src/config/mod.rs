@@ -90,7 +90,7 @@ pub struct Config {
     pub runtime_dir: Option<PathBuf>,
     /// The restart policy of tasks. Table `restart`.
     pub restart: RestartPolicy,
-    /// Which allocation of a plugin is active, and when it is left. Table `failover`.
+    /// Which allocation of a plugin is active, and when a standby takes over. Table `failover`.
     pub failover: FailoverConfig,
     /// The policy for plugins.
     pub plugins: PluginPolicy,
@@ -104,7 +104,7 @@ pub struct Config {
     pub volumes: Vec<VolumeConfig>,
     /// The data about the host that tasks get, and their limits on it. Table `host`.
     pub host: HostConfig,
-    /// What is probably not meant, with its places.
+    /// Probable mistakes, with their positions.
     pub warnings: Vec<Problem>,
 }
 
@@ -130,8 +130,8 @@ pub struct DriverConfig {
     pub arguments: Vec<String>,
     /// The required digest of its program (SEC-07). Key `sha256`.
     pub sha256: Option<[u8; 32]>,
-    /// Its configuration, checked later against its own schema. Table `config`; allowed only for a plugin in the plugin
-    /// directory, since no other is asked for its schema. It may hold secrets.
+    /// Its configuration, checked later against its own schema. Table `config`; allowed only for a plugin in the plugin directory, since no
+    /// other plugin is asked for its schema. It may hold secrets.
     pub config: toml::Table,
     /// The positions of its values.
     pub config_places: ConfigPlaces,
@@ -164,10 +164,10 @@ impl Config {
         Self::parse(path, &text_of(path)?)
     }
 
-    /// Reads the configuration of a host that is asked: its programs may have gone meanwhile.
+    /// Reads the configuration of a host to send it requests: its programs may be gone meanwhile.
     ///
     /// # Errors
-    /// As [`load`](Self::load), but for programs.
+    /// As [`load`](Self::load), except problems with programs.
     pub(crate) fn load_to_ask(path: &Path) -> Result<Self, ConfigError> {
         Self::read(path, &text_of(path)?, Purpose::Ask)
     }

@@ -51,7 +51,7 @@ fn listed(path: &std::path::Path, problems: &[Problem]) -> String {
 pub(super) struct Faults {
     problems: Vec<(usize, String)>,
     warnings: Vec<(usize, String)>,
-    /// Problems of a host that is to be started.
+    /// Problems only for a host that is to be started.
     of_start: Vec<(usize, String)>,
 }
 
@@ -70,7 +70,7 @@ impl Faults {
         self.problems.append(&mut self.of_start);
     }
 
-    /// Something that is probably not meant, and keeps nothing from starting.
+    /// Records a probable mistake, which does not prevent a start.
     pub(super) fn warn(&mut self, offset: usize, message: impl Into<String>) {
         self.warnings.push((offset, message.into()));
     }

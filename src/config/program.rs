@@ -9,13 +9,13 @@ use super::table::Found;
 /// Why a command names no program.
 #[derive(Debug)]
 enum NoProgram {
-    /// It could name none.
+    /// The command cannot name a program.
     Malformed(String),
-    /// What it names cannot be executed now.
+    /// The named file cannot be executed now.
     Absent(String),
 }
 
-/// The program of a command. One that cannot be executed now keeps a host from starting, and not from being asked.
+/// The program of a command. A program that cannot be executed now prevents the start of a host, but not requests to it.
 pub(super) fn read(command: &Found<String>, faults: &mut Faults) -> Option<PathBuf> {
     match find(&command.value, std::env::var_os("PATH").as_deref()) {
         Ok(program) => Some(program),

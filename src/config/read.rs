@@ -45,12 +45,12 @@ const ATTEMPTS_MAX: u32 = 10_000;
 /// The longest duration in a configuration.
 const SPAN_LONGEST: Duration = Duration::from_secs(30 * 24 * 3_600);
 
-/// What a configuration is read for.
+/// The purpose of reading a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// To start its host.
     Start,
-    /// To ask its host, whose programs may have gone meanwhile.
+    /// To send requests to its host, whose programs may be gone meanwhile.
     Ask,
 }
 
@@ -218,7 +218,7 @@ fn several<'t>(root: &Table<'t>, key: &str, most: usize, faults: &mut Faults) ->
     tables
 }
 
-/// The tables that refer to each other, and what they say whether it is valid or not.
+/// The tables that refer to each other, with their text, valid or not.
 struct Written<'t> {
     allocations: Vec<Entries<'t>>,
     volumes: Vec<Entries<'t>>,
@@ -256,7 +256,7 @@ fn volumes(written: &Written<'_>, faults: &mut Faults) -> Vec<VolumeConfig> {
     written.volumes.iter().take(VOLUMES_MAX).filter_map(read).collect()
 }
 
-/// Reads the drivers. Returns the valid ones, and the name of every one, valid or not.
+/// Reads the drivers. Returns the valid drivers, and the names of all drivers, valid or not.
 fn drivers(root: &Table<'_>, text: &str, faults: &mut Faults) -> (Vec<DriverConfig>, BTreeSet<String>) {
     let surroundings = driver::Surroundings { text, has_plugin_dir: root.has("plugin_dir") };
     let mut seen = BTreeSet::new();

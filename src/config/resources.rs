@@ -9,7 +9,7 @@ use super::table::{Found, Table, Whole};
 const KEYS: &[&str] = &["cpu", "cores", "memory", "memory_max"];
 /// The most MHz of a task.
 const CPU_MHZ_MAX: u32 = 1_000_000_000;
-/// The most cores of a task: the range of driver's core ids.
+/// The most cores of a task: the range of a driver's core ids.
 const CORES_MAX: u32 = u16::MAX as u32 + 1;
 /// The most memory of a task, in MiB: 4 EiB.
 const MEMORY_MIB_MAX: u64 = 1 << 42;

@@ -1,4 +1,4 @@
-//! Reads where the secrets of a volume come from. Neither their keys nor what stands in a wrong place is shown (C025).
+//! Reads where the secrets of a volume come from. Neither their keys nor misplaced values are shown (C025).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

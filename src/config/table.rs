@@ -32,7 +32,7 @@ impl fmt::Display for Whole {
     }
 }
 
-/// An entry of a list that takes both.
+/// An entry of a list that may contain texts and tables.
 pub(super) enum Item<'t> {
     Text(Found<String>),
     Table(&'t DeTable<'t>, Range<usize>),
@@ -218,7 +218,7 @@ impl<'t> Table<'t> {
         Some((table, value.span()))
     }
 
-    /// Reads a nested table; another type is no problem.
+    /// Reads a nested table; another type is not a problem.
     pub(super) fn table_if_it_is_one(&self, key: &str) -> Option<&'t DeTable<'t>> {
         match self.value(key)?.get_ref() {
             DeValue::Table(table) => Some(table),

@@ -39,7 +39,7 @@ const KEYS: &[&str] = &[
     "namespace",
     "meta",
 ];
-/// A task that is out of reach is not looked at more often: each look asks its driver and the processes of the machine.
+/// The shortest interval between checks of an unreachable task: each check asks its driver and looks at the processes of the machine.
 const LOOK_LEAST: Duration = Duration::from_secs(1);
 /// The longest name of a user, in bytes.
 const USER_BYTES_MAX: usize = 256;

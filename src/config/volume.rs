@@ -97,7 +97,7 @@ pub(super) fn read(
     Some(VolumeConfig { key: key?, plugin: plugin?, origin: origin?, usage: usage?, secrets })
 }
 
-/// Records what the specification forbids, at the place of its key.
+/// Records a violation of the specification at the position of its key.
 pub(super) fn check(key: &str, at: usize, checked: Result<(), Fault>, faults: &mut Faults) -> bool {
     checked.map_err(|fault| faults.add(at, format!("`{key}`: {fault}"))).is_ok()
 }
@@ -189,7 +189,7 @@ fn access_mode(table: &Table<'_>, faults: &mut Faults) -> Option<AccessMode> {
     mode.map_err(none).ok()
 }
 
-/// The access type, of which a volume has one (C058).
+/// The access type; a volume has exactly one (C058).
 fn access_type(table: &Table<'_>, faults: &mut Faults) -> Option<AccessType> {
     let is_block = table.boolean("block", faults).unwrap_or(false);
     let mount = table.table("mount", faults);
@@ -205,7 +205,7 @@ fn access_type(table: &Table<'_>, faults: &mut Faults) -> Option<AccessType> {
     }
 }
 
-/// Reads how a volume is mounted. Each part is checked alone, so that its fault has its place.
+/// Reads how a volume is mounted. Each part is checked alone, so that its fault has its own position.
 fn mounted(entries: &DeTable<'_>, span: &Range<usize>, faults: &mut Faults) -> MountVolume {
     let table = Table::open(entries, span, "`mount`", MOUNT_KEYS, faults);
     let text =

@@ -17,14 +17,14 @@ pub enum SecretOrigin {
     Environment(String),
 }
 
-/// Where a volume comes from.
+/// The origin of a volume.
 #[derive(Debug, Clone, PartialEq)]
 pub enum VolumeOrigin {
-    /// It exists at its plugin. Keys `id` and `context`; `capacity`: its size; `topology`: from where it is accessible, where none
-    /// means from everywhere.
+    /// It exists at its plugin. Keys `id` and `context`; `capacity`: its size; `topology`: from where it is accessible, from everywhere by
+    /// default.
     Registered(KnownVolume),
-    /// Its plugin creates it before its first use. Table `create`; `capacity`: its least size; `topology`: from at least one of
-    /// these places it is to be accessible.
+    /// Its plugin creates it before its first use. Table `create`; `capacity`: its least size; `topology`: it must be accessible from at
+    /// least one of these places.
     Created(Box<NewVolume>),
 }
 
@@ -35,9 +35,9 @@ pub struct VolumeConfig {
     pub key: VolumeKey,
     /// Its plugin. Key `plugin`, required.
     pub plugin: PluginName,
-    /// Where it comes from. Key `id` or `create`; one of them is required.
+    /// Its origin. Key `id` or `create`; one of them is required.
     pub origin: VolumeOrigin,
-    /// How all of its users have it. Keys `access_mode`, `mount` and `block`, and `read_only`: whether it permits reading only.
+    /// How all of its users use it. Keys `access_mode`, `mount` and `block`, and `read_only`: whether it permits reading only.
     pub usage: Usage,
     /// Where its secrets are read, by their keys. Table `secrets`.
     pub secrets: BTreeMap<String, SecretOrigin>,

@@ -1,4 +1,4 @@
-//! Reads where a volume comes from: its id with its plugin, or how it is created.
+//! Reads the origin of a volume: its id with its plugin, or how it is created.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use super::volume::{Seen, Served, check, size, topologies};
 
 const CREATE_KEYS: &[&str] =
     &["parameters", "mutable_parameters", "limit", "preferred", "from_snapshot", "from_volume"];
-/// The name by which a request is checked; the volume makes its own.
+/// A name for the check of a request; the volume generates its own.
 const SOME_NAME: &str = "new";
 
 /// Reads the origin of a volume with this usage. `named` is its key and its plugin, if both are valid.
@@ -79,7 +79,7 @@ fn registered(
     Some(VolumeOrigin::Registered(KnownVolume { spec, capacity_bytes, accessible_topology }))
 }
 
-/// Reads a volume that its plugin is to create. Each part is checked alone, so that its fault has its place.
+/// Reads a volume that its plugin is to create. Each part is checked alone, so that its fault has its own position.
 fn created(
     volume: &Table<'_>,
     (entries, span): (&DeTable<'_>, Range<usize>),
@@ -116,7 +116,7 @@ fn created(
     let has_places = !requisite.is_empty() || !preferred.is_empty();
     let accessibility = has_places.then_some(TopologyRequirement { requisite, preferred });
     check_part("limit", &table, NewVolume { capacity_range, ..NewVolume::default() }, faults);
-    // What is wrong with one of the places has been reported there.
+    // Faults in one of the places have been reported there.
     let mut places = accessibility.iter().flat_map(|places| places.requisite.iter().chain(&places.preferred));
     if places.all(|place| !place.is_empty() && rules::topology(place).is_ok()) {
         let part = NewVolume { accessibility: accessibility.clone(), ..NewVolume::default() };
@@ -133,9 +133,9 @@ fn created(
     Some(VolumeOrigin::Created(Box::new(new)))
 }
 
-/// Checks a volume that is new in one part only.
+/// Checks a new volume in which only one part is set.
 fn check_part(key: &str, create: &Table<'_>, part: NewVolume, faults: &mut Faults) {
-    // What is wrong with its own capability has been reported with the key of that.
+    // Faults in its own capability have been reported with their key.
     let capability = VolumeCapability {
         access_type: AccessType::Mount(MountVolume::default()),
         access_mode: AccessMode::SingleNodeWriter,
@@ -144,7 +144,7 @@ fn check_part(key: &str, create: &Table<'_>, part: NewVolume, faults: &mut Fault
     check(key, create.at_key(key), whole.request(SOME_NAME, Secrets::none()).check(), faults);
 }
 
-/// Reads what a volume is to contain.
+/// Reads the content source of a volume.
 fn content(create: &Table<'_>, faults: &mut Faults) -> Option<VolumeContentSource> {
     let snapshot = create.text("from_snapshot", faults);
     let volume = create.text("from_volume", faults);

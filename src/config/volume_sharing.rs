@@ -18,7 +18,7 @@ struct User<'t> {
     at: usize,
 }
 
-/// Records each user that could not have its volume while an earlier one runs (V12). One that an operator starts waits for it instead.
+/// Records each user that could not have its volume while an earlier user runs (V12). A user started by an operator waits for it instead.
 pub(super) fn check(
     volumes: &[VolumeConfig],
     allocations: &[Entries<'_>],

@@ -102,13 +102,13 @@ fn several<'t>(table: &Table<'t>, faults: &mut Faults) -> Vec<Item<'t>> {
     items
 }
 
-/// `CALLBOARD_VOLUME_` and the name in capitals, with an underscore for all but letters and digits.
+/// `CALLBOARD_VOLUME_` and the name in capitals, with an underscore for every character except letters and digits.
 fn variable_of(volume: &VolumeKey) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     format!("CALLBOARD_VOLUME_{}", volume.name.as_str().chars().map(plain).collect::<String>())
 }
 
-/// What is taken by other entries: nothing is used twice.
+/// The values that other entries use: nothing is used twice.
 #[derive(Default)]
 struct Used {
     volumes: BTreeSet<String>,

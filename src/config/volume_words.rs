@@ -11,7 +11,7 @@ pub(super) const NAMESPACE: &str = "default";
 /// The units of sizes, as powers of two.
 const UNITS: [(&str, u32); 4] = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];
 
-/// The namespace that a text names, or the default one, and the name within it.
+/// The namespace in a text, or the default, and the name within it.
 pub(super) fn split(text: &str) -> (&str, &str) {
     text.split_once('/').unwrap_or((NAMESPACE, text))
 }
@@ -19,7 +19,7 @@ pub(super) fn split(text: &str) -> (&str, &str) {
 /// Reads the name of a volume, with or without its namespace.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Why the name is malformed.
 pub(crate) fn volume_key(text: &str) -> Result<VolumeKey, String> {
     let (namespace, name) = split(text);
     if name.contains('/') {
@@ -54,13 +54,13 @@ pub(super) fn possible_size(bytes: u64) -> Option<u64> {
 /// Reads the size of a volume: a whole number of bytes, with or without a unit.
 ///
 /// # Errors
-/// What sizes look like.
+/// How sizes are written.
 pub(crate) fn volume_size(text: &str) -> Result<u64, String> {
     let bytes = digits(text).or_else(|| size_with_unit(text)).and_then(possible_size);
     bytes.ok_or_else(|| format!("{text:?} is no size of a volume; {SIZE_ADVICE}"))
 }
 
-/// What a size looks like.
+/// How a size is written.
 pub(super) const SIZE_ADVICE: &str =
     "give a whole number of bytes from 1 to 2^63 - 1, or one with a unit, as in \"512MiB\" or \"10GiB\"";
 
@@ -72,7 +72,7 @@ fn digits(text: &str) -> Option<u64> {
 /// Reads the word for an access mode.
 ///
 /// # Errors
-/// The words that there are, or the one that was probably meant.
+/// The known words, or the word that was probably meant.
 pub(crate) fn access_mode(text: &str) -> Result<AccessMode, String> {
     let mode = AccessMode::ALL.into_iter().find(|mode| mode.word() == text);
     mode.ok_or_else(|| {

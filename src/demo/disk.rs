@@ -1,4 +1,4 @@
-//! What is wrong with the disk below a demo that failed.
+//! Explains trouble of the disk below a demo that failed.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,23 +10,22 @@ use crate::admin::AdminClient;
 use crate::host::Unwritten;
 use crate::output::harmless;
 
-/// The timeout for the host to tell.
+/// The timeout for the report of the host.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-/// With less room than this, not even the log of the host has any.
+/// With less room than this, not even the host's log can be written.
 const LEAST_ROOM_BYTES: u64 = 64 * 1_024;
 
-/// What can be done if the disk takes no writes. All that a demo writes is below the directory for temporary files.
+/// Advice if the disk takes no writes. Everything that a demo writes is below the directory for temporary files.
 pub(super) const ELSEWHERE: &str = "make room there, or set TMPDIR to a directory on another disk";
 
-/// What the disk below the demo does not take, as its host says or as the file system does, and what to do. Nothing if neither has
-/// anything to say.
+/// The trouble of the disk below the demo as reported by its host or by the file system, and what to do. `None` if neither reports any.
 pub(super) async fn trouble(workspace: &Workspace) -> Option<String> {
     let told = timeout(ANSWER_TIMEOUT, sick(workspace)).await.ok().flatten();
     let what = told.or_else(|| is_full(workspace.path()).then(|| "no space is left".to_owned()))?;
     Some(format!("the disk below {} takes no writes: {what}; {ELSEWHERE}", workspace.path().display()))
 }
 
-/// What the host says of a sick disk.
+/// The host's report about a sick disk.
 async fn sick(workspace: &Workspace) -> Option<String> {
     let status = AdminClient::connect(workspace.socket()).await.ok()?.status().await.ok()?;
     let disk = status.host?.disk.filter(|disk| disk.health != "sound")?;

@@ -123,7 +123,7 @@ pub(super) enum DemoError {
     StepFailed,
 }
 
-/// What to do about an error of a file operation, where it is the disk's.
+/// What to do about an error of a file operation that the disk causes.
 fn advice(source: &io::Error) -> String {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::ReadOnlyFilesystem => {
@@ -133,7 +133,7 @@ fn advice(source: &io::Error) -> String {
     }
 }
 
-/// What to do if the disk is the reason, which only a log can tell.
+/// What to do if the disk is the reason, which only a log can show.
 fn of_the_disk(directory: &Path) -> String {
     format!("if the disk below {} takes no writes or does not answer: {ELSEWHERE}", directory.display())
 }

@@ -1,4 +1,4 @@
-//! The files in the volumes of the demo: a page, which is written once, and a ledger, in which tasks write line after line.
+//! The files in the volumes of the demo: a page, which is written once, and a ledger, to which tasks append lines.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +14,16 @@ pub(super) const PAGE: &str = "This page was written once, by the task left, thr
 /// The number of digits shown of a digest.
 const DIGITS: usize = 12;
 
-/// A file as it is found by one of those who see it.
+/// A file as one observer finds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct View {
-    /// Who sees it so.
+    /// The observer.
     pub(super) by: &'static str,
     /// Its content, or why it cannot be read.
     pub(super) content: Result<String, String>,
 }
 
-/// Checks that all find the page as it was written.
+/// Checks that all observers find the page as it was written.
 pub(super) fn is_page(views: &[View]) -> Look {
     let wrong = views.iter().find(|view| view.content.as_deref() != Ok(PAGE));
     let Some(View { by, content }) = wrong else {
@@ -36,8 +36,8 @@ pub(super) fn is_page(views: &[View]) -> Look {
     }
 }
 
-/// Checks the ledger, as found by one after the other: whatever was in it before is unchanged, no line is missing, and each of `writers`
-/// has written on since.
+/// Checks the ledger in views taken one after the other: its earlier content is unchanged, no line is missing, and each of `writers` has
+/// appended lines since.
 pub(super) fn goes_on(before: &str, views: &[View], writers: &[&str]) -> Look {
     let written = |counts: &BTreeMap<String, u64>, writer: &str| counts.get(writer).copied().unwrap_or(0);
     compared(before, views, |was, now| {
@@ -45,7 +45,7 @@ pub(super) fn goes_on(before: &str, views: &[View], writers: &[&str]) -> Look {
     })
 }
 
-/// The same, without having grown.
+/// The same, but the ledger has not grown.
 pub(super) fn stays(before: &str, views: &[View]) -> Look {
     compared(before, views, |_, _| true)
 }
@@ -76,7 +76,7 @@ fn described(before: &str, now: &str, counts: &Counts) -> String {
     let told = format!("{} lines: {of_each}", now.lines().count());
     match before.lines().count() {
         0 => told,
-        // The two digests are computed from what was read then and now.
+        // The two digests are computed from the earlier and the present content.
         lines => format!(
             "{told}; SHA-256 of the first {lines} {}, before {}",
             digest(&now[..before.len()]),
@@ -85,7 +85,7 @@ fn described(before: &str, now: &str, counts: &Counts) -> String {
     }
 }
 
-/// How many lines each has written. Its numbers have to grow by one.
+/// How many lines each writer has written. Its line numbers must increase by one.
 fn counts(ledger: &str) -> Result<Counts, String> {
     let mut counts = Counts::new();
     for (index, line) in ledger.lines().enumerate() {

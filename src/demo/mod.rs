@@ -14,7 +14,7 @@
 //! The kernel kills the host when the demo dies, and the storage plugins when the host dies. The driver and its tasks outlive
 //! their host by design; a keeper beside the demo kills them. However the demo ends, no process is left.
 //!
-//! Volumes are mounted in a mount namespace of their own, which goes with its last process. Without root it belongs to a user namespace.
+//! Volumes are mounted in a mount namespace of their own, which ends with its last process. Without root it belongs to a user namespace.
 
 mod host;
 mod namespace;
@@ -116,7 +116,7 @@ pub(crate) async fn run(args: &DemoArgs) -> ExitCode {
 }
 
 fn failed(text: &str, code: u8) -> ExitCode {
-    // It may have the end of a log.
+    // It may contain the end of a log.
     format!("callboard: {text}").lines().for_each(complain);
     ExitCode::from(code)
 }

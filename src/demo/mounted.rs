@@ -1,4 +1,4 @@
-//! What is mounted of a volume, as the kernel tells it.
+//! The mounts of a volume, as the kernel reports them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub(super) struct Mounted {
 }
 
 impl Mounted {
-    /// Those of a volume, named as `NAMESPACE/NAME`. `volumes` is the directory of the plugin's volumes, without links.
+    /// The mounts of a volume, named as `NAMESPACE/NAME`. `volumes` is the directory of the plugin's volumes, without links.
     pub(super) fn of(table: &MountTable, volumes: &Path, volume: &str) -> Self {
         let mut mounted = Self::default();
         for mount in table.at_or_below(volumes) {
@@ -29,14 +29,14 @@ impl Mounted {
         mounted
     }
 
-    /// Checks that it is staged once or not, and published once for each of these, in alphabetical order, and for no other.
+    /// Checks that it is staged once or not at all, and published once for each of these, in alphabetical order, and for no other.
     pub(super) fn is(&self, staged: bool, published: &[&str]) -> Look {
         let once = self.published.values().all(|ids| ids.len() == 1);
         let holds = self.staged.len() == usize::from(staged) && once && self.published.keys().eq(published);
         Look::new(holds, self.described())
     }
 
-    /// Checks that the mounts of before are the very same; there may be others for others.
+    /// Checks that the earlier mounts are still the same; other users may have further mounts.
     pub(super) fn has_still(&self, before: &Self) -> Look {
         let is_same = |(whom, ids): (&String, &Vec<u64>)| self.published.get(whom) == Some(ids);
         let holds = self.staged == before.staged && before.published.iter().all(is_same);

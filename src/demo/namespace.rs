@@ -5,8 +5,8 @@
 //!     └──spawns──► `callboard namespace enter`: enters it, and becomes a host
 //! ```
 //!
-//! What is mounted in it is seen in it only, and goes with its last process. A program of one thread has to make and enter it, so the demo
-//! itself stays outside.
+//! Its mounts are visible only in it, and end with its last process. A program with one thread has to make and enter it, so the demo itself
+//! stays outside.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -29,10 +29,10 @@ use tokio::process::{Child, ChildStdin, Command as Spawning};
 
 use super::error::DemoError;
 
-/// What the holder says when the namespace is there. Anything else is the reason why it is not.
+/// The holder's message when the namespace exists. Any other message is the reason why it does not.
 const MADE: &str = "made";
 /// The user id of root in a user namespace of its own. It must not be 0: a host that is root gives directories of tasks to `nobody`, and
-/// such a namespace has one user.
+/// such a namespace has only one user.
 const USER_OF_ROOT: u32 = 1000;
 
 const MAKING: &str = "make a user and mount namespace";
@@ -49,10 +49,10 @@ fn failed<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> Namespac
     move |source| NamespaceError { doing, source: source.into() }
 }
 
-/// Makes a namespace, says so on standard output or why not, and keeps it until standard input ends.
+/// Makes a namespace, reports the result on standard output, and keeps the namespace until standard input ends.
 ///
 /// # Errors
-/// When it cannot speak, or not hear.
+/// When standard output cannot be written, or standard input not read.
 pub(crate) fn hold() -> io::Result<()> {
     let said = make().map_or_else(|error| error.to_string(), |()| MADE.to_owned());
     writeln!(io::stdout(), "{}", said.escape_debug())?;
@@ -68,11 +68,11 @@ fn make() -> Result<(), NamespaceError> {
         .map_err(failed("keep the mounts of a mount namespace to itself"))
 }
 
-/// Makes a user namespace with one user and one group, this one, and a mount namespace that belongs to it.
+/// Makes a user namespace with one user and one group, the present ones, and a mount namespace that belongs to it.
 fn make_for_user() -> Result<(), NamespaceError> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS).map_err(|error| match error {
-        // "No space left on device" would be read as if a disk were full.
+        // "No space left on device" would be mistaken for a full disk.
         Errno::NOSPC | Errno::USERS => {
             let limits = "the limit of user.max_user_namespaces or user.max_mnt_namespaces is reached";
             failed(MAKING)(io::Error::other(limits))
@@ -122,7 +122,7 @@ fn join(holder: u32) -> Result<(), NamespaceError> {
     if users { keep_right_to_mount() } else { Ok(()) }
 }
 
-/// A user who is not root has all rights in the namespace until its program becomes another one. This one it keeps.
+/// A user who is not root has all rights in the namespace until its program execs another. This keeps the right to mount.
 fn keep_right_to_mount() -> Result<(), NamespaceError> {
     let right = CapabilitySet::SYS_ADMIN;
     set_capabilities(None, CapabilitySets { effective: right, permitted: right, inheritable: right })
@@ -130,7 +130,7 @@ fn keep_right_to_mount() -> Result<(), NamespaceError> {
         .map_err(failed("keep the right to mount"))
 }
 
-/// The namespace, which the demo keeps while it has this.
+/// The namespace, which the demo keeps until this value is dropped.
 #[derive(Debug)]
 pub(super) struct Namespace {
     holder: Child,
@@ -139,7 +139,7 @@ pub(super) struct Namespace {
 }
 
 impl Namespace {
-    /// Makes one. The text says why the system refuses it.
+    /// Makes a namespace. The text is the reason why the system refuses it.
     pub(super) async fn make(program: &Path) -> Result<Result<Self, String>, DemoError> {
         let failed = |source| DemoError::Start { program: program.to_owned(), source };
         let mut command = Spawning::new(program);
@@ -160,23 +160,23 @@ impl Namespace {
         }
     }
 
-    /// The arguments by which our program runs a command in it; the command follows.
+    /// The arguments with which our program runs a command in it; the command follows.
     pub(super) fn arguments(&self) -> [String; 5] {
         ["namespace", "enter", "--holder", &self.pid.to_string(), "--"].map(str::to_owned)
     }
 
-    /// What is mounted in it.
+    /// The mounts in it.
     pub(super) fn mounts(&self) -> Result<MountTable, DemoError> {
         let path = PathBuf::from(format!("/proc/{}/mountinfo", self.pid));
         let table = fs::read(&path).and_then(|text| MountTable::parse(&text).map_err(io::Error::other));
         table.map_err(|source| DemoError::File { what: "read", path, source })
     }
 
-    /// Gives it up: it ends with its last process.
+    /// Releases it: it ends with its last process.
     pub(super) async fn release(self) {
         let Self { mut holder, pipe, .. } = self;
         drop(pipe);
-        // It has ended if it was killed.
+        // It has already ended if it was killed.
         let _ = holder.wait().await;
     }
 }

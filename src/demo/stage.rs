@@ -24,14 +24,14 @@ use crate::timeline::Page;
 
 /// The timeout for each expected result.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
-/// Before a chapter draws conclusions, the timeline is shown until no line has come for this long.
+/// Before a chapter draws conclusions, the timeline is shown until no line has arrived for this time.
 const QUIET: Duration = Duration::from_millis(80);
 /// The limit for that.
 const QUIET_AT_LAST: Duration = Duration::from_millis(600);
 /// The polling interval for files and mounts.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
-/// What a check can observe.
+/// The data that a check can observe.
 #[derive(Debug, Default)]
 pub(super) struct Scene {
     /// The host's status.
@@ -88,13 +88,13 @@ impl Stage {
         self.print(&format!("\n{title}\n   {}\n", what.replace('\n', "\n   ")))
     }
 
-    /// Makes the namespace in which all later hosts run. The text says why the system refuses it.
+    /// Makes the namespace in which all later hosts run. The text is the reason why the system refuses it.
     pub(super) async fn enter_namespace(&mut self) -> Result<Result<(), String>, DemoError> {
         let made = Namespace::make(&self.workspace.program).await?;
         Ok(made.map(|namespace| self.namespace = Some(namespace)))
     }
 
-    /// What is mounted of a volume in that namespace.
+    /// The mounts of a volume in that namespace.
     pub(super) fn mounted(&self, volume: &str) -> Result<Mounted, DemoError> {
         let table = self.namespace.as_ref().ok_or(DemoError::NoHost)?.mounts()?;
         Ok(Mounted::of(&table, &self.workspace.volumes_dir()?, volume))
@@ -176,7 +176,7 @@ impl Stage {
         if holds { Ok(()) } else { Err(DemoError::StepFailed) }
     }
 
-    /// As [`until`](Self::until), for what the host does not tell: files and mounts.
+    /// As [`until`](Self::until), for data that the host does not report: files and mounts.
     pub(super) async fn until_seen(
         &mut self,
         expected: &str,
@@ -217,7 +217,7 @@ impl Stage {
         self.print(&shown)
     }
 
-    /// Prints the timeline until no more lines come.
+    /// Prints the timeline until no more lines arrive.
     pub(super) async fn settle(&mut self) -> Result<(), DemoError> {
         let at_last = Instant::now() + QUIET_AT_LAST;
         while self.wire.is_some() && Instant::now() < at_last {

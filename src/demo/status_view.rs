@@ -50,7 +50,7 @@ impl StatusView {
             }
             // A snapshot follows, and replaces everything.
             News::Lagged(_) => {}
-            // What it knew stays as it was.
+            // Its last known state is kept.
             News::ActorGone(_) | News::ActorBack(_) | News::HostChanged(_) => {}
             News::VolumeChanged(volume) => {
                 self.volumes.insert(volume.name.clone(), volume);
@@ -194,7 +194,7 @@ impl StatusView {
         Look::new(holds, self.describe(plugin))
     }
 
-    /// Checks that both types of a plugin know exactly these allocations from before a restart, and none is active.
+    /// Checks that both types of a plugin know exactly these allocations from before a restart, and have no active allocation.
     pub(super) fn awaits(&self, plugin: &str, provisional: &[&str]) -> Look {
         let is_so = |half: &PluginStatus| {
             let mut known = half.provisional_allocations.clone();

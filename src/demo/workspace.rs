@@ -204,7 +204,7 @@ impl Workspace {
 }
 
 impl Drop for Workspace {
-    /// Tasks that were killed leave mounts in their directories. While one stays, nothing is removed: it may show other files.
+    /// Killed tasks leave mounts in their directories. While a mount stays, nothing is removed: it may show other files.
     fn drop(&mut self) {
         let mount_points = self.data_dir_of_volumes().join("csi");
         if let Err(error) = unmount_below(self.directory.path()) {
@@ -218,7 +218,7 @@ impl Drop for Workspace {
     }
 }
 
-/// Opens directories to their owner: mount points of volumes are closed to all but root while nothing is mounted there.
+/// Opens directories to their owner: mount points of volumes are closed to all users except root while nothing is mounted there.
 fn open_directories(directory: &Path) -> io::Result<()> {
     match fs::symlink_metadata(directory) {
         Ok(found) if found.is_dir() => {}

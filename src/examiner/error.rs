@@ -27,7 +27,7 @@ pub enum ExaminerError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The journal holds something else than observations.
+    /// The journal contains something other than observations.
     #[error(
         "line {line} of {file} is no observation of an exam; name another file with --journal, or remove it"
     )]

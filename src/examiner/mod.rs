@@ -8,11 +8,11 @@
 //!   serve       its lifecycle: as the reference plugin, with a report at the end and on SIGUSR1
 //!   services    each call: observed, refused if its form breaks a rule, else passed on to the reference plugin
 //!   observe     requests and answers as the judge takes them
-//!   recorder    the judge, and the journal of an exam that goes on after a restart
+//!   recorder    the judge, and the journal of an exam that continues after a restart
 //!   surface     what the plugin claims
 //! ```
 //!
-//! What decides is [`callboard_actors::examiner`].
+//! [`callboard_actors::examiner`] makes the decisions.
 
 mod arguments;
 mod serve;

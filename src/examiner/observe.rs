@@ -1,4 +1,4 @@
-//! Requests and answers as the judge takes them. Of secrets and mount flags nothing but keys, sizes and digests leaves this file (C025).
+//! Converts requests and answers for the judge. Only keys, sizes and digests of secrets and mount flags leave this file (C025).
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -24,7 +24,7 @@ impl Digests {
 
 /// A request of the wire.
 pub(super) trait Observed {
-    /// What the judge takes of it.
+    /// The request as the judge receives it.
     fn observed(&self, digests: &Digests) -> Request;
 }
 
@@ -39,7 +39,7 @@ macro_rules! observed {
             #[allow(unused_variables, reason = "some requests have no fields")]
             #[allow(clippy::needless_update, reason = "and others have all that are judged")]
             fn observed(&self, digests: &Digests) -> Request {
-                // Without `..`, so that a field that is added to the message has to be added here.
+                // Without `..`, so that a field that is added to the message must also be added here.
                 let Self { $($field),* } = self.clone();
                 Request { $($field: $field.seen(digests),)* ..Request::default() }
             }
@@ -109,7 +109,7 @@ impl Seen<SecretDigests> for HashMap<String, String> {
     fn seen(self, digests: &Digests) -> SecretDigests {
         let mut keys: Vec<_> = self.keys().cloned().collect();
         keys.sort_unstable();
-        // The key stands before its value, and a byte between them that no text has.
+        // The key, a separator byte that no text contains, and the value.
         let entries = self.iter().map(|(key, value)| format!("{key}\0{value}")).collect();
         let values = digests.withheld(entries);
         let bytes = values.bytes - values.count;
@@ -180,7 +180,7 @@ fn places(topologies: Vec<wire::Topology>) -> Vec<Map> {
 
 /// An answer of the wire.
 pub(super) trait Told {
-    /// What the judge takes of it. Most answers say nothing that later calls have to heed.
+    /// The answer as the judge receives it. Most answers have no content that later calls depend on.
     fn told(&self) -> Answer {
         Answer::default()
     }

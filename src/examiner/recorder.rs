@@ -12,10 +12,10 @@ use tokio::time::Instant;
 
 use super::error::ExaminerError;
 
-/// The most bytes of a journal. What comes later is judged, and not kept.
+/// The most bytes of a journal. Later observations are judged, but not stored.
 const JOURNAL_BYTES_MAX: u64 = 256 << 20;
 
-/// Gives the judge what is observed, and keeps it in the journal before the call goes on.
+/// Passes each observation to the judge, and writes it to the journal before the call continues.
 #[derive(Debug)]
 pub(super) struct Recorder(Mutex<Exam>);
 
@@ -36,7 +36,7 @@ struct Journal {
     room: u64,
 }
 
-/// A call in flight. If it is dropped before it has ended, its caller has left.
+/// A call in flight. If it is dropped before it has ended, its caller has disconnected.
 #[derive(Debug)]
 pub(super) struct InFlight {
     recorder: Arc<Recorder>,
@@ -45,7 +45,7 @@ pub(super) struct InFlight {
 }
 
 impl Recorder {
-    /// Begins an exam, or goes on with the one of the journal.
+    /// Begins an exam, or continues the exam in the journal.
     pub(super) fn begin(surface: Surface, journal: Option<&Path>) -> Result<Arc<Self>, ExaminerError> {
         let mut judge = Judge::new(surface);
         let (mut at, mut last) = (0, 0);
@@ -55,7 +55,7 @@ impl Recorder {
         Ok(Arc::new(Self(Mutex::new(exam))))
     }
 
-    /// A call has come. Also returns the rules that it breaks, each with what is wrong.
+    /// Records the start of a call. Also returns the rules that it breaks, each with the reason.
     pub(super) fn call(self: &Arc<Self>, call: Call, request: Request) -> (InFlight, Vec<(Rule, String)>) {
         let mut exam = self.locked();
         exam.last += 1;
@@ -67,13 +67,13 @@ impl Recorder {
         (InFlight { recorder: Arc::clone(self), number, has_ended: false }, broken)
     }
 
-    /// What was found so far.
+    /// The report so far.
     pub(super) fn report(&self, is_over: bool) -> Report {
         self.locked().judge.report(is_over)
     }
 
     fn locked(&self) -> MutexGuard<'_, Exam> {
-        // A panic in it would have ended the exam with an error of the call that panicked; what was observed stays true.
+        // A panic in it would have ended the exam with an error of the call that panicked; the observations stay true.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -103,12 +103,12 @@ impl Journal {
             .room
             .checked_sub(line.len() as u64)
             .ok_or_else(|| std::io::Error::other(format!("it has reached {JOURNAL_BYTES_MAX} bytes")))?;
-        // What the kernel has survives the process; an exam does not outlive the machine.
+        // Data in the kernel survives the process; an exam does not outlive the machine.
         self.file.write_all(&line)
     }
 }
 
-/// Opens a journal, and gives the judge what is in it. A line that the last process could not complete is left out.
+/// Opens a journal, and passes its observations to the judge. An incomplete line of the last process is left out.
 fn open(path: &Path, judge: &mut Judge, at: &mut u64, last: &mut u64) -> Result<Journal, ExaminerError> {
     let failed = |source| ExaminerError::Journal { file: path.to_owned(), source };
     let mut options = OpenOptions::new();
@@ -143,7 +143,7 @@ fn open(path: &Path, judge: &mut Judge, at: &mut u64, last: &mut u64) -> Result<
 }
 
 impl InFlight {
-    /// The call has been answered.
+    /// Records the answer of the call.
     pub(super) fn end(mut self, outcome: Outcome) {
         self.has_ended = true;
         let mut exam = self.recorder.locked();
@@ -177,7 +177,7 @@ mod tests {
         let begin = || Recorder::begin(Surface::default(), Some(&journal)).expect("it can be written");
         let first = begin();
         let (call, _) = first.call(Call::NodeStageVolume, request());
-        // As a process does that is killed.
+        // As in a process that is killed.
         std::mem::forget(call);
         let half = "{\"Begins\":{\"at\":";
         File::options()

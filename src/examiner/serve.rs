@@ -1,4 +1,4 @@
-//! The lifecycle of the examiner: that of the reference plugin, with a report at its end and on SIGUSR1.
+//! The lifecycle of the examiner: as that of the reference plugin, with a report at its end and on SIGUSR1.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::output;
 /// Runs the examiner until SIGTERM or SIGINT arrives, and writes its report then, and on each SIGUSR1.
 ///
 /// # Errors
-/// What it needs is missing or cannot be written, or the plugin ends with an error. The report is written in that case, too.
+/// A required resource is missing or cannot be written, or the plugin ends with an error. The report is written in that case, too.
 pub async fn serve(args: ExaminerArgs) -> Result<(), ExaminerError> {
     let ExaminerArgs { plugin: args, exam } = args;
     if args.volumes.is_none() {

@@ -24,8 +24,8 @@ pub(super) struct Examined {
 }
 
 impl Examined {
-    /// Observes a call from its beginning to its end. The future is dropped when its caller leaves; the plugin carries its call out
-    /// nevertheless (C015).
+    /// Observes a call from its beginning to its end. The future is dropped when its caller disconnects; the plugin still executes the call
+    /// (C015).
     async fn examine<Q: Observed, A: Told>(
         &self,
         call: Call,

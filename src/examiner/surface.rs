@@ -1,4 +1,4 @@
-//! What the plugin claims, for the judge.
+//! Describes the plugin's services and capabilities for the judge.
 
 use std::collections::BTreeMap;
 

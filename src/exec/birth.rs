@@ -7,8 +7,8 @@
 //!                             stop the supervisor ─► kill its descendants ─► kill it, reap it ─► kill what has the tag
 //! ```
 //!
-//! A stopped supervisor starts nothing more, and whatever it has started is its descendant, even if that has dropped the tag.
-//! It is the driver's own child and not reaped, so its process id cannot be reused.
+//! A stopped supervisor starts nothing more, and everything that it has started is its descendant, even a process that dropped the tag. It
+//! is the driver's own child and not reaped, so its process id cannot be reused.
 
 use std::fs::File;
 use std::io;
@@ -28,7 +28,7 @@ use super::processes;
 use super::record::{NotStarted, OrderAnswer, SupervisorInput, TaskOrder, TaskRecord};
 use crate::plugin::{Refusal, random};
 
-/// The timeout for a supervisor to stop, and for what it has begun to die.
+/// The timeout for a supervisor to stop, and for the processes that it started to die.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(5);
 /// The polling interval meanwhile.
 const ENDING_PAUSE: Duration = Duration::from_millis(5);
@@ -44,7 +44,7 @@ pub(super) struct StartTerms {
     pub(super) hang: Option<SupervisorHang>,
 }
 
-/// Starts a supervisor, which starts the task. After an error nothing of it runs or will run, or the error says so.
+/// Starts a supervisor, which starts the task. After an error no process of it runs or will run, unless the error reports otherwise.
 pub(super) async fn supervise(
     order: &TaskOrder,
     groups: &[PathBuf],
@@ -112,18 +112,18 @@ async fn speak(supervisor: &mut Child, supervisor_input: &SupervisorInput) -> io
 /// Ends a supervisor and everything that it may have begun.
 ///
 /// # Errors
-/// Some of it is left, or may be.
+/// When some of it is left, or may be.
 async fn end(mut supervisor: Child, supervisor_input: &SupervisorInput) -> Result<(), String> {
     // It is not reaped yet, so its process id cannot be reused.
     let identity = supervisor.id().and_then(|pid| processes::identity(pid.cast_signed()));
     if let Some(pid) = supervisor.id().map(u32::cast_signed) {
-        // A supervisor that does not stop is killed nevertheless; the tag finds what it has begun.
+        // A supervisor that does not stop is killed anyway; the tag finds its processes.
         let _ = timeout(ENDING_TIMEOUT, end_descendants(pid)).await;
     }
     // Fails only if it has ended.
     let _ = supervisor.start_kill();
     let gone = async {
-        // An error means that it is no longer our child, and so has ended.
+        // An error means that it is no longer our child, and therefore has ended.
         let _ = supervisor.wait().await;
         processes::end_tagged(&supervisor_input.tag).await;
     };

@@ -128,7 +128,7 @@ fn network(task: &TaskConfig) -> Result<Option<PathBuf>, Refusal> {
     }
 }
 
-/// What the host has mounted into a task, for this task alone.
+/// The mounts that the host requests for this task alone.
 fn mounts(task: &TaskConfig) -> Result<Vec<BoundMount>, Refusal> {
     let bound = |mount: &Mount| {
         let Mount { task_path, host_path, readonly, propagation_mode, .. } = mount;

@@ -94,7 +94,7 @@ struct Report {
 }
 
 impl EnterError {
-    /// The exit code of a process that ends for this reason, as shells use it.
+    /// The exit code of a process that ends for this reason, according to the convention of shells.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         if self.source.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
@@ -157,7 +157,7 @@ fn unwrapped(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<(OsSt
 /// Reads the report of a process that was started with `--reports`: empty once it has become the command.
 pub(super) fn outcome(told: impl Read) -> Result<(), EnterError> {
     let mut text = Vec::new();
-    // A report that cannot be read counts as none; the exit of the process shows the rest.
+    // A report that cannot be read counts as no report; the exit of the process shows the rest.
     let _ = told.take(REPORT_BYTES_MAX).read_to_end(&mut text);
     let Ok(Report { doing, errno, reason }) = serde_json::from_slice(&text) else { return Ok(()) };
     let source = errno.map_or_else(|| io::Error::other(reason), io::Error::from_raw_os_error);

@@ -13,7 +13,7 @@ use tokio::net::UnixStream;
 
 /// How long the host is served before the flood.
 const BEFORE: Duration = Duration::from_secs(1);
-/// How many frames are sent at once. A stream socket takes so few bytes whole or not at all, so no answer of the server is torn by them.
+/// How many frames are sent at once. A stream socket accepts so few bytes completely or not at all, so they split no answer of the server.
 const FRAMES: usize = 16;
 
 /// The flood. By default there is none.
@@ -36,7 +36,7 @@ pub enum FloodFrame {
 }
 
 impl ConnectionFlood {
-    /// What floods a connection.
+    /// The function that floods a connection, if any.
     pub(super) const fn begin(self) -> Option<fn(&UnixStream)> {
         match self.flood_connection {
             Some(FloodFrame::Ping) => Some(|host| flood(host, 6, &[0; 8])),

@@ -1,8 +1,8 @@
 //! Processes that may belong to a task without proof, since this driver may not inspect them.
 //!
-//! The kernel hides the environment of a process, and with it the tag of the task, from a driver without `CAP_SYS_PTRACE` if
-//! the process has another user, or more privileges than its user. So it is no proof that nothing is left if no process with
-//! the tag is found. A hidden process may belong to the task if all of these are true:
+//! The kernel hides the environment of a process, and with it the tag of the task, from a driver without `CAP_SYS_PTRACE` if the process
+//! has another user, or more privileges than its user. So a scan that finds no process with the tag does not prove that none is left. A
+//! hidden process may belong to the task if all of these are true:
 //!
 //! - it was started at the same time as the task, or later;
 //! - it has the user that the task was given: real, effective or saved;

@@ -62,8 +62,8 @@ impl TaskMemory {
         Self { directory: runtime.join("callboard-exec"), is_shared: true, swept: Arc::default() }
     }
 
-    /// Writes a note for a task that is about to be started. If the default directory does not allow it, the task is started
-    /// nevertheless: its handle is enough to recover it.
+    /// Writes a note for a task that is about to be started. If the default directory does not allow it, the task is started anyway: its
+    /// handle is enough to recover it.
     pub(super) fn note(&self, task: &TaskConfig) -> io::Result<()> {
         let noted = self.try_note(task);
         match noted {
@@ -104,7 +104,7 @@ impl TaskMemory {
         Ok((id == task_id).then(|| TaskConfig { id, name, alloc_id, alloc_dir, ..TaskConfig::default() }))
     }
 
-    /// Deletes the note of a task of which nothing is left.
+    /// Deletes the note of a task that has nothing left.
     pub(super) fn forget(&self, task_id: &str) -> io::Result<()> {
         match fs::remove_file(self.place(task_id)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -127,7 +127,7 @@ fn runtime_directory() -> PathBuf {
     })
 }
 
-/// Fails unless this user owns the directory and other users cannot write to it: others may have created it.
+/// Fails unless this user owns the directory and other users cannot write to it: another user may have created it.
 fn check_ours(directory: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(directory)?;
     let is_ours = found.is_dir()

@@ -24,8 +24,8 @@
 //! - An out-of-memory kill is reported if the task's control group counted one: the task was killed, not by the driver, and
 //!   the counter grew. In a shared group the counter may mean another process. Without a counter `oom_killed` is false.
 //! - A task runs in the control groups that its host created for it, and so do commands beside it. The supervisor does not.
-//! - What a host mounts into a task is seen by the task and by commands beside it, and by no other process. A driver that may not make
-//!   mount namespaces reports that it mounts nothing.
+//! - The mounts that a host requests for a task are visible to the task and to commands beside it, and to no other process. A driver that
+//!   may not make mount namespaces reports that it mounts nothing.
 //! - When a task ends, all its remaining processes are killed, even those that left its session (PRC-03).
 //! - Output goes directly from the task to the host's files or FIFOs, without a process in between (PRC-07).
 //! - A driver knows the tasks that an earlier driver started and could not report before it died: from notes in `--state-dir`,
@@ -46,7 +46,7 @@
 //!     directory the task's directory, for any user
 //!     beside    commands that run beside a task
 //!     surroundings their directory, user and environment
-//!     spoken    those with streamed input and output
+//!     spoken    commands with streamed input and output
 //!     terminal  their terminal
 //!     enter     the steps of a process before it execs the command
 //!     mounting  its mount namespace

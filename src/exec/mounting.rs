@@ -1,8 +1,8 @@
-//! The mount namespace of a task: what its host mounts for it alone.
+//! The mount namespace of a task: the mounts that its host requests for it alone.
 //!
-//! Mounts that the host makes later appear in it, and what the host unmounts disappears from it, where the system shares its mounts.
-//! Where it does not, a task would keep the volumes of others busy: they are unmounted in it. Nothing that is mounted or unmounted in it
-//! is so at the host.
+//! If the system shares its mounts, later mounts of the host appear in the namespace, and unmounted ones disappear. If it does not, a task
+//! would keep the volumes of others busy, so they are unmounted in the namespace. Mounting and unmounting in the namespace has no effect on
+//! the host.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -19,13 +19,13 @@ use rustix::thread::UnshareFlags;
 
 use super::record::BoundMount;
 
-/// What could not be done, and why.
+/// The failed operation, and the error.
 pub(super) type Failed = (String, io::Error);
 
-/// Whether this process may make such namespaces.
+/// Checks whether this process may make such namespaces.
 ///
 /// # Errors
-/// Why it may not.
+/// Why it may not make them.
 pub(super) fn permitted() -> io::Result<()> {
     // The namespace ends with the thread.
     let tried = thread::Builder::new().name("mounting".to_owned()).spawn(own_namespace)?;
@@ -35,7 +35,7 @@ pub(super) fn permitted() -> io::Result<()> {
 /// Enters a namespace of its own, and mounts these in it. The calling process has one thread.
 ///
 /// # Errors
-/// What could not be mounted.
+/// The mount that failed.
 pub(super) fn enter(mounts: &[BoundMount]) -> Result<(), Failed> {
     if mounts.is_empty() {
         return Ok(());
@@ -55,8 +55,8 @@ fn namespace() -> io::Result<PathBuf> {
     std::fs::read_link("/proc/thread-self/ns/mnt")
 }
 
-/// Unmounts, in this namespace alone, the volumes of the host that are none of these: otherwise they would stay mounted here after the
-/// host has unmounted them, where its mounts are private.
+/// Unmounts, in this namespace alone, all other volumes of the host: if the host's mounts are private, they would stay mounted here after
+/// the host has unmounted them.
 fn leave_volumes_of_others(mounts: &[BoundMount], of_host: &Path) -> io::Result<()> {
     if namespace()? == of_host {
         return Err(io::Error::other(
@@ -73,19 +73,19 @@ fn leave_volumes_of_others(mounts: &[BoundMount], of_host: &Path) -> io::Result<
             && !own.iter().any(|own| point.starts_with(own))
             && !mounts.iter().any(|mount| point.starts_with(&mount.task_path))
     };
-    // In the order in which they were mounted: what is mounted on a dead file system goes with it, and is not looked for on it.
+    // In the order of mounting: mounts on a dead file system end with it, and are not looked up on it.
     let table = mounts_of_this_process()?;
     let points = table.mounts().iter().map(|mount| &mount.mount_point);
     points.filter(|point| is_of_other(point)).try_for_each(|point| {
         match unmount(point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
-            // It went with another, or the host has unmounted it meanwhile.
+            // It ended with another mount, or the host has unmounted it meanwhile.
             Ok(()) | Err(Errno::INVAL | Errno::NOENT) => Ok(()),
             Err(error) => Err(error.into()),
         }
     })
 }
 
-/// The directory of all volumes of a host, if this is where an allocation finds one: `DIRECTORY/PLUGIN/per-alloc/...`.
+/// The directory of all volumes of a host, if this is the path of a volume in an allocation: `DIRECTORY/PLUGIN/per-alloc/...`.
 fn directory_of_volumes(path: &Path) -> Option<&Path> {
     let per_alloc = path.ancestors().find(|above| above.ends_with("per-alloc"))?;
     per_alloc.ancestors().nth(2).filter(|volumes| volumes.ends_with("csi/node"))
@@ -97,7 +97,7 @@ fn own_namespace() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?)
 }
 
-/// Neither end may be a link, nor lie behind one: this is root, and the task's user may write where it is mounted.
+/// Neither end may be a link, nor lie behind one: this process is root, and the task's user may have write access at the mount point.
 fn bind(mount: &BoundMount) -> Result<(), Failed> {
     let BoundMount { host_path, task_path, read_only } = mount;
     let (source, target) = (host_path.display(), task_path.display());
@@ -117,8 +117,7 @@ fn bind(mount: &BoundMount) -> Result<(), Failed> {
     bound.map_err(failed(format!("mount {source} at {target}")))
 }
 
-/// What to do where a directory would be mounted on a file, or a file or device on a directory, which the kernel refuses without a word about
-/// either.
+/// Advice if a directory would be mounted on a file, or a file or device on a directory. The kernel's error mentions neither.
 fn other_kind(from: &OwnedFd, onto: &OwnedFd) -> Option<&'static str> {
     let is_directory = |file: &OwnedFd| {
         let facts = rustix::fs::fstat(file).ok()?;

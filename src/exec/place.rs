@@ -4,7 +4,7 @@
 //!  <allocation>/<task>/.callboard/<short name of the task's id>/
 //!    supervisor   locked while the supervisor lives; also its standard error
 //!    state        the processes, and the exit; replaced atomically
-//!    state.next   the next state, and until then the room for it
+//!    state.next   the next state, and until then the space reserved for it
 //!    control      a FIFO that the supervisor reads
 //!    announced    exists after the end of the task was announced
 //! ```
@@ -23,7 +23,7 @@ use super::record::TaskRecord;
 /// The directory for our files below a task's directory.
 const OURS: &str = ".callboard";
 const STATE_BYTES_MAX: u64 = 64 * 1_024;
-/// By how many bytes an exit lengthens the state at most. A long reason can exceed it: then the disk has to have room.
+/// By how many bytes an exit lengthens the state at most. A longer reason needs additional space on the disk.
 const EXIT_BYTES: usize = 512;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,19 +135,19 @@ impl TaskPlace {
         Ok(Some(serde_json::from_slice(&text)?))
     }
 
-    /// Writes the state atomically: a reader gets the old one or the new one.
+    /// Writes the state atomically: a reader gets either the old or the new state.
     pub(super) fn write(&self, record: &TaskRecord) -> io::Result<()> {
         let state = serde_json::to_vec(record)?;
         let next = self.next_state()?;
-        // What is reserved is written over, for which a full disk has room.
+        // Overwrites the reserved space, which is available even on a full disk.
         (&next).write_all(&state)?;
         next.set_len(state.len() as u64)?;
         next.sync_data()?;
         fs::rename(self.0.join("state.next"), self.0.join("state"))
     }
 
-    /// Takes the room that the record needs with its exit: if the disk is full by then, the exit is recorded all the same, on a file
-    /// system that writes in place.
+    /// Reserves the space that the record needs with its exit. Then the exit can be recorded even on a full disk, if the file system writes
+    /// in place.
     pub(super) fn reserve(&self, record: &TaskRecord) -> io::Result<()> {
         let bytes = serde_json::to_vec(record)?.len() + EXIT_BYTES;
         (&self.next_state()?).write_all(&vec![0; bytes])

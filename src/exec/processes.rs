@@ -15,7 +15,7 @@ pub(super) const TAG: &str = "CALLBOARD_EXEC_TAG";
 /// The first and the longest pause between two scans for a tag.
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 const LOOK_PAUSE_MAX: Duration = Duration::from_secs(1);
-/// The number of scans that find only unreadable processes, which are in the middle of an `exec`, before this is given up.
+/// How many scans may find only unreadable processes, which are in the middle of an `exec`, before the search is given up.
 const VAIN_LOOKS_MAX: u32 = 40;
 
 const fn identity_of(status: &ProcessStatus) -> ProcessIdentity {
@@ -90,8 +90,8 @@ fn look_for(tag: &str) -> Look {
     look
 }
 
-/// The processes that provably belong to a task without supervisor: its main process, that one's descendants, and all
-/// processes with the tag. After a reboot there are none.
+/// The processes that provably belong to a task without supervisor: its main process, the descendants of that process, and all processes
+/// with the tag. After a reboot there are none.
 pub(super) fn of_task(task: &TaskRecord) -> io::Result<BTreeMap<i32, ProcessIdentity>> {
     if task.boot_id != boot_id()? {
         return Ok(BTreeMap::new());
@@ -109,7 +109,7 @@ pub(super) fn of_task(task: &TaskRecord) -> io::Result<BTreeMap<i32, ProcessIden
 /// Sends a signal to exactly these processes. Returns how many received it.
 ///
 /// # Errors
-/// Processes exist, but none could be signalled.
+/// When processes exist, but none could be signalled.
 pub(super) fn signal_each<'a>(
     processes: impl IntoIterator<Item = &'a ProcessIdentity>,
     signal: i32,

@@ -32,12 +32,12 @@ pub(super) struct TaskContext {
     /// Its network namespace, if not the driver's.
     #[serde(default)]
     pub(super) network: Option<PathBuf>,
-    /// What is mounted for it alone. A record of an earlier version has none, and the digest of an order without them is as before.
+    /// The mounts for this task alone. A record of an earlier version has none, and the digest of an order without mounts is unchanged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) mounts: Vec<BoundMount>,
 }
 
-/// A file or directory of the host that a task finds at another path, too.
+/// A file or directory of the host that a task also finds at another path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct BoundMount {
     pub(super) host_path: PathBuf,
@@ -49,8 +49,7 @@ pub(super) struct BoundMount {
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct SupervisorInput {
     pub(super) order: TaskOrder,
-    /// The random tag for the environment of each process of the task. By it the driver can kill what a hanging supervisor
-    /// began.
+    /// The random tag for the environment of each process of the task. The driver uses it to kill the processes of a hanging supervisor.
     pub(super) tag: String,
     /// The control groups for the processes of the task.
     pub(super) groups: Vec<PathBuf>,

@@ -1,4 +1,4 @@
-//! The lifecycle of the driver: that of every plugin, with faults.
+//! The lifecycle of the driver: as that of every plugin, with faults.
 
 use std::future::pending;
 
@@ -11,7 +11,7 @@ use crate::plugin::{Cookie, Environment, HandshakeLine, Listening, ServeError, p
 /// Runs the driver until SIGTERM arrives or the host shuts it down. Its tasks continue, and the next driver recovers them.
 ///
 /// # Errors
-/// It cannot serve, or a fault ends it.
+/// When it cannot serve, or a fault ends it.
 pub async fn serve(args: ExecArgs) -> Result<(), ExecError> {
     let environment = Environment::of_this_process(&Cookie::NOMAD).map_err(ServeError::from)?;
     if args.takes_a_builtin_name() {

@@ -92,8 +92,8 @@ async fn converse(beside: &mut Beside, answers: &Responses) {
     last(ended, answers).await;
 }
 
-/// Sends the command's terminal output, then its exit. The rest of its session is killed with it. A process that left the
-/// session and still has the terminal open is not waited for.
+/// Sends the command's terminal output, then its exit. The rest of its session is killed with it. A process that left the session and still
+/// has the terminal open does not delay this.
 async fn show(beside: &mut Beside, terminal: &Terminal, answers: &Responses) {
     let mut shown = std::pin::pin!(forward_terminal(terminal, answers));
     let ended = tokio::select! {

@@ -165,7 +165,7 @@ pub(super) fn announce_end(task: &Task, events: &Events, status: &EndStatus) {
     };
     events.announce(event);
     if let Err(error) = task.place().set_announced() {
-        // The place of a task that was destroyed meanwhile is gone, and no caller will ask.
+        // The place of a task that was destroyed meanwhile is gone, and no caller will ask for it.
         tracing::debug!(task = task.id(), error = %error, "cannot record that the end of a task was reported");
     }
 }

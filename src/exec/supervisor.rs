@@ -1,4 +1,4 @@
-//! The supervisor: the parent process of each task, and the only one that learns its exit.
+//! The supervisor: the parent process of each task, and the only process that receives the task's exit.
 //!
 //! It reads its order from standard input, answers with one line on standard output, and lives until the task has ended and
 //! that is on disk. Its standard error is the lock file of the task's place, from its start to its end.
@@ -44,7 +44,7 @@ const WRITE_PAUSE: Duration = Duration::from_secs(1);
 /// Why the task was not started, or its end not recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum SupervisorError {
-    /// No order came; only the driver starts supervisors.
+    /// No order arrived; only the driver starts supervisors.
     #[error("missing task request on standard input; `callboard plugin exec` starts this itself")]
     NoOrder,
     /// The system refused a call that a supervisor needs.
@@ -60,8 +60,8 @@ pub enum SupervisorError {
 /// The task until it is reaped: signals can reach no other process.
 type Supervised = Arc<Mutex<Option<Pid>>>;
 
-/// Supervises one task whose state is kept at `place`, from its order on standard input to its end. A command that cannot be
-/// started is no error: the driver gets the reason in the answer, and returns it to its host.
+/// Supervises one task with its state at `place`, from its order on standard input to its end. A command that cannot be started is not an
+/// error: the driver gets the reason in the answer, and returns it to its host.
 ///
 /// # Errors
 /// [`SupervisorError`].
@@ -130,7 +130,7 @@ fn begin(
     let written = record(&child, tag, groups, order).and_then(|record| place.write(&record).map(|()| record));
     match written {
         Ok(record) => {
-            // Without room for it now, there may be some later.
+            // If there is no space for it now, there may be some later.
             let _ = place.reserve(&record);
             Ok((child, record, control))
         }

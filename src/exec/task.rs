@@ -38,7 +38,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Starts a task, or finds the one that an earlier driver has started with the same order (PRC-09).
+    /// Starts a task, or finds the task that an earlier driver has started with the same order (PRC-09).
     pub(super) async fn start(config: TaskConfig, terms: StartTerms) -> Result<Arc<Self>, Refusal> {
         let order = config::order(&config)?;
         let place = TaskPlace::of(&config::task_directory(&config)?, &config.id);
@@ -95,7 +95,7 @@ impl Task {
         let state: DriverState =
             serde_json::from_slice(&handle.driver_state).map_err(|error| refused(error.to_string()))?;
         let place = TaskPlace::at(state.place);
-        // If the state is gone, the record in the handle is all there is.
+        // If the state is gone, only the record in the handle is left.
         let record = match place.read() {
             Ok(Some(record)) => record,
             Ok(None) => state.record,
@@ -252,7 +252,7 @@ impl Task {
     }
 }
 
-/// The exit as hosts receive it. An unknown exit is no success (EVT-05).
+/// The exit as hosts receive it. An unknown exit is not a success (EVT-05).
 pub(super) fn exit(status: &EndStatus, oom_killed: bool) -> TaskExit {
     let result = |exit_code, signal| ExitResult { exit_code, signal, oom_killed };
     match status {

@@ -1,4 +1,4 @@
-//! Why a host does not start.
+//! The reasons why a host does not start.
 
 use std::io;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub enum StartError {
     /// Its data directory is a link, belongs to another user, or others may write to it.
     #[error(transparent)]
     Directory(#[from] DataDirError),
-    /// Whose its data directory is cannot be settled, such as that of a copy beside its original.
+    /// The owner of its data directory cannot be determined, for example of a copy beside its original.
     #[error(transparent)]
     Ownership(#[from] OwnershipError),
     /// Its directories cannot hold what must lie in them.
@@ -36,31 +36,31 @@ pub enum StartError {
     /// Its root supervisor ended while it started.
     #[error("the host ended while it started: {0}")]
     Ended(String),
-    /// The deadlines of its volumes leave no time for a call to a plugin, so that none would ever be made.
+    /// The deadlines of its volumes leave no time for a call to a plugin, so no call would ever be made.
     #[error(
         "the host did not start: VolumeOptions::call_deadline is {call_deadline:?} and VolumeOptions::look_deadline, which is a part of \
          it, is {look_deadline:?}, so that no time is left for a call of a volume; make call_deadline the longer one, best more than \
          twice as long"
     )]
     VolumeDeadlines {
-        /// That of each call with the look after it.
+        /// The deadline of each call with the look after it.
         call_deadline: Duration,
-        /// That of a look.
+        /// The deadline of a look.
         look_deadline: Duration,
     },
-    /// The caller runs in no actix system, which [`HostBuilder::start`](super::HostBuilder::start) needs.
+    /// The caller is not in an actix system, which [`HostBuilder::start`](super::HostBuilder::start) needs.
     #[error(
         "the host did not start: HostBuilder::start runs it in the actix system of its caller, and there is none; in a plain tokio \
          program call HostBuilder::start_on_own_thread instead"
     )]
     NoSystem,
-    /// No thread could be had for it.
+    /// Its thread could not be started.
     #[error("cannot start a thread for the host: {0}")]
     Thread(#[source] io::Error),
 }
 
 impl StartError {
-    /// Whether the same start may well succeed later.
+    /// Whether the same start may succeed later.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {

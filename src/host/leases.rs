@@ -9,8 +9,8 @@ use callboard_actors::instances::{self, LeaseRefused};
 use callboard_actors::lease::Lease;
 use callboard_actors::vocabulary::{DriverName, PluginKey};
 
-/// Gives leases of plugins and drivers: each is a client of one generation, that never reconnects. Calls in flight are counted, limited,
-/// and waited for when their plugin or driver is stopped. Clones share everything; it can be used from any thread with a tokio runtime.
+/// Gives leases of plugins and drivers: each is a client of one generation that never reconnects. Calls in flight are counted, limited, and
+/// waited for when their plugin or driver is stopped. Clones share everything; it can be used from any thread with a tokio runtime.
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -22,7 +22,7 @@ use callboard_actors::vocabulary::{DriverName, PluginKey};
 /// let driver = host.leases().driver(&exec, Wanted::Healthy, Duration::from_secs(30)).await?;
 /// match driver.inspect_task(&TaskId::new("a1/main/1")?, Duration::from_secs(5)).await {
 ///     Ok(status) => println!("{status:?}"),
-///     // Its process has ended, or it was stopped: this lease is of no use any more.
+///     // Its process has ended, or it was stopped: this lease is no longer valid.
 ///     Err(DriverError::PluginGone { is_worth_retrying: true, .. }) => println!("ask for a new lease"),
 ///     Err(error) => println!("{error}"),
 /// }
@@ -40,7 +40,7 @@ impl Leases {
         Self { plugins, drivers }
     }
 
-    /// A lease of a plugin, as soon as it is healthy. Zero returns the present state.
+    /// A lease of a plugin, as soon as the plugin is healthy. Zero returns the present state.
     ///
     /// # Errors
     /// As [`instances::Leases::lease`].
@@ -48,7 +48,7 @@ impl Leases {
         self.plugins.lease(plugin, within).await
     }
 
-    /// A typed client of a CSI plugin over a lease of it, as soon as it is healthy. Zero returns the present state.
+    /// A typed client of a CSI plugin over a lease, as soon as the plugin is healthy. Zero returns the present state.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -67,7 +67,7 @@ impl Leases {
         self.lease(plugin, within).await.map(csi::Client::new)
     }
 
-    /// A lease of a driver, as soon as it is what is wanted. Zero returns the present state.
+    /// A lease of a driver, as soon as the driver has the wanted state. Zero returns the present state.
     ///
     /// # Errors
     /// As [`DriverLeases::lease`].

@@ -1,4 +1,4 @@
-//! The host: everything Callboard runs, as a host program holds it.
+//! The host: owns everything that Callboard runs for a host program.
 //!
 //! ```text
 //!                      supervisor
@@ -10,12 +10,12 @@
 //!                registration         watches, deregisters
 //! ```
 //!
-//! Beside these, `processes` owns the processes of plugins and is started behind the persister; `drivers` owns the task drivers that
-//! run in them, with an eventor for each, and `catalog` knows which plugins there are: both are started behind the processes and
-//! stopped before them. `volumes` owns the volumes of CSI plugins, with an actor for each that is in use; it is stopped before all of these, so
-//! that what is released is undone while its plugin answers. [Parts](Part) of the host program's own come last, and are stopped first.
+//! Beside these, `processes` owns the processes of plugins and is started after the persister. `drivers` owns the task drivers in these
+//! processes, with an eventor for each, and `catalog` has the available plugins: both are started after the processes and stopped before
+//! them. `volumes` owns the volumes of CSI plugins, with an actor for each volume in use. It is stopped before all of these, so that
+//! released volumes are undone while their plugin answers. [Parts](Part) of the host program come last, and are stopped first.
 //!
-//! A [`Host`] is a handful of addresses. It can be cloned and used from any thread; dropping it stops nothing.
+//! A [`Host`] consists of addresses. It can be cloned and used from any thread; dropping it stops nothing.
 
 mod builder;
 mod error;
@@ -55,7 +55,7 @@ pub use leases::Leases;
 pub use thread::{BLOCKING_THREADS_MAX, HostThread, system};
 pub use unwritten::Unwritten;
 
-/// The pause before a stop is requested again of a supervisor that did not accept the request.
+/// The pause before a stop is requested again if the supervisor did not accept the request.
 const STOP_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 /// A running host.
@@ -64,15 +64,15 @@ pub struct Host {
     handles: Arc<Handles>,
 }
 
-/// What a host is held by; made by `launch`.
+/// The contents of a host handle; made by `launch`.
 #[derive(Debug)]
 pub(crate) struct Handles {
     pub(crate) data_dir: PathBuf,
     pub(crate) lost: watch::Receiver<Option<Lost>>,
     pub(crate) owner: Arc<str>,
-    /// That of a host program, which may not use the names of our own actors.
+    /// The database for a host program, which may not use the names of our own actors.
     pub(crate) database: Database,
-    /// That of our own actors.
+    /// The database for our own actors.
     pub(crate) own_database: Database,
     pub(crate) notices: Notices,
     pub(crate) supervisor: Address<Supervisor>,
@@ -96,12 +96,12 @@ pub(crate) struct Handles {
 #[derive(Debug, Clone)]
 pub(crate) struct HostEnd {
     pub(crate) ending: Ending,
-    /// What it stopped, and what was left.
+    /// The stopped parts, and what was left.
     pub(crate) steps: Vec<StopStep>,
 }
 
 impl Host {
-    /// Begins to describe a host that keeps its data in this directory. The directory is made when it is not there.
+    /// Begins to configure a host with its data in this directory. The directory is created if it does not exist.
     #[must_use]
     pub fn builder(data_dir: impl Into<PathBuf>) -> HostBuilder {
         HostBuilder::new(data_dir.into())
@@ -111,13 +111,13 @@ impl Host {
         Self { handles: Arc::new(handles) }
     }
 
-    /// Who is registered, who is active: `Register`, `Deregister`, `List`, `Describe`, `WaitForPlugin`, subscriptions.
+    /// The registrations and which of them are active: `Register`, `Deregister`, `List`, `Describe`, `WaitForPlugin`, subscriptions.
     #[must_use]
     pub fn registry(&self) -> &Address<Registry> {
         &self.handles.registry
     }
 
-    /// Whom work can be sent to: `Dispense`, `CheckNow`, `HealthOf`, subscriptions.
+    /// The plugins that can receive work: `Dispense`, `CheckNow`, `HealthOf`, subscriptions.
     #[must_use]
     pub fn instances(&self) -> &Address<Instances> {
         &self.handles.instances
@@ -134,7 +134,7 @@ impl Host {
         )
     }
 
-    /// Where handlers of tasks open the journals that they read events from.
+    /// The journals from which handlers of tasks read events.
     #[must_use]
     pub fn task_journals(&self) -> &TaskJournals {
         &self.handles.task_journals
@@ -148,9 +148,9 @@ impl Host {
         &self.handles.connections
     }
 
-    /// The processes that plugins' tasks run in, as far as the host program says. It says so before `TaskStarted`, and from then on no process
-    /// but that process, its descendants and its groups may listen at the socket of the allocation, unless
-    /// [`TaskProcesses::set_listener`] or its `Probing` says that any process may.
+    /// The processes of plugin tasks, as reported by the host program. It reports them before `TaskStarted`. From then on only the reported
+    /// process, its descendants and its groups may listen at the socket of the allocation, unless [`TaskProcesses::set_listener`] or its
+    /// `Probing` permits any process.
     #[must_use]
     pub fn task_processes(&self) -> &TaskProcesses {
         &self.handles.task_processes
@@ -164,20 +164,20 @@ impl Host {
         .with_endings(move |allocation| ending.is_ending(allocation))
     }
 
-    /// What this node offers: `TakeInventory`, `AwaitFirst`, subscriptions.
+    /// The offers of this node: `TakeInventory`, `AwaitFirst`, subscriptions.
     #[must_use]
     pub fn inventory(&self) -> &Address<Inventory> {
         &self.handles.inventory
     }
 
-    /// The workloads that carry plugins: `PrepareAllocation`, `TaskStarted`, `TaskExited`, `StopAllocation`, subscriptions.
+    /// The plugin workloads: `PrepareAllocation`, `TaskStarted`, `TaskExited`, `StopAllocation`, subscriptions.
     #[must_use]
     pub fn allocations(&self) -> &Address<Allocations> {
         &self.handles.allocations
     }
 
-    /// The processes of plugins: `ListProcesses`, `LaunchProcess`, `StopProcess`, subscriptions. Those of drivers belong to
-    /// the drivers.
+    /// The processes of plugins: `ListProcesses`, `LaunchProcess`, `StopProcess`, subscriptions. Processes of drivers belong to the
+    /// drivers.
     #[must_use]
     pub fn processes(&self) -> &Address<Processes> {
         &self.handles.processes
@@ -189,7 +189,7 @@ impl Host {
         &self.handles.drivers
     }
 
-    /// Which plugins there are: `ScanPlugins`, `ListPlugins`, `ResolvePlugin`, subscriptions.
+    /// The available plugins: `ScanPlugins`, `ListPlugins`, `ResolvePlugin`, subscriptions.
     #[must_use]
     pub fn catalog(&self) -> &Address<Catalog> {
         &self.handles.catalog
@@ -207,45 +207,45 @@ impl Host {
         &self.handles.notices
     }
 
-    /// What happens to its actors, in the one order in which it does. An actor of the host program's own that has this among its
+    /// The events of all actors in their total order. An actor of the host program that has this journal among its
     /// [`Settings`](callboard_actors::shell::Settings) writes there as well.
     #[must_use]
     pub fn journal(&self) -> &Journal {
         &self.handles.journal
     }
 
-    /// Which run of the host on its data directory this is.
+    /// The number of this run of the host on its data directory.
     #[must_use]
     pub fn run_number(&self) -> RunNumber {
         self.handles.database.run()
     }
 
-    /// Where an actor of the host program's own stores its records: in tables and under an owner's name that no other actor uses. The
-    /// names that our own actors use are refused; a [`Ledger`](callboard_actors::shell::Ledger) lists them. It is open until the host
-    /// has stopped, so such an actor ends before.
+    /// The database in which an actor of the host program stores its records: in tables and under an owner's name that no other actor uses.
+    /// The names of our own actors are refused; a [`Ledger`](callboard_actors::shell::Ledger) lists them. It is open until the host has
+    /// stopped, so such an actor ends before.
     #[must_use]
     pub fn database(&self) -> &Database {
         &self.handles.database
     }
 
-    /// Where our own actors store their records.
+    /// The database in which our own actors store their records.
     pub(crate) fn own_database(&self) -> &Database {
         &self.handles.own_database
     }
 
-    /// What a sick disk has not taken yet. Nothing waits for that but promises.
+    /// The writes that a sick disk has not taken yet. Only promises wait for them.
     #[must_use]
     pub fn unwritten(&self) -> Unwritten {
         Unwritten::of(&self.database().unwritten_rows())
     }
 
-    /// Where it keeps its data.
+    /// Its data directory.
     #[must_use]
     pub fn data_dir(&self) -> &Path {
         &self.handles.data_dir
     }
 
-    /// Whether the path of its data directory does not lead to the directory any more that it uses. Looked at every two seconds.
+    /// Whether the path of its data directory no longer leads to the directory that it uses. Checked every two seconds.
     #[must_use]
     pub fn data_dir_lost(&self) -> Option<Lost> {
         *self.handles.lost.borrow()
@@ -257,8 +257,8 @@ impl Host {
         self.handles.lost.clone()
     }
 
-    /// The mark of its data directory, 16 hexadecimal digits: what this host makes on the machine is distinguished by it from what other
-    /// hosts make. It stays the same when the directory is moved or restored, and no copy shares it (TH053).
+    /// The mark of its data directory, 16 hexadecimal digits. It distinguishes what this host makes on the machine from what other hosts
+    /// make. It stays the same when the directory is moved or restored, and no copy shares it (TH053).
     #[must_use]
     pub fn owner_mark(&self) -> &str {
         &self.handles.owner
@@ -279,11 +279,11 @@ impl Host {
         self.handles.supervisor.ask(DescribeTree).await
     }
 
-    /// Ends everything in order, and deregisters every allocation; calls in flight end, connections
-    /// close, and the database is closed last. Every child has its own deadline, which follows from what is below it, so this is
-    /// bounded; the report says how each one ended (S3), and what could not be ended
-    /// ([`not_in_order`](ShutdownReport::not_in_order)). Calls that overlap get the same report. One after the end of the host gets one of a
-    /// single child, `host`, with how it ended and what that had to leave ([`StopOutcome::EndedBefore`]).
+    /// Ends everything in order, and deregisters every allocation. Calls in flight end, connections close, and the database is closed last.
+    /// Every child has its own deadline, which follows from what is below it, so this is bounded. The report has the ending of each child
+    /// (S3), and what could not be ended ([`not_in_order`](ShutdownReport::not_in_order)). Overlapping calls get the same report. A call
+    /// after the end of the host gets a report with a single child, `host`: how it ended, and what it had to leave
+    /// ([`StopOutcome::EndedBefore`]).
     pub async fn stop(&self) -> ShutdownReport {
         self.shut_down(StopMode::Stop).await
     }
@@ -293,7 +293,7 @@ impl Host {
         self.shut_down(StopMode::Detach).await
     }
 
-    /// Waits until the host has ended, and says how: after [`stop`](Self::stop), or because it gave up.
+    /// Waits until the host has ended, and returns how: after [`stop`](Self::stop), or because it gave up.
     pub async fn ended(&self) -> Ending {
         self.end().await.ending
     }
@@ -305,7 +305,7 @@ impl Host {
     }
 
     async fn shut_down(&self, mode: StopMode) -> ShutdownReport {
-        // Allocations leave first, and no plugin is served then: what fails from now on says why.
+        // Allocations leave first, and no plugin is served after that: failures from now on give this reason.
         self.handles.connections.host_stops();
         let reason = loop {
             match self.handles.supervisor.ask(Shutdown { mode }).await {
@@ -315,7 +315,7 @@ impl Host {
                 }
                 Ok(Err(error)) => break error.to_string(),
                 Err(error @ AskError::NotRunning { .. }) => break error.to_string(),
-                // It has not accepted this, and lives.
+                // It has not accepted this request, and lives.
                 Err(
                     AskError::Busy { .. }
                     | AskError::Crashed { .. }
@@ -326,7 +326,7 @@ impl Host {
                 }
             }
         };
-        // It has ended before, so nothing is left to stop. Whether that was in order depends on how it ended.
+        // It has already ended, so nothing is left to stop. How it ended decides whether that was in order.
         let HostEnd { ending, steps: below } = self.end().await;
         let ending = StopOutcome::EndedBefore { reason, in_order: ending == Ending::Normal };
         let children = vec![ChildEnding { name: "host".to_owned(), ending, below, took: Duration::ZERO }];

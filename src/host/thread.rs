@@ -1,4 +1,4 @@
-//! A host on a thread of its own, for programs that know nothing of actix.
+//! A host on a thread of its own, for programs that do not use actix.
 
 use std::io;
 use std::ops::Deref;
@@ -14,8 +14,8 @@ use super::Host;
 use super::builder::HostBuilder;
 use super::error::StartError;
 
-/// A host that runs on a thread of its own. It is used like a [`Host`], from any thread and any runtime; dropping it lets it
-/// run on. The thread ends with the host.
+/// A host that runs on a thread of its own. It is used like a [`Host`], from any thread and any runtime; after a drop it continues to run.
+/// The thread ends with the host.
 #[derive(Debug)]
 pub struct HostThread {
     host: Host,
@@ -41,7 +41,7 @@ impl HostThread {
         Ok(Self { host: started?.take(), thread })
     }
 
-    /// Ends everything in order, then the thread. A disk that hangs is not waited for: the report says what it may have lost.
+    /// Ends everything in order, then the thread. It does not wait for a disk that hangs: the report lists what that disk may have lost.
     pub async fn stop(self) -> ShutdownReport {
         let report = self.host.stop().await;
         self.join().await;
@@ -57,7 +57,7 @@ impl HostThread {
 
     async fn join(self) {
         let thread = self.thread;
-        // Joining blocks, though only for as long as the system needs to leave its loop.
+        // Joining blocks, but only while the system leaves its loop.
         let joined = tokio::task::spawn_blocking(move || thread.join()).await;
         if !matches!(joined, Ok(Ok(()))) {
             tracing::warn!("the host thread panicked while stopping");
@@ -65,8 +65,8 @@ impl HostThread {
     }
 }
 
-/// A host that was started and that no caller has taken yet. If none does, it could never be stopped: it is asked to end then, and
-/// leaves what it found to the next start.
+/// A started host that no caller has taken yet. If no caller takes it, it could never be stopped: then it is requested to end, and leaves
+/// what it found to the next start.
 #[derive(Debug)]
 struct Offer(Option<Host>);
 
@@ -80,21 +80,21 @@ impl Drop for Offer {
     fn drop(&mut self) {
         if let Some(host) = &self.0 {
             tracing::info!("no caller waits for the start of the host any more; stopping it");
-            // One that has ended already need not be told.
+            // A host that has already ended needs no notification.
             let _ = host.supervisor().notify(Shutdown { mode: StopMode::Detach });
         }
     }
 }
 
-/// How many threads the system of a host has at most for work that may block: files, `/proc` and the database. More of it waits for one of
-/// them. A thread ends when it has had nothing to do for 10 s.
+/// The maximum number of threads of a host's system for work that may block: files, `/proc` and the database. Further work waits for one of
+/// them. A thread ends after 10 s without work.
 pub const BLOCKING_THREADS_MAX: usize = 64;
 
-/// An actix system for a host, on the present thread: that of `callboard run` and of a [`HostThread`]. One made by `System::new` has up to
-/// 512 threads for work that may block.
+/// An actix system for a host, on the present thread, as used by `callboard run` and [`HostThread`]. A system made by `System::new` has up
+/// to 512 threads for work that may block.
 ///
 /// # Errors
-/// When the system refuses what an event loop needs.
+/// When the system refuses a resource that an event loop needs.
 pub fn system() -> io::Result<SystemRunner> {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().max_blocking_threads(BLOCKING_THREADS_MAX).build()?;
@@ -106,13 +106,13 @@ fn run(builder: HostBuilder, tell: oneshot::Sender<Result<Offer, StartError>>) {
         Ok(runner) => runner,
         Err(error) => return drop(tell.send(Err(StartError::Thread(error)))),
     };
-    // The caller that started it may wait no longer, which an offer handles.
+    // The caller that started it may have timed out; the offer handles that.
     match runner.block_on(builder.start()) {
         Err(error) => drop(tell.send(Err(error))),
         Ok(host) => {
             drop(tell.send(Ok(Offer(Some(host.clone())))));
             runner.block_on(host.ended());
-            // To drop it would wait for the thread of the database, which a disk that does not answer may hold for ever.
+            // Dropping it would wait for the thread of the database, which a disk that does not respond may hold forever.
             if host.database().disk().health() != DiskHealth::Sound {
                 std::mem::forget(runner);
             }
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn more_work_that_blocks_than_there_may_be_threads_waits_for_one_scl_02() {
-        // How many of it run, and how many did at most.
+        // How many of them run, and the maximum so far.
         let running = Arc::new((Mutex::new((0, 0)), Condvar::new()));
         let work = |running: Arc<(Mutex<(usize, usize)>, Condvar)>| {
             move || {
@@ -156,7 +156,7 @@ mod tests {
                 now.0 += 1;
                 now.1 = now.1.max(now.0);
                 changed.notify_all();
-                // None ends before as many run as may.
+                // None ends before the maximum number run.
                 let mut now = changed.wait_while(now, |now| now.1 < BLOCKING_THREADS_MAX).unwrap();
                 now.0 -= 1;
             }

@@ -1,19 +1,19 @@
-//! What is not on disk yet, in words for people.
+//! Describes for people what is not on disk yet.
 
 use std::collections::BTreeSet;
 
 use callboard_actors::persister::{Table, UnwrittenRow};
 use callboard_actors::{processes, registry, volume, volumes};
 
-/// The tables of the tasks of `callboard run`, which a host of another program does not have.
+/// The table of the tasks of `callboard run`, which other host programs do not have.
 const COURSES: Table = Table("task-courses");
 const EVENTS: Table = Table("task-events");
 const DRIVERS: Table = Table("task-drivers");
 
-/// The limit of names that are shown.
+/// The maximum number of shown names.
 const NAMES_MAX: usize = 20;
 
-/// What a sick disk has not taken yet.
+/// The writes that a sick disk has not taken yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unwritten {
     /// The names of some of it: `registration csi-node/zfs of red`, `task web`.
@@ -23,7 +23,7 @@ pub struct Unwritten {
 }
 
 impl Unwritten {
-    /// Names each thing once, however many rows it has.
+    /// Names each object once, however many rows it has.
     pub(crate) fn of(rows: &[UnwrittenRow]) -> Self {
         let mut names: Vec<String> = rows.iter().map(name).collect::<BTreeSet<_>>().into_iter().collect();
         let more = names.len().saturating_sub(NAMES_MAX);
@@ -38,7 +38,7 @@ impl Unwritten {
         if self.more == 0 { names } else { format!("{names} and {} more", self.more) }
     }
 
-    /// Behind the word writes; empty if everything is on disk.
+    /// As text after the word "writes"; empty if everything is on disk.
     pub(crate) fn aside(&self) -> String {
         if self.names.is_empty() { String::new() } else { format!(" ({})", self.line()) }
     }

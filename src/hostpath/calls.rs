@@ -1,4 +1,4 @@
-//! How a call on volumes is answered: one at a time for each volume, with its faults, and its effect beside the other calls.
+//! Answers calls on volumes: one at a time for each volume, with its faults, and with its effect beside the other calls.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,18 +9,18 @@ use tonic::{Response, Status};
 use super::serve::Plugin;
 use super::volumes::Work;
 
-/// The volumes, and other things with an id, on which a call is in flight.
+/// The volumes, and other objects with an id, on which a call is in flight.
 #[derive(Debug, Default)]
 pub(super) struct InFlight(Arc<Mutex<HashSet<String>>>);
 
-/// A call in flight on one of them.
+/// A call in flight on one object.
 struct Turn {
     all: Arc<Mutex<HashSet<String>>>,
     key: String,
 }
 
 impl InFlight {
-    /// Takes the turn of a volume. A host that sends a second call meanwhile has lost its memory, or breaks a rule (C001, C003).
+    /// Takes the turn of a volume. A host that sends a second call meanwhile has lost its state, or breaks a rule (C001, C003).
     fn take(&self, key: &str) -> Result<Turn, Status> {
         if !locked(&self.0).insert(key.to_owned()) {
             let problem = format!("another call on {key} is in flight; wait for its end and try again");
@@ -31,7 +31,7 @@ impl InFlight {
 }
 
 fn locked(all: &Mutex<HashSet<String>>) -> MutexGuard<'_, HashSet<String>> {
-    // Nothing panics while it is locked.
+    // No code panics while it holds this lock.
     all.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -42,10 +42,10 @@ impl Drop for Turn {
 }
 
 impl Plugin {
-    /// Answers a call on a volume, snapshot or group, which the key names; calls on nothing of their own have none. `is_claimed`
-    /// says whether the plugin claims the capability for it.
+    /// Answers a call on a volume, snapshot or group, which the key names; other calls have no key. `is_claimed` is whether the plugin
+    /// claims the capability for the call.
     ///
-    /// It is carried out to its end also when its caller gives up (C015).
+    /// It is executed to its end even if its caller gives up (C015).
     pub(super) async fn answer<T: Send + 'static>(
         &self,
         call: Call,
@@ -78,8 +78,8 @@ impl Plugin {
     }
 }
 
-/// Implements a service: for each call its name, request and response, its name in the specification, whether it is claimed, what it
-/// is about, and its effect; then the calls that have none.
+/// Implements a service: for each call its name, request and response, its name in the specification, whether it is claimed, its subject,
+/// and its effect; then the calls that have no effect.
 macro_rules! service {
     (
         $service:ident for $plugin:ident {

@@ -12,7 +12,7 @@ use super::faults::{Garbage, UNKNOWN_CAPABILITY};
 use super::serve::Plugin;
 use super::volumes::{change, create, id_of_snapshot, id_of_volume, listing, snapshots};
 
-/// What a controller with volumes claims unless it is given what to claim.
+/// The claims of a controller with volumes, unless its claims are given.
 const CLAIMS: [Claim; 15] = [
     Claim::CreateDeleteVolume,
     Claim::PublishUnpublishVolume,
@@ -31,7 +31,7 @@ const CLAIMS: [Claim; 15] = [
     Claim::GetSnapshot,
 ];
 
-/// What it claims with these arguments.
+/// The claims with these arguments.
 pub(super) fn claimed(told: &[Claim], has_volumes: bool) -> Vec<Claim> {
     if told.is_empty() && has_volumes { CLAIMS.to_vec() } else { told.to_vec() }
 }

@@ -1,4 +1,4 @@
-//! A fault of one call: what goes wrong, at which moment of the call, and how often.
+//! A fault of one call: its kind, its moment in the call, and how often it occurs.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,28 +17,28 @@ const GRAMMAR: &str = "expected CALL=ACTION[,MOMENT][,WHEN], where ACTION is a g
 pub struct Fault {
     /// The call.
     pub call: Call,
-    /// What goes wrong.
+    /// The kind of the fault.
     pub action: Action,
-    /// When in the call.
+    /// Its moment in the call.
     pub moment: Moment,
-    /// At which of its calls.
+    /// The affected calls, by their number or condition.
     pub when: When,
 }
 
-/// What goes wrong.
+/// The kind of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// It is answered with this error.
     Answer(Code),
-    /// It is not answered, as long as there is the file of [`When::While`], otherwise never.
+    /// It is not answered while the file of [`When::While`] exists, or never answered without such a file.
     Hang,
     /// It takes this much longer.
     Slow(Duration),
     /// The plugin ends at once, with exit code 1.
     Die,
-    /// It is answered well, and what it did is not remembered.
+    /// It is answered with success, and its effect is forgotten.
     Forget,
-    /// It is answered with something that is not so, or that no host may accept.
+    /// It is answered with something untrue, or with something that no host may accept.
     Lie,
 }
 
@@ -47,24 +47,24 @@ pub enum Action {
 pub enum Moment {
     /// Before it has had any effect.
     Before,
-    /// After the first change that it makes, and before it is complete: between record and mount, where it has both.
+    /// After the first change that it makes, and before it is complete: between record and mount, if it has both.
     Middle,
     /// After its whole effect, before its answer.
     After,
 }
 
-/// At which calls, counted from 1 since the start of the plugin.
+/// The affected calls, counted from 1 since the start of the plugin.
 #[derive(Debug, Clone, PartialEq)]
 pub enum When {
-    /// At each.
+    /// Each call.
     Always,
-    /// At this one only.
+    /// This call only.
     Nth(u64),
-    /// At this one and all after it.
+    /// This call and all later calls.
     From(u64),
-    /// At each with this probability.
+    /// Each call with this probability.
     Chance(f64),
-    /// At each that comes while there is this file.
+    /// Each call that arrives while this file exists.
     While(PathBuf),
 }
 
@@ -72,7 +72,7 @@ impl Fault {
     /// Reads a fault from the command line.
     ///
     /// # Errors
-    /// When it is none; says what is expected.
+    /// When the text is not a fault; the error contains the expected form.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (call, rest) = text.split_once('=').ok_or(GRAMMAR)?;
         let mut parts = rest.split(',');
@@ -108,7 +108,7 @@ impl Action {
     }
 }
 
-/// The gRPC code of this name, which is not OK.
+/// The gRPC code of this name, except OK.
 pub(super) fn code(name: &str) -> Result<Code, String> {
     let codes = || Code::ALL.map(Code::as_str)[1..].join(", ");
     let known = Code::ALL.into_iter().find(|known| *known != Code::Ok && known.as_str() == name);
@@ -144,7 +144,7 @@ impl When {
         found.ok_or_else(|| format!("{text:?} is neither a moment nor a time; {GRAMMAR}"))
     }
 
-    /// Whether it is at this call; `dice` gives a number from 0 to 1, and `is_there` tells whether there is a file.
+    /// Whether the fault affects this call; `dice` gives a number from 0 to 1, and `is_there` reports whether a file exists.
     pub(super) fn is_now(
         &self,
         number: u64,
@@ -160,7 +160,7 @@ impl When {
         }
     }
 
-    /// The file that it waits for.
+    /// The file of its condition.
     pub(super) fn file(&self) -> Option<&Path> {
         match self {
             Self::While(path) => Some(path),

@@ -92,7 +92,7 @@ pub enum Garbage {
     UnknownCapabilities,
 }
 
-/// A capability that is in no specification.
+/// A capability that is not in the specification.
 pub(super) const UNKNOWN_CAPABILITY: i32 = 4711;
 
 #[derive(Debug)]
@@ -103,26 +103,26 @@ pub(super) struct Faults {
     calls: Mutex<Calls>,
 }
 
-/// How often each call has come, and the dice for the next.
+/// The number of calls so far of each kind, and the dice for the next call.
 #[derive(Debug)]
 struct Calls {
     counts: HashMap<Call, u64>,
     dice: fastrand::Rng,
 }
 
-/// What goes wrong with one call.
+/// The faults of one call.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     call: Call,
     faults: Vec<Due>,
 }
 
-/// What goes wrong with this call.
+/// A fault of this call.
 #[derive(Debug, Clone)]
 struct Due {
     action: Action,
     moment: Moment,
-    /// It lasts as long as there is this file, if it is one that lasts.
+    /// The fault lasts while this file exists, if it is a lasting fault.
     file: Option<PathBuf>,
 }
 
@@ -139,10 +139,10 @@ impl Faults {
         Ok(Self { args: args.clone(), born: Instant::now(), renamed, calls })
     }
 
-    /// What goes wrong with the call that has just come.
+    /// The faults of a call that has just arrived.
     pub(super) fn plan(&self, call: Call) -> Plan {
         tracing::debug!(rpc = %call, "called");
-        // Nothing panics while it is locked.
+        // No code panics while it holds this lock.
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let Calls { counts, dice } = &mut *calls;
         let number = counts.entry(call).or_default();
@@ -162,7 +162,7 @@ impl Faults {
         Plan { call, faults: always.chain(now).collect() }
     }
 
-    /// For a call without any effect: all that goes wrong with it.
+    /// All faults of a call without any effect.
     pub(super) async fn before(&self, call: Call) -> Result<Plan, Status> {
         let plan = self.plan(call);
         plan.before().await?;
@@ -213,7 +213,7 @@ impl Faults {
     }
 }
 
-/// Waits as long as there is this file, or for ever.
+/// Waits while this file exists, or forever.
 async fn hang(file: Option<&Path>) {
     /// The polling interval.
     const PAUSE: Duration = Duration::from_millis(10);
@@ -224,7 +224,7 @@ async fn hang(file: Option<&Path>) {
 }
 
 impl Plan {
-    /// What goes wrong before the call has any effect.
+    /// Runs the faults before the call has any effect.
     ///
     /// # Errors
     /// The call fails.
@@ -232,14 +232,14 @@ impl Plan {
         self.met(Moment::Before).await
     }
 
-    /// What goes wrong after the first change that the call makes.
+    /// Runs the faults after the first change that the call makes.
     pub(super) fn middle(&self) {
         if self.faults.iter().any(|due| (due.action, due.moment) == (Action::Die, Moment::Middle)) {
             self.die();
         }
     }
 
-    /// What goes wrong after the whole effect.
+    /// Runs the faults after the whole effect.
     ///
     /// # Errors
     /// The call fails.
@@ -263,18 +263,18 @@ impl Plan {
         Ok(())
     }
 
-    /// As a crash: nothing is cleaned up.
+    /// Ends the process as a crash does: nothing is cleaned up.
     fn die(&self) -> ! {
         tracing::warn!(rpc = %self.call, "the plugin ends, as --fault demands");
         std::process::exit(1)
     }
 
-    /// Whether the call is to be forgotten.
+    /// Whether the effect of the call is forgotten.
     pub(super) fn forgets(&self) -> bool {
         self.does(Action::Forget)
     }
 
-    /// Whether the answer is to be untrue.
+    /// Whether the answer is untrue.
     pub(super) fn lies(&self) -> bool {
         self.does(Action::Lie)
     }

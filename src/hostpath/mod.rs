@@ -5,14 +5,14 @@
 //!
 //! ```text
 //!   arguments   the command line: endpoint, role, name, node
-//!   serve       its lifecycle: wait, listen, serve until told to stop, remove the socket
+//!   serve       its lifecycle: wait, listen, serve until requested to stop, remove the socket
 //!      socket   replaces the socket of a dead plugin, never of a living one
 //!   identity    its identity, its offers, whether it is ready    every plugin has this service
 //!   controller  volumes and snapshots                            controller and monolith
 //!   group       snapshots of several volumes                     controller and monolith
 //!   node        volumes on its node, and the node's id           node and monolith
-//!   calls       how a call on volumes is answered: one at a time for each volume
-//!   volumes     what calls do, in a directory of the node
+//!   calls       answers calls on volumes: one at a time for each volume
+//!   volumes     the effects of calls, in a directory of the node
 //!   fault       a fault of one call, as it is given on the command line
 //!   faults      misbehaviour on request, for tests and demonstrations
 //! ```

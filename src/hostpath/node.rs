@@ -12,7 +12,7 @@ use super::faults::{Garbage, UNKNOWN_CAPABILITY};
 use super::serve::Plugin;
 use super::volumes::{publish, stage, usage};
 
-/// What a node with volumes claims unless it is given what to claim.
+/// The claims of a node with volumes, unless its claims are given.
 const CLAIMS: [Claim; 5] = [
     Claim::StageUnstageVolume,
     Claim::GetVolumeStats,
@@ -21,7 +21,7 @@ const CLAIMS: [Claim; 5] = [
     Claim::SingleNodeMultiWriter,
 ];
 
-/// What it claims with these arguments.
+/// The claims with these arguments.
 pub(super) fn claimed(told: &[Claim], has_volumes: bool) -> Vec<Claim> {
     if told.is_empty() && has_volumes { CLAIMS.to_vec() } else { told.to_vec() }
 }

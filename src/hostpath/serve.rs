@@ -1,4 +1,4 @@
-//! The lifecycle of the plugin: wait, listen, serve until told to stop, remove the socket.
+//! The lifecycle of the plugin: wait, listen, serve until requested to stop, remove the socket.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl Plugin {
     /// The plugin of these arguments, with the volumes of its directory.
     ///
     /// # Errors
-    /// The directory of the volumes, or the mark of an earlier run, cannot be used.
+    /// When the directory of the volumes, or the mark of an earlier run, cannot be used.
     pub(crate) fn begin(args: HostpathArgs) -> Result<Self, HostpathError> {
         let has_volumes = args.volumes.is_some();
         let controller_claims = controller::claimed(&args.controller_capability, has_volumes);
@@ -85,7 +85,7 @@ impl Plugin {
 /// Runs the plugin until SIGTERM or SIGINT arrives. Then calls in flight end within one second, and its socket is removed.
 ///
 /// # Errors
-/// It cannot listen, the server fails, or it crashes as requested. The socket then stays; the next start removes it.
+/// When it cannot listen, the server fails, or it crashes as requested. The socket then stays; the next start removes it.
 pub async fn serve(args: HostpathArgs) -> Result<(), HostpathError> {
     let plugin = Arc::new(Plugin::begin(args)?);
     serve_as(&plugin, services(&plugin)).await

@@ -1,4 +1,4 @@
-//! The catalog of plugins as a part of a host: it launches plugins for a moment to ask them who they are.
+//! The catalog of plugins as a part of a host: it launches plugins briefly to ask for their identity.
 
 use callboard_actors::catalog::{self, Catalog};
 

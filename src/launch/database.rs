@@ -1,4 +1,4 @@
-//! The database of a host, as a part of it: opened before the others start, closed when all writers have ended.
+//! The database of a host, as a part of the host: opened before the others start, closed when all writers have ended.
 
 use std::pin::pin;
 use std::rc::Rc;
@@ -16,12 +16,12 @@ use super::part::{AnyPart, spec};
 use crate::host::Unwritten;
 
 const NAME: &str = "persister";
-/// How long the database may take to bring to disk what was handed over.
+/// How long the database may take to write the accepted changes to disk.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
-/// How long a disk that does not answer is waited for at the end.
+/// How long to wait at the end for a disk that does not respond.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Opens it where the options say.
+/// Opens it at the configured location.
 pub(super) async fn open(options: &Options) -> Result<Persister, OpenError> {
     let place = match &options.disk {
         Some(disk) => disk.hold(options.data_dir.clone()),
@@ -40,15 +40,15 @@ pub(super) async fn open(options: &Options) -> Result<Persister, OpenError> {
     opening.await
 }
 
-/// Closes that of a host which does not start after all.
+/// Closes the database of a host that does not start after all.
 pub(super) async fn close(database: Persister) {
     if let Err(error) = database.close().await {
         tracing::warn!(%error, "cannot close the database of a host that failed to start");
     }
 }
 
-/// The database is open already when the supervisor starts, so that what is wrong with it is the host's own error. It is
-/// opened anew if it has to be started again, and `tell` says to all who store something which one is open at present.
+/// The database is already open when the supervisor starts, so an error of it is an error of the host's start. It is opened again when it
+/// must be restarted, and `tell` notifies all actors that store something which database is open at present.
 pub(super) fn part(
     options: &Options,
     database: Persister,
@@ -79,7 +79,7 @@ fn child(options: Options, database: Persister, tell: watch::Sender<Option<Persi
     })
 }
 
-/// What is lost comes first, since an ending that is too long is cut.
+/// The loss comes first, since a long ending is truncated.
 fn not_closed(database: &Persister, error: &CloseError) -> String {
     match error {
         CloseError::NotWritten { writes, reason, .. } => {
@@ -98,7 +98,7 @@ fn not_answered(database: &Persister) -> String {
     )
 }
 
-/// Keeps the database open until it is asked to stop, then closes it behind everything that was handed over. The end of the
+/// Keeps the database open until a stop request, then closes it after all accepted changes. This child ends with the persister itself.
 /// persister itself is that of this child.
 fn hold_open(database: Persister, present: watch::Sender<Option<Persister>>) -> Running {
     let stop = Rc::new(Notify::new());
@@ -111,7 +111,7 @@ fn hold_open(database: Persister, present: watch::Sender<Option<Persister>>) -> 
             () = stopped.notified() => false,
             () = database.ended() => true,
         };
-        // Readers wait for the next one from now on.
+        // From now on readers wait for the next database.
         present.send_replace(None);
         let ending = if has_ended {
             Ending::Failed("the writer of the database has ended unexpectedly".to_owned())

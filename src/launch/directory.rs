@@ -1,4 +1,4 @@
-//! The data directory of a host: checked before anything is opened in it, and looked after while the host runs.
+//! The data directory of a host: checked before anything is opened in it, and monitored while the host runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,20 +16,20 @@ use crate::host::{HostEnd, StartError};
 /// How often it is checked that the directory is still there.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Opens the directory, unless the database is in memory, and checks that of the runtime. What the system refuses is returned inside: in
-/// most cases the database cannot be opened either, and says what that means.
+/// Opens the directory, unless the database is in memory, and checks the runtime directory. A refusal of the system is returned inside: in
+/// most cases the database cannot be opened either, and its error explains the consequences.
 pub(super) async fn open(options: &Options) -> Result<Result<Option<DataDir>, DataDirError>, StartError> {
     if options.disk.is_some() {
         return Ok(Ok(None));
     }
     let (data_dir, runtime_dir) = (options.data_dir.clone(), options.runtime_dir());
     let opened = spawn_blocking(move || {
-        // The directory of a host that runs is locked, unless it was removed or replaced.
+        // The directory of a running host is locked, unless it was removed or replaced.
         let marks = (!data_dir.join(LOCK_FILE).exists()).then(default_marks_dir).flatten();
         if let Some(marks) = marks {
             check_path(&data_dir, &marks)?;
         }
-        // One that is missing is needed by few hosts, and checked again by them.
+        // Few hosts need a missing runtime directory, and they check it again.
         if let Err(error) = reach(&runtime_dir)
             && !matches!(error, DataDirError::System { .. })
         {
@@ -43,7 +43,7 @@ pub(super) async fn open(options: &Options) -> Result<Result<Option<DataDir>, Da
     opened.await.map_err(|error| StartError::Ended(error.to_string()))?
 }
 
-/// Says whether the directory is lost, from now until the host has ended.
+/// Reports whether the directory is lost, from now until the host has ended.
 pub(super) fn watch(
     directory: Option<DataDir>,
     mut ended: watch::Receiver<Option<HostEnd>>,

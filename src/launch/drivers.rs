@@ -1,4 +1,4 @@
-//! The drivers as a part of a host: one node of the tree for each. They end before the processes that they run in.
+//! The drivers as a part of a host: one node of the tree for each. They end before their processes.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::options::Options;
 use super::part::Part;
 use crate::host::Host;
 
-/// How long it may take to end at least. It says itself how long it takes with the graces of the drivers.
+/// The minimum stop deadline. The part itself reports how long it takes with the grace periods of the drivers.
 const STOP_DEADLINE: Duration = Duration::from_secs(30);
 
 pub(super) fn part(host: &Host, options: &Options) -> Part<Drivers> {

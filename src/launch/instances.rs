@@ -11,7 +11,7 @@ use super::options::Options;
 use super::part::Part;
 use crate::host::Host;
 
-/// How much longer than its instances the part may take to end: one that has not retired by then is killed, which takes no time.
+/// How much longer than its instances the part may take to end: an instance that has not retired by then is killed at once.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
 
 pub(super) fn part(host: &Host, options: &Options) -> Part<Instances> {

@@ -23,6 +23,6 @@ pub(super) fn part(host: &Host, options: &Options) -> Part<Inventory> {
     })
     .after("instances")
     .after("drivers")
-    // So that it hears of each allocation.
+    // So that it receives the news of each allocation.
     .after("allocations")
 }

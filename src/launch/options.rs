@@ -1,4 +1,4 @@
-//! Everything that may be chosen of a host.
+//! The options of a host.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use callboard_actors::volumes::VolumesOptions;
 use super::part::AnyPart;
 use super::process_owners::ProcessOwners;
 
-/// Everything that may be chosen.
+/// All options.
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
     pub(crate) data_dir: PathBuf,
@@ -35,30 +35,30 @@ pub(crate) struct Options {
     pub(crate) drivers: DriversOptions,
     pub(crate) catalog: CatalogOptions,
     pub(crate) volumes: VolumesOptions,
-    /// Where the secrets of volumes come from.
+    /// The source of the secrets of volumes.
     pub(crate) secrets: Arc<dyn SecretSource>,
-    /// The mounts of volumes, if they are not those of the kernel.
+    /// The mounts of volumes, if not those of the kernel.
     pub(crate) mounts: Option<Arc<dyn Mounts>>,
     pub(crate) binder: Option<Binder>,
     pub(crate) budget: RestartBudget,
-    /// The parts of the host program's own.
+    /// The parts of the host program.
     pub(crate) parts: Vec<AnyPart>,
-    /// How many messages may be in the mailbox of each actor that is spoken to.
+    /// The mailbox limit of each actor.
     pub(crate) messages_max: usize,
     pub(crate) notices: Notices,
-    /// Tells the time; the system's clock unless a script has one of its own.
+    /// The clock: the system's clock unless a script has a clock of its own.
     pub(crate) clock: Option<Clock>,
-    /// Where random numbers start; anywhere unless a script is to go the same way each time.
+    /// The seed of random numbers: random unless a script must be reproducible.
     pub(crate) seed: Option<u64>,
-    /// The disk on which the database lies, if it is not a file.
+    /// The disk of the database, if it is not a file.
     pub(crate) disk: Option<MemoryDisk>,
     /// The health of the disk under the database.
     pub(crate) disk_health: Disk,
     /// The journal of the host.
     pub(crate) journal: Journal,
-    /// Where actors are found to let things go wrong in them, if anybody wants to.
+    /// The registry of actors for fault injection, if a test needs it.
     pub(crate) drills: Option<Drills>,
-    /// Who launches the processes of drivers, if it is not the host's own owner of processes.
+    /// The launcher of the processes of drivers, if it is not the host's own owner of processes.
     pub(crate) process_owners: Option<ProcessOwners>,
 }
 

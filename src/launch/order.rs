@@ -1,10 +1,10 @@
-//! Decides in which order the parts of a host are started; they are stopped in reverse.
+//! Decides the start order of the parts of a host; they are stopped in reverse.
 
-/// Why the parts of a host cannot be put in order, or not be started in this host. None of them was started.
+/// Why the parts of a host cannot be ordered, or cannot be started in this host. None of them was started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PartsError {
-    /// Two parts have one name.
+    /// Two parts have the same name.
     #[error(
         "two parts of the host are named {name:?}, so neither could be told from the other; give one another name"
     )]
@@ -12,7 +12,7 @@ pub enum PartsError {
         /// The name.
         name: String,
     },
-    /// The address of a part is that of a part of another host.
+    /// The address of a part belongs to a part of another host.
     #[error(
         "part {part:?} is a part of another host in this process, which has not ended; give this host a part with an address of its \
          own, or stop the other host first"
@@ -21,19 +21,19 @@ pub enum PartsError {
         /// The name of the part.
         part: String,
     },
-    /// A part is to start after one that there is not.
+    /// A part is to start after a part that does not exist.
     #[error(
         "part {part:?} is to start after {after:?}, which is no part of this host; its parts are {known}"
     )]
     Unknown {
-        /// Which part.
+        /// The part.
         part: String,
-        /// After which one.
+        /// The missing part.
         after: String,
-        /// The names of all there are, in words.
+        /// The names of all parts, in words.
         known: String,
     },
-    /// Parts are to start after each other.
+    /// Parts are to start after each other, in a cycle.
     #[error("the parts {parts} wait for each other in a cycle; remove one `after`")]
     Cycle {
         /// Their names, in words.
@@ -41,10 +41,10 @@ pub enum PartsError {
     },
 }
 
-/// What the order rests on: the name of a part, and the names of those that it starts after.
+/// The input of the order: the name of a part, and the names of the parts that it starts after.
 pub(super) type Dependencies<'p> = (&'p str, &'p [String]);
 
-/// The places of the parts in the order in which they start: each behind all that it depends on, and else as they were given.
+/// The indexes of the parts in their start order: each after all of its dependencies, otherwise in the given order.
 pub(super) fn start_order(parts: &[Dependencies<'_>]) -> Result<Vec<usize>, PartsError> {
     check_names(parts)?;
     let mut order: Vec<usize> = Vec::with_capacity(parts.len());

@@ -1,5 +1,5 @@
-//! A part of a host: one actor with its name, what it depends on, how it starts, when it is ready, how it is described, and how
-//! long its end may take.
+//! A part of a host: one actor with its name, its dependencies, how it starts, when it is ready, how it is described, and its stop
+//! deadline.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -18,12 +18,12 @@ use crate::host::Host;
 
 /// How long a start may take: a large database is read in this time.
 const START_DEADLINE: Duration = Duration::from_secs(60);
-/// How long a part may take to end that does not say how long it takes ([`Machine::stops_within`]).
+/// The stop deadline of a part that does not report its own ([`Machine::stops_within`]).
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
 /// How long a part may take to describe itself: less than the supervisor waits for all of them.
 const DESCRIBE_DEADLINE: Duration = Duration::from_millis(900);
 
-/// What a part is started with.
+/// The context of a part's start.
 #[derive(Debug, Clone)]
 pub struct PartContext {
     pub(super) host: Host,
@@ -31,8 +31,8 @@ pub struct PartContext {
 }
 
 impl PartContext {
-    /// The host that it belongs to: its database, its owner mark, and the addresses of its other parts. All addresses exist
-    /// before anything starts; the parts that a part starts [after](Part::after) answer.
+    /// The host of the part: its database, its owner mark, and the addresses of its other parts. All addresses exist before anything
+    /// starts; the parts that a part starts [after](Part::after) answer.
     #[must_use]
     pub const fn host(&self) -> &Host {
         &self.host
@@ -45,7 +45,7 @@ impl PartContext {
     }
 }
 
-/// What is reported when the rest of a part has been ended ([`PartLifecycle::end_rest`]).
+/// The report about the ended remains of a part ([`PartLifecycle::end_rest`]).
 pub type EndingRest = Pin<Box<dyn Future<Output = Vec<StopStep>>>>;
 
 /// The incarnations of an actor, and the state that outlives each of them. Made once for each host; dropped with its supervisor.
@@ -53,11 +53,11 @@ pub trait PartLifecycle: 'static {
     /// Starts the next incarnation.
     ///
     /// # Errors
-    /// Why there can be none.
+    /// Why it cannot be started.
     fn start(&mut self) -> Result<Running, String>;
 
-    /// Ends what the last incarnation left, in a bounded time, and reports each thing, also what it could not end. With
-    /// [`StopMode::Detach`] what the next run of the host takes over is left.
+    /// Ends everything that the last incarnation left, in a bounded time, and reports each item, also what could not be ended. With
+    /// [`StopMode::Detach`] it leaves what the next run of the host takes over.
     fn end_rest(&self, mode: StopMode) -> EndingRest;
 }
 
@@ -65,16 +65,16 @@ type Make = Arc<dyn Fn(&PartContext) -> Child + Send + Sync>;
 type Reserve = Arc<dyn Fn() -> Option<Reservation> + Send + Sync>;
 type MakeOf = Arc<dyn Fn(ChildSpec, &PartContext) -> Child + Send + Sync>;
 
-/// One actor of a host, as the host's supervisor is given it.
+/// One actor of a host, as the host's supervisor receives it.
 ///
-/// A host program adds parts of its own by [`HostBuilder::part`](crate::host::HostBuilder::part). They are started behind those that
-/// they depend on and stopped before them, started again when they end by themselves, at the expense of the host's budget, and
-/// shown in its tree, in its journal and in the report of its end like all others.
+/// A host program adds parts of its own by [`HostBuilder::part`](crate::host::HostBuilder::part). They are started after their dependencies
+/// and stopped before them, restarted when they end by themselves, within the host's restart budget, and shown in its tree, in its journal
+/// and in its stop report like all others.
 ///
-/// A part belongs to one host at a time. While that has not ended, another host that is given it, or another part at its address, does
-/// not start ([`PartsError::InUse`]).
+/// A part belongs to one host at a time. Until that host has ended, another host that receives the part, or another part at its address,
+/// does not start ([`PartsError::InUse`]).
 ///
-/// `examples/own_part` is one.
+/// `examples/own_part` is an example.
 #[must_use = "a part does nothing before it is given to a host"]
 pub struct Part<M: Machine> {
     address: Address<M>,
@@ -104,7 +104,7 @@ impl<M: Machine> fmt::Debug for Part<M> {
 }
 
 impl<M: Machine> Part<M> {
-    /// A part at this vacant address, with its name. `start` starts it, at first and at each restart.
+    /// A part at this vacant address, with its name. `start` is called for the first start and for each restart.
     pub fn new(
         address: &Address<M>,
         start: impl Fn(&Address<M>, &PartContext) -> Running + Send + Sync + 'static,
@@ -116,8 +116,8 @@ impl<M: Machine> Part<M> {
         })
     }
 
-    /// The same for an actor with state that survives restarts. `make` is called once for each host; its result is called for each
-    /// start of the actor, and returns the reason if that is impossible.
+    /// The same for an actor with state that survives restarts. `make` is called once for each host; its result is called for each start of
+    /// the actor, and returns the reason if it cannot be started.
     pub fn remembering<L>(
         address: &Address<M>,
         make: impl Fn(&Address<M>, &PartContext) -> L + Send + Sync + 'static,
@@ -133,7 +133,7 @@ impl<M: Machine> Part<M> {
         Self { address: address.clone(), after: vec![], stop_deadline: STOP_DEADLINE, make: Arc::new(make) }
     }
 
-    /// The same for an actor whose resources, such as processes, can outlive it. If it was killed, gave up or failed, and is not
+    /// The same for an actor whose resources, such as processes, can outlive it. If the actor was killed, gave up or failed, and is not
     /// restarted, they are ended at its place in the stop order, and reported with it.
     pub fn leaving<L: PartLifecycle>(
         address: &Address<M>,
@@ -150,15 +150,16 @@ impl<M: Machine> Part<M> {
         Self { address: address.clone(), after: vec![], stop_deadline: STOP_DEADLINE, make: Arc::new(make) }
     }
 
-    /// It is started when that part is ready, and has ended before that one is stopped. What it stores in the host's database
-    /// needs no word: the database is opened before all parts of a host program, and closed behind them.
+    /// This part is started when that part is ready, and has ended before that part is stopped. The host's database needs no such
+    /// dependency: it is opened before all parts of a host program, and closed after them.
     pub fn after(mut self, part: impl Into<String>) -> Self {
         self.after.push(part.into());
         self
     }
 
-    /// It counts as started when it has answered this question: it has read what it needs by then. If it ends before, as when its store
-    /// cannot be read, the host does not start, and the error says how it ended. A part that is not asked counts as started at once.
+    /// The part counts as started when it has answered this request: by then it has read its data. If it ends before, for example because
+    /// its store is unreadable, the host does not start, and the error reports how it ended. A part without such a request counts as
+    /// started at once.
     pub fn ready_when<Q: Message<M>>(self, question: impl Fn() -> Q + Send + Sync + 'static) -> Self {
         let (address, question) = (self.address.clone(), Arc::new(question));
         self.refined(move |child| {
@@ -170,7 +171,7 @@ impl<M: Machine> Part<M> {
         })
     }
 
-    /// What is below it in the tree is made of its answer to this question. If it does not answer in time, the tree says so.
+    /// The nodes below the part in the tree are made of its answer to this request. If it does not answer in time, the tree shows that.
     pub fn described_by<Q: Message<M>>(
         self,
         question: impl Fn() -> Q + Send + Sync + 'static,
@@ -195,8 +196,8 @@ impl<M: Machine> Part<M> {
         })
     }
 
-    /// How long it may take to end in its own time, if its machine does not say so itself
-    /// ([`Machine::stops_within`]). Five seconds by default; then it is killed.
+    /// The stop deadline of the part, if its machine does not report its own ([`Machine::stops_within`]). Five seconds by default; then it
+    /// is killed.
     pub const fn stops_within(mut self, deadline: Duration) -> Self {
         self.stop_deadline = deadline;
         self
@@ -208,13 +209,13 @@ impl<M: Machine> Part<M> {
     }
 }
 
-/// A part of whatever kind.
+/// A part with any type of machine.
 #[derive(Clone)]
 pub(crate) struct AnyPart {
     pub(super) name: String,
     pub(super) after: Vec<String>,
     pub(super) make: Make,
-    /// Reserves its address, if it lives at one.
+    /// Reserves its address, if it has one.
     pub(super) reserve: Option<Reserve>,
 }
 
@@ -251,7 +252,7 @@ impl<M: Machine> From<Part<M>> for AnyPart {
     }
 }
 
-/// The supervisor's spec of a part. Only the part itself knows the graces of what it owns, so it may take as long to end as it
+/// The supervisor's spec of a part. Only the part itself knows the grace periods of its children, so it may take as long to end as it
 /// reports.
 pub(super) fn spec(name: &str, kind: &str, stop_deadline: Duration) -> ChildSpec {
     ChildSpec {

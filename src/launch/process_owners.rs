@@ -1,4 +1,4 @@
-//! Who launches the processes of drivers, if it is not the host's own owner of processes.
+//! The launcher of the processes of drivers, if it is not the host's own owner of processes.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use callboard_actors::driver::ProcessOwner;
 pub(crate) struct ProcessOwners(Arc<dyn Fn() -> Rc<dyn ProcessOwner> + Send + Sync>);
 
 impl ProcessOwners {
-    /// Those of message scripts; a host has its own.
+    /// The process owners of message scripts; a host has its own.
     #[cfg(feature = "cli")]
     pub(crate) fn new(make: impl Fn() -> Rc<dyn ProcessOwner> + Send + Sync + 'static) -> Self {
         Self(Arc::new(make))

@@ -1,5 +1,5 @@
-//! The processes of plugins as a part of a host. They are found again or ended before anyone may launch one; drivers end their own
-//! before this, and what is left has its own grace.
+//! The processes of plugins as a part of a host. They are reattached or ended before a new process may be launched. Drivers end their own
+//! processes before this part ends; the remaining processes have their own grace period.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::options::Options;
 use super::part::Part;
 use crate::host::Host;
 
-/// How long it may take to end at least.
+/// The minimum stop deadline.
 const STOP_DEADLINE: Duration = Duration::from_secs(30);
 
 pub(super) fn part(host: &Host, options: &Options) -> Part<Processes> {

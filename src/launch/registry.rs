@@ -1,4 +1,4 @@
-//! The registry as a part of a host: it is up when it has read its records and answers.
+//! The registry as a part of a host: it is ready when it has read its records and answers.
 
 use callboard_actors::registry::{self, DurableStore, List, Registry, SocketCheck};
 

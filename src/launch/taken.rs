@@ -1,9 +1,9 @@
-//! The names of tables and owners in the database of a host that belong to our own actors: no host program may use them.
+//! The names of tables and owners in the database of a host that belong to our own actors: host programs may not use them.
 
 use callboard_actors::persister::{Table, TakenNames};
 use callboard_actors::{processes, registry, volume, volumes};
 
-/// Those of every host, of the tasks of `callboard run`, which may have run on the same data directory, and of the persister.
+/// The names of every host, of the tasks of `callboard run`, which may have run on the same data directory, and of the persister.
 pub(super) const TAKEN: TakenNames = TakenNames {
     tables: &[
         registry::REGISTRATION_TABLE,
@@ -53,7 +53,7 @@ mod tests {
             .collect()
     }
 
-    /// Every text behind these words in the production code of our actors: `Table("` of `const TABLE: Table = Table("rows");`.
+    /// Every text after this prefix in the production code of our actors: `Table("` of `const TABLE: Table = Table("rows");`.
     fn named_in_code(behind: &str) -> BTreeSet<String> {
         let files = ["src", "actors/src"].map(|folder| rust_files(&Path::new(ROOT).join(folder))).concat();
         let files =

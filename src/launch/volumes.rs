@@ -1,6 +1,6 @@
-//! The volumes as a part of a host: one node of the tree for each that has an actor. They end before the allocations of their plugins,
-//! so that what is released is undone before these are deregistered (V13). A process of a plugin that the host program has ended by then
-//! answers no more, and the next run goes on with the undoing.
+//! The volumes as a part of a host: one node of the tree for each that has an actor. They end before the allocations of their plugins, so
+//! that released volumes are undone before these are deregistered (V13). A plugin process that the host program has ended by then no longer
+//! answers, and the next run continues with undoing.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -48,7 +48,7 @@ pub(super) fn part(host: &Host, options: &Options) -> Part<Volumes> {
     .stops_within(stop_deadline)
 }
 
-/// Refuses deadlines with which no call could ever be made.
+/// Refuses deadlines that leave no time for any call.
 pub(super) fn check(options: &VolumesOptions) -> Result<(), StartError> {
     let VolumeOptions { call_deadline, look_deadline, .. } = options.volume;
     match call_deadline > look_deadline {
@@ -57,7 +57,7 @@ pub(super) fn check(options: &VolumesOptions) -> Result<(), StartError> {
     }
 }
 
-/// What all lives of the owner have in common.
+/// The common surroundings of all incarnations of the owner.
 fn surroundings(
     host: &Host,
     options: &VolumesOptions,
@@ -80,14 +80,14 @@ fn surroundings(
 
 /// The mounts of this node.
 fn mounts(options: &Options) -> Arc<dyn Mounts> {
-    // A look of its own has twice this time: it may wait for a thread before.
+    // A look itself has twice this time: it may wait for a thread first.
     let time = options.volumes.volume.look_deadline / 2;
     let kernel = || Arc::new(KernelMounts::new(MountLimits { time, ..MountLimits::default() }));
     options.mounts.clone().unwrap_or_else(|| kernel())
 }
 
-/// The data directory as the kernel names it in its mount table. That of a host whose database is in memory may not exist: nothing can
-/// be mounted in it then.
+/// The data directory as the kernel names it in its mount table. The directory of a host with its database in memory may not exist: then
+/// nothing can be mounted in it.
 fn without_links(data_dir: &Path) -> Box<Path> {
     data_dir.canonicalize().map_or_else(|_| data_dir.into(), Into::into)
 }

@@ -62,7 +62,7 @@ struct Span {
     fields: Map<String, Value>,
 }
 
-/// The line that says how many lines before it were lost.
+/// The line that reports how many lines before it were lost.
 pub(super) fn lost_lines(lines: u64, error: &io::Error) -> String {
     let fields = [("error".to_owned(), error.to_string().into()), ("lines".to_owned(), lines.into())];
     let line = Line {

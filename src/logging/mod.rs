@@ -38,15 +38,15 @@ const PLUGIN_FIELDS: &str = "plugin_fields";
 /// The message about lines that standard error did not take.
 const LINES_LOST: &str = "lines of this log were lost";
 
-/// The present time, as each line begins with it.
+/// The present time, as at the beginning of each line.
 fn timestamp() -> String {
     let mut timestamp = String::new();
-    // A string takes everything.
+    // A string accepts every write.
     let _ = SystemTime.format_time(&mut Writer::new(&mut timestamp));
     timestamp
 }
 
-/// Logs to standard error, as the command line and `RUST_LOG` say. A `tracing` subscriber that is already set stays.
+/// Logs to standard error, as configured by the command line and `RUST_LOG`. A `tracing` subscriber that is already set stays.
 ///
 /// # Errors
 /// If `RUST_LOG` is not a valid filter, or the system starts no thread for the log.
@@ -71,7 +71,7 @@ pub(crate) fn log_to_stderr(args: LogArgs) -> Result<(), LogError> {
     Ok(())
 }
 
-/// Logs a panic as an event. Written to standard error beside the log, it would not be in the log's format, and could hold up its thread.
+/// Logs a panic as an event. Written directly to standard error, it would not have the log's format, and could block its thread.
 fn log_panic(info: &PanicHookInfo<'_>) {
     let reason = panic_message(info.payload());
     let location = info.location().map(tracing::field::display);

@@ -79,7 +79,7 @@ impl LogArgs {
         self.log_format
     }
 
-    /// The filter: the command line overrides the variable, and that the default.
+    /// The filter: the command line overrides the variable, and the variable overrides the default.
     pub(super) fn filter(self) -> Result<EnvFilter, LogError> {
         let variable = match env::var(VARIABLE) {
             Ok(value) => Some(value),

@@ -1,5 +1,5 @@
-//! The lines of a log on their way to the thread that writes them. The code that logs waits a little for its line, and for no place that
-//! takes nothing.
+//! Passes the lines of a log to the thread that writes them. The code that logs waits briefly for its line, and never for a place that
+//! accepts nothing.
 //!
 //! Any thread logs, so `actors/tests/threads` model-checks this file with shuttle.
 
@@ -24,17 +24,17 @@ pub(crate) struct Queue {
 struct Lines {
     kept: Vec<Vec<u8>>,
     kept_bytes: usize,
-    /// How many lines were taken so far, and how many of them are done with.
+    /// The number of lines accepted so far, and the number of those already processed.
     taken: u64,
     done: u64,
     /// Whether a line was not written in time, and others still wait behind it.
     is_late: bool,
-    /// How many lines were not taken since the last batch was.
+    /// The number of lines rejected since the last batch was handed out.
     not_taken: u64,
 }
 
 impl Lines {
-    /// The wait for this line is over. That it was written says nothing of a later one, which may be late already.
+    /// Ends the wait for this line. That this line was written implies nothing about a later line, which may be late already.
     const fn waited_for(&mut self, number: u64) {
         self.is_late |= self.done < number;
     }
@@ -56,7 +56,7 @@ impl Queue {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a line, unless there is no room for it, and waits until it is written, unless lines are late.
+    /// Accepts a line, unless there is no room for it, and waits until it is written, unless lines are late.
     pub(crate) fn log(&self, line: &[u8]) {
         let mut lines = self.lines();
         if lines.kept_bytes > 0 && lines.kept_bytes + line.len() > self.kept_bytes_max {
@@ -77,7 +77,7 @@ impl Queue {
         lines.waited_for(number);
     }
 
-    /// Hands out the lines for as long as the process lives: each batch, and how many lines behind it were not taken.
+    /// Hands out the lines for the life of the process: each batch, and the number of rejected lines after it.
     pub(crate) fn hand_out(&self, mut write: impl FnMut(&[Vec<u8>], u64)) {
         loop {
             let lines = self.has_lines.wait_while(self.lines(), |lines| lines.kept.is_empty());

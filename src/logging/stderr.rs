@@ -1,6 +1,6 @@
-//! Standard error as the place of a log. A line that it does not take, because its disk is full or its reader is gone, is lost and
-//! counted, and no actor fails of it. A thread of its own writes the lines, so that no actor hangs with a place that takes nothing and says
-//! nothing, such as a pipe that is not read. The log says how many lines were lost when it takes lines again.
+//! Writes a log to standard error. A line that cannot be written, because the disk is full or the reader is gone, is lost and counted, and
+//! no actor fails because of it. A thread of its own writes the lines, so that no actor blocks on an output that accepts nothing and
+//! reports nothing, such as a pipe that is not read. The log reports how many lines were lost when it accepts lines again.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use super::queue::Queue;
 
-/// How long the code that logs waits for its line to be written, so that a log is up to date when something happens next. Once a line takes
+/// How long the code that logs waits for its line to be written, so that a log is up to date before the next event. Once a line takes
 /// longer, no thread waits until all lines are written.
 const WRITTEN_WITHIN: Duration = Duration::from_millis(50);
 
@@ -59,12 +59,12 @@ impl<'a> MakeWriter<'a> for LogWriter {
     }
 }
 
-/// What the lines are written to.
+/// The output of the lines.
 #[derive(Debug)]
 struct Place<W> {
     out: W,
     notice: Notice,
-    /// How many lines were lost since the last one that was written, and why the last of them was.
+    /// How many lines were lost since the last written line, and the last error.
     lost: Option<(u64, io::Error)>,
     /// Whether only a part of the last line was written.
     is_in_line: bool,
@@ -123,7 +123,7 @@ mod tests {
 
     const NOTICE: Notice = |lines, error| format!("{lines} lost: {error}\n");
 
-    /// Takes so many bytes, and then none until there is room again.
+    /// A disk that accepts a number of bytes, and then none until there is room again.
     #[derive(Debug)]
     struct Disk {
         room: usize,
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(written, "first\nsec\n2 lost: no storage space\nfourth\nfifth\n");
     }
 
-    /// A pipe whose reader has to take each write.
+    /// A pipe whose reader must confirm each write.
     struct Pipe(Sender<Vec<u8>>, Receiver<()>);
 
     impl Write for Pipe {

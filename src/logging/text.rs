@@ -24,7 +24,7 @@ impl<'writer> FormatFields<'writer> for TextFields {
     }
 }
 
-/// The line that says how many lines before it were lost.
+/// The line that reports how many lines before it were lost.
 pub(super) fn lost_lines(lines: u64, error: &io::Error) -> String {
     let (timestamp, error) = (timestamp(), quoted(&error.to_string()));
     format!("{timestamp}  WARN callboard::logging: {LINES_LOST} lines={lines} error={error}\n")
@@ -43,7 +43,7 @@ impl Values<'_> {
         }
     }
 
-    /// A value that is no text for Rust, as an error or what is shown of a type, may have several words all the same.
+    /// A value that is not a string in Rust, such as an error or the debug format of a type, may still have several words.
     fn put_value(&mut self, field: &Field, value: &str) {
         match field.name() {
             "message" | PLUGIN_FIELDS => self.put(field, value),
@@ -89,7 +89,7 @@ fn quoted(value: &str) -> String {
     format!("\"{}\"", value.replace('"', "\\\""))
 }
 
-/// Whether it is seen where a value ends: it is a word, or a text in quotes.
+/// Whether the end of a value is visible: it is a word, or a quoted text.
 fn has_an_end(value: &str) -> bool {
     let is_in_quotes = value.len() > 1 && value.starts_with('"') && value.ends_with('"');
     let is_word = !value.is_empty() && !value.contains(|c: char| c.is_whitespace() || c == '"');

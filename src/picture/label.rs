@@ -1,29 +1,29 @@
-//! Texts of a picture: broken into lines that stand between two columns, and shortened where that is not enough.
+//! Lays out the texts of a picture: breaks them into lines that fit between two columns, and shortens them if necessary.
 
 use super::model::Mark;
 
-/// How many letters a line of a text has at most.
+/// The maximum number of letters in a line of a text.
 pub(super) const LINE_LETTERS_MAX: usize = 34;
-/// How much of a text is shown before it is cut; the whole of it is shown where the mouse rests.
+/// The maximum number of shown letters of a text; a tooltip shows the whole text.
 const TEXT_LETTERS_MAX: usize = 92;
-/// How many letters the name in a head has at most.
+/// The maximum number of letters of a name in a head.
 const HEAD_LETTERS_MAX: usize = 22;
-/// How many letters of a name that is shortened are left at its end.
+/// How many letters at the end of a shortened name are kept.
 const ENDING_LETTERS: usize = 9;
-/// How wide a letter of the usual size is, at most on average.
+/// The width of a letter of the usual size: the maximum on average.
 const LETTER: f64 = 6.7;
 
-/// A text as it is shown.
+/// A text in its displayed form.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Label {
-    /// Its lines, each with what it is about at its end.
+    /// Its lines, each with its subject at the end.
     pub(super) lines: Vec<(String, String)>,
     /// The whole text, if the lines do not have all of it.
     pub(super) whole: Option<String>,
 }
 
 impl Label {
-    /// The label of a mark that stands at a column or between two.
+    /// The label of a mark at a column or between two columns.
     pub(super) fn of(mark: &Mark) -> Self {
         match mark {
             Mark::Message { text, about, .. } | Mark::Sign { text, about, .. } => Self::new(text, about),
@@ -54,7 +54,7 @@ impl Label {
         Self { lines, whole: (!is_whole).then(|| format!("{text}{space}{about}")) }
     }
 
-    /// How wide it is, at most.
+    /// Its maximum width.
     pub(super) fn width(&self) -> f64 {
         let width = |(text, about): &(String, String)| {
             let space = if text.is_empty() || about.is_empty() { 0 } else { 2 };
@@ -64,12 +64,12 @@ impl Label {
     }
 }
 
-/// How wide a text is, at most.
+/// The maximum width of a text.
 pub(super) fn text_width(text: &str) -> f64 {
     width_of(letters(text), LETTER)
 }
 
-/// How wide so many letters of this width are.
+/// The width of this many letters of this width.
 pub(super) fn width_of(letters: usize, letter: f64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "texts are short")]
     let letters = letters as f64;
@@ -80,7 +80,7 @@ pub(super) fn letters(text: &str) -> usize {
     text.chars().count()
 }
 
-/// A text that is not too long.
+/// A text of limited length.
 pub(super) fn cut(text: &str) -> String {
     if letters(text) <= TEXT_LETTERS_MAX {
         return text.to_owned();
@@ -88,7 +88,7 @@ pub(super) fn cut(text: &str) -> String {
     text.chars().take(TEXT_LETTERS_MAX - 1).chain(['…']).collect()
 }
 
-/// A name that is not too long: of a longer one the beginning and the end are left.
+/// A name of limited length: of a longer name the beginning and the end are kept.
 fn shortened(name: &str, most: usize) -> String {
     let count = letters(name);
     if count <= most {
@@ -99,7 +99,7 @@ fn shortened(name: &str, most: usize) -> String {
     format!("{beginning}…{ending}")
 }
 
-/// The names as they stand in heads: shortened, unless two would look the same.
+/// The names for heads: shortened, unless two would look the same.
 pub(super) fn heads(names: &[&str]) -> Vec<String> {
     let short: Vec<String> = names.iter().map(|name| shortened(name, HEAD_LETTERS_MAX)).collect();
     let is_alone = |head: &String| short.iter().filter(|other| *other == head).count() == 1;
@@ -107,7 +107,7 @@ pub(super) fn heads(names: &[&str]) -> Vec<String> {
     each.map(|(name, head)| if is_alone(head) { head.clone() } else { (*name).to_owned() }).collect()
 }
 
-/// A text in lines that are not too long, broken between words where there are any.
+/// A text in lines of limited length, broken between words where possible.
 fn broken(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();

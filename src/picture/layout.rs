@@ -1,5 +1,5 @@
-//! Where everything goes: columns from left to right, one row for each mark. A row belongs to one mark alone, and a text stands between
-//! two columns that are far enough from each other. So no text can stand on another, and none on a line.
+//! Computes the position of everything: columns from left to right, one row for each mark. A row belongs to exactly one mark, and a text
+//! stands between two columns that are far enough apart. So no text overlaps another text or a line.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,35 +7,35 @@ use std::time::Duration;
 use super::label::{Label, cut, heads, letters, text_width, width_of};
 use super::model::{Mark, Picture};
 
-/// Space around the picture, in pixels as all lengths here.
+/// Space around the picture, in pixels like all lengths here.
 pub(super) const MARGIN: f64 = 24.0;
-/// Where the heads of the columns begin, below the title and what the colours mean.
+/// The top of the heads of the columns, below the title and the legend.
 pub(super) const HEAD_TOP: f64 = 72.0;
-/// How high the head of a column is.
+/// The height of the head of a column.
 pub(super) const HEAD_HEIGHT: f64 = 30.0;
-/// How far from its place a text stands.
+/// The distance of a text from its position.
 pub(super) const BESIDE: f64 = 12.0;
-/// How far the lines of a text are from each other.
+/// The distance between the lines of a text.
 pub(super) const LINE_HEIGHT: f64 = 14.0;
 
-/// How wide a letter of the title is.
+/// The width of a letter of the title.
 const TITLE_LETTER: f64 = 9.2;
-/// So far down the heads of the columns can be remembered; then they stand again, and at the end of a picture that is higher.
+/// The distance after which the heads of the columns are repeated, and repeated at the end of a higher picture.
 const STRETCH: f64 = 1_200.0;
-/// How far the lines of the columns go on below the last row, and the picture below them.
+/// How far the lines of the columns extend below the last row, and the picture below them.
 const BELOW: f64 = 14.0;
-/// How much room there is between heads and the next row.
+/// The space between heads and the next row.
 const BELOW_HEADS: f64 = 8.0;
-/// How wide a letter of a head is.
+/// The width of a letter of a head.
 const HEAD_LETTER: f64 = 7.4;
-/// Two columns are at least so far from each other.
+/// The minimum distance of two columns.
 const COLUMN_STEP_MIN: f64 = 118.0;
-/// The picture is at least so wide.
+/// The minimum width of the picture.
 const WIDTH_MIN: f64 = 640.0;
-/// How wide the axis of time is, left of all columns.
+/// The width of the time axis, left of all columns.
 const AXIS_WIDTH: f64 = 72.0;
 
-/// How high the row of a mark is.
+/// The height of the row of a mark.
 fn height(mark: &Mark, label: &Label) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a text has few lines")]
     let text = label.lines.len() as f64 * LINE_HEIGHT;
@@ -50,19 +50,19 @@ fn height(mark: &Mark, label: &Label) -> f64 {
     }
 }
 
-/// Where a text is bound to a place.
+/// How a text is anchored at a position.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Anchor {
     /// It begins there.
     Begin(f64),
-    /// It stands around it.
+    /// It is centred there.
     Middle(f64),
     /// It ends there.
     End(f64),
 }
 
 impl Anchor {
-    /// Where a text of this width begins.
+    /// The left edge of a text of this width.
     #[cfg(test)]
     fn left(self, width: f64) -> f64 {
         match self {
@@ -73,20 +73,20 @@ impl Anchor {
     }
 }
 
-/// One mark with its place.
+/// One mark with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Row<'a> {
     pub(super) mark: &'a Mark,
-    /// The line on which it stands, near the lower end of its row.
+    /// The baseline of the mark, near the lower end of its row.
     pub(super) y: f64,
-    /// When it happened, if that is to be told here.
+    /// Its time, if the time is shown here.
     pub(super) at: Option<Duration>,
     pub(super) label: Label,
     pub(super) anchor: Option<Anchor>,
 }
 
 impl Row<'_> {
-    /// The line on which the last line of its text stands.
+    /// The baseline of the last line of its text.
     pub(super) fn text_bottom(&self) -> f64 {
         match self.mark {
             Mark::Message { .. } => self.y - 9.0,
@@ -101,14 +101,14 @@ impl Row<'_> {
         }
     }
 
-    /// The line on which the first line of its text stands.
+    /// The baseline of the first line of its text.
     pub(super) fn text_top(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a text has few lines")]
         let above = self.label.lines.len().saturating_sub(1) as f64;
         self.text_bottom() - above * LINE_HEIGHT
     }
 
-    /// From where to where the row goes over the whole width, and no line of a column through it.
+    /// The vertical range in which the row covers the whole width, without lines of columns.
     pub(super) fn gap(&self) -> Option<(f64, f64)> {
         match self.mark {
             Mark::Chapter(_) => Some((self.y - 32.0, self.y - 2.0)),
@@ -124,7 +124,7 @@ impl Row<'_> {
     }
 }
 
-/// A column with its place and its head.
+/// A column with its position and its head.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Column<'a> {
     pub(super) name: &'a str,
@@ -132,18 +132,18 @@ pub(super) struct Column<'a> {
     pub(super) x: f64,
 }
 
-/// A picture with places.
+/// A picture with positions.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Layout<'a> {
     pub(super) columns: Vec<Column<'a>>,
     pub(super) rows: Vec<Row<'a>>,
     pub(super) width: f64,
     pub(super) height: f64,
-    /// Where the heads of the columns begin, from above.
+    /// The tops of the heads of the columns, from top to bottom.
     pub(super) heads: Vec<f64>,
-    /// Where the lines of the columns end.
+    /// The lower end of the lines of the columns.
     pub(super) bottom: f64,
-    /// Where the axis of time is, if there is one.
+    /// The position of the time axis, if there is one.
     pub(super) axis: Option<f64>,
 }
 
@@ -169,13 +169,13 @@ impl<'a> Layout<'a> {
         Self { columns, rows, width, height: bottom + BELOW + below, heads, bottom, axis }
     }
 
-    /// The place of a column.
+    /// The position of a column.
     pub(super) fn x(&self, name: &str) -> f64 {
         self.columns.iter().find(|column| column.name == name).map_or(MARGIN, |column| column.x)
     }
 }
 
-/// Between which columns the text of a mark stands, by the number of the left one, and how it is bound there.
+/// Between which columns the text of a mark stands, by the index of the left column, and how it is anchored there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     RightOf(usize),
@@ -205,7 +205,7 @@ impl Side {
         })
     }
 
-    /// The number of the column left of the text.
+    /// The index of the column left of the text.
     const fn left(self) -> usize {
         match self {
             Self::RightOf(number) | Self::Between(number) => number,
@@ -214,7 +214,7 @@ impl Side {
     }
 }
 
-/// How much room the texts want right of each column.
+/// The space that the texts need right of each column.
 fn gaps(picture: &Picture, labels: &[Label], numbers: &BTreeMap<&str, usize>) -> Vec<f64> {
     let mut gaps = vec![0.0; numbers.len()];
     for (mark, label) in picture.marks.iter().zip(labels) {
@@ -226,13 +226,13 @@ fn gaps(picture: &Picture, labels: &[Label], numbers: &BTreeMap<&str, usize>) ->
     gaps
 }
 
-/// The columns, and how far they reach with their texts and the margin.
+/// The columns, and their right edge with their texts and the margin.
 fn columns<'a>(names: &[&'a str], gaps: &[f64], left: f64) -> (Vec<Column<'a>>, f64) {
     let mut columns: Vec<Column<'a>> = Vec::with_capacity(names.len());
     let (mut edge, mut right) = (left, left);
     for ((name, head), gap) in names.iter().zip(heads(names)).zip(gaps) {
         let half = head_width(&head) / 2.0;
-        // Heads keep apart, and so do their lines.
+        // Heads keep a distance, and so do their lines.
         let x = right.max(edge + half);
         columns.push(Column { name, head, x });
         (edge, right) = (x + half + 14.0, x + gap.max(COLUMN_STEP_MIN));
@@ -241,7 +241,7 @@ fn columns<'a>(names: &[&'a str], gaps: &[f64], left: f64) -> (Vec<Column<'a>>, 
     (columns, last.max(edge - 14.0) + MARGIN)
 }
 
-/// The rows, where the heads stand, and where the lines end.
+/// The rows, the positions of the heads, and the end of the lines.
 fn rows<'a>(
     picture: &'a Picture,
     labels: Vec<Label>,
@@ -261,7 +261,7 @@ fn rows<'a>(
         if let Mark::Time(at) = mark {
             time = Some(*at);
         }
-        // A row that is too low for it leaves its time to the next one.
+        // A row that is too low for its time leaves the time to the next row.
         let at = if height >= LINE_HEIGHT { time.take() } else { None };
         let anchor = Side::of(mark, numbers).map(|side| anchor(side, columns));
         rows.push(Row { mark, y, at, label, anchor });
@@ -282,7 +282,7 @@ fn anchor(side: Side, columns: &[Column<'_>]) -> Anchor {
     }
 }
 
-/// How wide the head of a column is.
+/// The width of the head of a column.
 pub(super) fn head_width(head: &str) -> f64 {
     (width_of(letters(head), HEAD_LETTER) + 22.0).max(64.0)
 }
@@ -321,7 +321,7 @@ mod tests {
         Mark::GateCloses { actor: "registry".to_owned(), write }
     }
 
-    /// Everybody says things of every length to everybody, and each has signs of every length.
+    /// Every actor sends messages of every length to every other, and each has signs of every length.
     fn crowd() -> Picture {
         let long = "process of-a-plugin-whose-name-goes-on-and-on";
         let names = ["host", "agent", "allocation a", "registry", "disk", "instances", long];
@@ -378,7 +378,7 @@ mod tests {
         };
         let names = ["host", "agent", "process of-a-long-name-for-a-plugin"];
         let signs = |text: &str| names.iter().map(|name| sign(name, text)).collect();
-        // Half a head is 32 wide, and that of the long name 92.4; lines are 118 apart, and heads 14.
+        // Half a head is 32 wide, and half of the long name's head 92.4; lines are 118 apart, and heads 14.
         let expected = ["host at 56.0", "agent at 174.0", "process of-a-long-name-for-a-plugin at 312.4"];
         assert_eq!(columns(signs("")), expected);
         // Twenty letters of 6.7, and 12 on each side.
@@ -412,7 +412,7 @@ mod tests {
 
     #[test]
     fn heads_stand_again_behind_a_stretch_and_at_the_end() {
-        // The rows of fifty gates are as high as a stretch, and one more is over it.
+        // The rows of fifty gates are as high as a stretch; one more exceeds it.
         let whole = picture("", (0..51).map(gate).collect());
         assert_eq!(Layout::of(&whole).heads, [HEAD_TOP]);
         let higher = picture("", (0..53).map(gate).collect());

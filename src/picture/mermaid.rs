@@ -1,4 +1,4 @@
-//! The picture as Mermaid, for pages that draw it themselves.
+//! Formats the picture as Mermaid, for pages that render it themselves.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,8 +9,8 @@ use super::label::{cut, heads};
 use super::layout::time;
 use super::model::{Arrow, Mark, Picture, Sign};
 
-/// Writes a picture down as a Mermaid sequence diagram. A gate is an activation, which begins
-/// with the write and ends on disk; and so is the time in which one is active.
+/// Formats a picture as a Mermaid sequence diagram. A gate is an activation, which begins with the write and ends when it is on disk. The
+/// time in which a registration is active is an activation, too.
 #[must_use]
 pub fn mermaid(picture: &Picture) -> String {
     let columns = picture.columns();
@@ -45,9 +45,9 @@ struct Lines<'a> {
     names: BTreeMap<&'a str, String>,
     /// The last write that each actor waits for.
     gates: BTreeMap<&'a str, u64>,
-    /// Who is active of each plugin, as far as it is known.
+    /// The active registration of each plugin, if known.
     active: BTreeMap<&'a str, &'a str>,
-    /// The time of the next thing that is drawn, to stand in front of its text.
+    /// The time of the next drawn element, which precedes its text.
     at: String,
 }
 
@@ -108,7 +108,7 @@ impl<'a> Lines<'a> {
     }
 
     fn activate(&mut self, plugin: &'a str, now: Option<&'a str>) {
-        // Who was active before the picture begins was never activated in it.
+        // A registration that was active before the picture begins was never activated in it.
         if let Some(former) = self.active.remove(plugin) {
             let line = format!("deactivate {}", self.name(former));
             self.put(&line);
@@ -141,7 +141,7 @@ fn with(text: &str, about: &str) -> String {
     format!("{}{about}", plain(text))
 }
 
-/// A text without the signs that mean something to Mermaid.
+/// A text without the special characters of Mermaid.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for sign in cut(&text::escaped(text)).chars() {

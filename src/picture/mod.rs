@@ -1,13 +1,13 @@
-//! Pictures of a run: who said what to whom, from top to bottom, as a sequence diagram.
+//! Pictures of a run: the messages between actors, from top to bottom, as a sequence diagram.
 //!
 //! ```text
 //!   running host   ─► journal ─► lines over the admin socket ─┐
 //!   message script ─► journal ─────────┬► lines ──────────────┼─► timeline::Drawer ─► picture: columns and marks ─┬─► svg: for eyes
 //!   simulation     ─► journal ─────────┘                      │                                                   └─► mermaid
-//!                     what the player says and does ──────────┘
+//!                     messages and actions of the player ─────┘
 //! ```
 //!
-//! A picture knows nothing of actors: it has columns and marks, which the timeline adds.
+//! A picture does not depend on actors: it has columns and marks, which the timeline adds.
 
 mod model;
 

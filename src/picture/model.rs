@@ -1,88 +1,88 @@
-//! What is drawn.
+//! The model of a picture.
 
 use std::time::Duration;
 
 /// How a message is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrow {
-    /// Something is said: a whole line.
+    /// A message: a solid line.
     Said,
-    /// Something is answered: a broken line.
+    /// An answer: a dashed line.
     Answered,
 }
 
-/// What a sign on the line of an actor says.
+/// The kind of a sign on the line of an actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
-    /// It tells everyone who listens.
+    /// It notifies all subscribers.
     News,
     /// It crashed, or ended by force.
     Crash,
-    /// It lives again.
+    /// It runs again.
     Restart,
-    /// Something went wrong that it bears.
+    /// An error that it tolerates.
     Trouble,
 }
 
-/// One thing in a picture; they stand below each other in the order in which they happened.
+/// One element of a picture; elements stand below each other in the order in which they happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mark {
-    /// A line over the whole width: what begins here.
+    /// A line over the whole width: the title of what begins here.
     Chapter(String),
     /// Time passes.
     Pause(String),
-    /// What follows happens so long after the beginning: the time on the axis of the picture.
+    /// The time since the beginning of what follows: the time on the axis of the picture.
     Time(Duration),
-    /// From here on another one of a plugin is active; shown as a bar on its line.
+    /// From here on another registration of a plugin is active; shown as a bar on its line.
     Active {
-        /// Of which plugin.
+        /// The plugin.
         plugin: String,
-        /// Who was until now, if anybody.
+        /// The active registration before, if any.
         before: Option<String>,
-        /// Who is from now on, if anybody.
+        /// The active registration from now on, if any.
         now: Option<String>,
     },
-    /// One says something to another.
+    /// A message from one actor to another.
     Message {
-        /// Who.
+        /// The sender.
         from: String,
-        /// To whom.
+        /// The receiver.
         to: String,
-        /// What.
+        /// The message.
         text: String,
-        /// About what: a plugin with its generation, an allocation; may be empty.
+        /// Its subject: a plugin with its generation, an allocation; may be empty.
         about: String,
         /// Whether it is an answer.
         arrow: Arrow,
     },
-    /// Something happens to one of them.
+    /// Something happens to an actor.
     Sign {
-        /// To whom.
+        /// The actor.
         actor: String,
-        /// What.
+        /// The event.
         text: String,
-        /// About what; may be empty.
+        /// Its subject; may be empty.
         about: String,
-        /// Of which kind.
+        /// Its kind.
         sign: Sign,
     },
-    /// A gate closes: from here on its answers and news wait for the disk.
+    /// A gate closes: from here on the answers and news of the actor wait for the disk.
     GateCloses {
-        /// Whose gate.
+        /// The actor.
         actor: String,
         /// Its number among the writes of this actor.
         write: u64,
     },
-    /// Gates open up to a write: it is on disk, and what waited may leave.
+    /// Gates open up to a write: it is on disk, and what waited for it may leave.
     GateOpens {
-        /// Whose gates.
+        /// The actor.
         actor: String,
         /// The last write that is on disk.
         through: u64,
     },
-    /// All gates of one go down with it: what waited is refused.
+    /// All gates of an actor end with it: what waited is refused.
     GatesFall {
-        /// Whose gates.
+        /// The actor.
         actor: String,
     },
 }
@@ -101,12 +101,12 @@ impl Mark {
     }
 }
 
-/// A run as it is drawn.
+/// A run in the form in which it is drawn.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Picture {
-    /// What it shows.
+    /// Its subject.
     pub title: String,
-    /// What happened, in order.
+    /// The events, in order.
     pub marks: Vec<Mark>,
 }
 
@@ -128,7 +128,7 @@ const ORDER: [&str; 13] = [
 ];
 
 impl Picture {
-    /// The columns from left to right: the host's side, the actors, the world; of one kind in the order in which they come.
+    /// The columns from left to right: the host's side, the actors, the world; columns of one kind in the order of their first use.
     #[must_use]
     pub fn columns(&self) -> Vec<&str> {
         let mut columns: Vec<&str> = Vec::new();

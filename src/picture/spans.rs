@@ -1,12 +1,12 @@
-//! From where to where something goes down the line of a column: its life, the times in which it is active, and those in which it
-//! waits for the disk.
+//! Computes the spans on the line of a column: the life of an actor, the times in which it is active, and the times in which it waits for
+//! the disk.
 
 use std::collections::BTreeSet;
 
 use super::layout::{HEAD_HEIGHT, HEAD_TOP, Layout, Row};
 use super::model::{Mark, Sign};
 
-/// Where the lines of the columns begin.
+/// The top of the lines of the columns.
 pub(super) const TOP: f64 = HEAD_TOP + HEAD_HEIGHT;
 
 /// A part of the line of a column.
@@ -14,11 +14,11 @@ pub(super) const TOP: f64 = HEAD_TOP + HEAD_HEIGHT;
 pub(super) struct Span<T> {
     pub(super) from: f64,
     pub(super) to: f64,
-    /// What is so there.
+    /// The state in this part.
     pub(super) what: T,
 }
 
-/// The parts in which one lives (true), and those between a crash and a restart.
+/// The parts in which an actor lives (true), and the parts between a crash and a restart.
 pub(super) fn lives(layout: &Layout<'_>, name: &str) -> Vec<Span<bool>> {
     let mut spans = Vec::new();
     let (mut from, mut what) = (TOP, true);
@@ -38,7 +38,7 @@ pub(super) fn lives(layout: &Layout<'_>, name: &str) -> Vec<Span<bool>> {
     spans
 }
 
-/// The parts in which one is active, each with the plugins of which it is.
+/// The parts in which a registration is active, each with its plugins.
 pub(super) fn active<'a>(layout: &Layout<'a>, name: &str) -> Vec<Span<BTreeSet<&'a str>>> {
     let changes = || {
         layout.rows.iter().filter_map(|row| {
@@ -47,7 +47,7 @@ pub(super) fn active<'a>(layout: &Layout<'a>, name: &str) -> Vec<Span<BTreeSet<&
         })
     };
     let mut seen = BTreeSet::new();
-    // One that was active before the first change is so from the top.
+    // A registration that was active before the first change is active from the top.
     let first = changes().filter(|(_, plugin, before, _)| seen.insert(*plugin) && *before == Some(name));
     let mut active: BTreeSet<&str> = first.map(|(_, plugin, ..)| plugin).collect();
     let (mut spans, mut from, mut what) = (Vec::new(), TOP, active.clone());
@@ -68,7 +68,7 @@ pub(super) fn active<'a>(layout: &Layout<'a>, name: &str) -> Vec<Span<BTreeSet<&
     spans
 }
 
-/// The parts in which something of an actor waits for the disk.
+/// The parts in which output of an actor waits for the disk.
 pub(super) fn gates(layout: &Layout<'_>, name: &str) -> Vec<Span<()>> {
     let mut spans = Vec::new();
     let mut closed: Option<(f64, u64)> = None;
@@ -97,13 +97,13 @@ mod tests {
     use super::super::model::Picture;
     use super::*;
 
-    /// From where to where, counted in rows of 24 below the heads; a mark without a row of its own ends where the last one did.
+    /// The spans, counted in rows of 24 below the heads; a mark without a row of its own ends where the last row ended.
     fn rows<T>(spans: Vec<Span<T>>) -> Vec<(f64, f64, T)> {
         let row = |y: f64| ((y - TOP) / 24.0).floor();
         spans.into_iter().map(|Span { from, to, what }| (row(from), row(to), what)).collect()
     }
 
-    /// A mark that is a row high.
+    /// A mark with the height of one row.
     fn row() -> Mark {
         Mark::GateOpens { actor: "another".to_owned(), through: 0 }
     }

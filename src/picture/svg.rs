@@ -1,4 +1,4 @@
-//! The picture for eyes: SVG, readable in light and dark, complete in one file.
+//! Formats the picture as SVG, readable in light and dark, complete in one file.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::layout::{Anchor, HEAD_HEIGHT, LINE_HEIGHT, Layout, MARGIN, Row, head_
 use super::model::{Arrow, Mark, Picture, Sign};
 use super::spans::{self, Span};
 
-/// The colours: those of a light page, and those of a dark one where the reader prefers it.
+/// The colours: of a light page, and of a dark page if the reader prefers it.
 const STYLE: &str = "
 text{font:12px ui-sans-serif,system-ui,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;fill:#1f2328}
 .middle{text-anchor:middle}.end{text-anchor:end}.page{fill:#ffffff}.title{font-size:16px;font-weight:600}
@@ -34,12 +34,12 @@ text{fill:#e6edf3}.page{fill:#0d1117}.head{fill:#161b22;stroke:#6e7681}.life{str
 .restart{fill:#3fb950}.trouble{fill:#d29922}.troubletext{fill:#e3b341}}
 ";
 
-/// How wide the bar of a closed gate is.
+/// The width of the bar of a closed gate.
 const GATE_WIDTH: f64 = 8.0;
-/// How wide the bar of one that is active is.
+/// The width of the bar of an active registration.
 const ACTIVE_WIDTH: f64 = 14.0;
 
-/// Draws a picture. The same picture gives the same text, to the byte.
+/// Draws a picture. Deterministic: the same picture gives the same bytes.
 #[must_use]
 pub fn svg(picture: &Picture) -> String {
     let layout = Layout::of(picture);
@@ -81,7 +81,7 @@ impl Drawing<'_> {
         self.put(format_args!("<text class=\"title\" x=\"{MARGIN}\" y=\"32\">{title}</text>"));
     }
 
-    /// What the colours of bars and lines mean, as far as they are in the picture.
+    /// The legend of the bars and lines that the picture contains.
     fn key(&mut self, picture: &Picture) {
         let has = |is_it: fn(&Mark) -> bool| picture.marks.iter().any(is_it);
         let keys = [
@@ -115,7 +115,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// The heads come last, and stand on everything else. Where the mouse rests on one, it has its whole name.
+    /// The heads are drawn last, above everything else. A tooltip on a head shows its whole name.
     fn heads(&mut self) {
         let layout = self.layout;
         let heads =
@@ -135,7 +135,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// The line of each column: whole while it lives, broken and red between a crash and its end.
+    /// The line of each column: solid while it lives, dashed and red between a crash and its end.
     fn lives(&mut self) {
         for column in &self.layout.columns {
             for Span { from, to, what: is_alive } in spans::lives(self.layout, column.name) {
@@ -144,7 +144,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Draws a line, or a bar that has a width, down a column; not through what goes over the whole width.
+    /// Draws a line, or a bar if it has a width, down a column; not through what covers the whole width.
     fn pieces(&mut self, class: &str, title: &str, x: f64, width: f64, from: f64, to: f64) {
         let mut from = from;
         let gaps: Vec<_> = self.layout.rows.iter().filter_map(Row::gap).collect();
@@ -172,7 +172,7 @@ impl Drawing<'_> {
         ));
     }
 
-    /// A bar for each time in which one is the active one of a plugin, or of several.
+    /// A bar for each time in which a registration is the active one of a plugin, or of several.
     fn active(&mut self) {
         for column in &self.layout.columns {
             for Span { from, to, what: plugins } in spans::active(self.layout, column.name) {
@@ -183,7 +183,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// A bar for each time in which something of an actor waits for the disk.
+    /// A bar for each time in which output of an actor waits for the disk.
     fn gates(&mut self) {
         for column in &self.layout.columns {
             for Span { from, to, what: () } in spans::gates(self.layout, column.name) {
@@ -291,7 +291,7 @@ impl Drawing<'_> {
         self.arrow(("write", "writetip"), from, to, row.y);
     }
 
-    /// Draws a sign, and gives the class of its text.
+    /// Draws a sign, and returns the class of its text.
     fn sign(&mut self, sign: Sign, x: f64, y: f64) -> &'static str {
         match sign {
             Sign::News => {
@@ -332,7 +332,7 @@ impl Drawing<'_> {
     }
 }
 
-/// A text as it may stand in XML. Signs that are no signs become dots.
+/// A text escaped for XML. Characters that XML does not allow become dots.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for sign in text::escaped(text).chars() {

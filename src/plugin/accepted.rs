@@ -12,7 +12,7 @@ use tonic::transport::server::{Connected, UdsConnectInfo};
 
 use super::authority::AuthorityRewriter;
 
-/// A connection whose client may send any `:authority` (D115), and what its calls learn of it.
+/// A connection whose client may send any `:authority` (D115), and the information that its calls get about it.
 #[derive(Debug)]
 pub(crate) struct Accepted<Info = UdsConnectInfo> {
     stream: UnixStream,
@@ -27,7 +27,7 @@ impl<Info> Accepted<Info> {
     }
 }
 
-/// Connections as they come; `on_connection` sees each of them first.
+/// Accepts connections; `on_connection` receives each of them first.
 pub(crate) fn accepted(
     listener: UnixListener,
     on_connection: Option<fn(&UnixStream)>,

@@ -1,12 +1,12 @@
-//! Mends the `:authority` header that clients send (D115).
+//! Rewrites the `:authority` header that clients send (D115).
 //!
-//! Some gRPC clients send the path of the socket as `:authority`, with or without percent encoding. That is not a valid
-//! host, and the HTTP library refuses such a request before our code sees it. The plugin does not use the value. So each
-//! byte that a host name cannot contain is replaced on the way from the socket to the library. Lengths do not change, so the
-//! frames and the HPACK tables of both sides stay in step.
+//! Some gRPC clients send the path of the socket as `:authority`, with or without percent encoding. That is not a valid host, and the HTTP
+//! library refuses such a request before our code receives it. The plugin does not use the value. So each byte that a host name cannot
+//! contain is replaced on the way from the socket to the library. Lengths do not change, so the frames and the HPACK tables of both sides
+//! stay in step.
 //!
 //! ```text
-//!  preface ─► frame head ─► HEADERS, CONTINUATION: field by field, the value of `:authority` is mended
+//!  preface ─► frame head ─► HEADERS, CONTINUATION: field by field, the value of `:authority` is rewritten
 //!                 └───────► any other: passes
 //! ```
 //!
@@ -179,7 +179,7 @@ const fn skip(rest: usize) -> Place {
 }
 
 impl Field {
-    /// The position behind a byte. The byte is mended if it belongs to the value of `:authority`.
+    /// The position behind a byte. The byte is rewritten if it belongs to the value of `:authority`.
     fn behind(self, byte: &mut u8) -> Self {
         match self {
             Self::Begin => Self::begin(*byte),

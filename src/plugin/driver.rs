@@ -1,4 +1,4 @@
-//! What a driver is: the trait that a plugin author implements.
+//! The driver trait, which a plugin author implements.
 
 use std::future::ready;
 use std::pin::Pin;
@@ -60,7 +60,7 @@ pub struct PluginConfig {
 pub struct StartedTask {
     /// The handle that the host stores and passes to [`Driver::recover_task`] after a restart of the driver (D107).
     pub handle: TaskHandle,
-    /// The task's network, if it is not that of its host.
+    /// The task's network, if it differs from the network of its host.
     pub network: Option<NetworkOverride>,
 }
 
@@ -80,16 +80,16 @@ pub struct InspectedTask {
     pub status: TaskStatus,
     /// Driver-specific status.
     pub driver: TaskDriverStatus,
-    /// The task's network, if it is not that of its host.
+    /// The task's network, if it differs from the network of its host.
     pub network: Option<NetworkOverride>,
 }
 
 /// The output and the exit of a command that ran beside a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecOutput {
-    /// What it wrote to standard output.
+    /// Its standard output.
     pub stdout: Vec<u8>,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub stderr: Vec<u8>,
     /// How it ended.
     pub result: ExitResult,
@@ -122,14 +122,14 @@ pub trait Driver: Send + Sync + 'static {
     /// Returns the schema of a task's configuration.
     fn task_config_schema(&self) -> Spec;
 
-    /// Returns the optional capabilities of the driver. One without isolation of file systems counts as one that mounts nothing, unless its
-    /// fingerprint has the attribute `driver.NAME.mounts` as true: on the wire it could not say more.
+    /// Returns the optional capabilities of the driver. A driver without file system isolation counts as a driver that mounts nothing,
+    /// unless its fingerprint has the attribute `driver.NAME.mounts` as true: the protocol has no other way to report it.
     fn capabilities(&self) -> DriverCapabilities {
         DriverCapabilities::default()
     }
 
-    /// Reports what the node offers through this driver and whether it is healthy: at once, and after each change (D105).
-    /// The end of the stream means that the driver gives up. By default the driver is healthy forever.
+    /// Reports what the node offers through this driver and whether it is healthy: at once, and after each change (D105). The end of the
+    /// stream means that the driver gives up. By default the driver is always healthy.
     async fn fingerprint(&self) -> Result<Answers<FingerprintResponse>, Refusal> {
         let report = FingerprintResponse {
             attributes: [(format!("driver.{}", self.info().name), bool_attribute(true))].into(),
@@ -143,7 +143,7 @@ pub trait Driver: Send + Sync + 'static {
     /// Returns the driver's task events. An event announced there reaches every subscribed host.
     fn events(&self) -> Result<Events, Refusal>;
 
-    /// Streams the task events from a position, then new ones as they come.
+    /// Streams the task events from a position, then new events as they arrive.
     async fn task_events(&self, from: EventsFrom) -> Result<Answers<DriverTaskEvent>, Refusal> {
         Ok(Box::pin(self.events()?.follow(&from).map(Ok)))
     }
@@ -159,8 +159,8 @@ pub trait Driver: Send + Sync + 'static {
     /// Waits until a task has ended. Later calls give the same answer.
     async fn wait_task(&self, task_id: &str) -> Result<TaskExit, Refusal>;
 
-    /// Sends a signal to a task, and kills the task after `timeout`. An empty `signal` means the driver's default signal. A
-    /// task that has already ended is no error.
+    /// Sends a signal to a task, and kills the task after `timeout`. An empty `signal` means the driver's default signal. A task that has
+    /// already ended is not an error.
     async fn stop_task(&self, task_id: &str, timeout: Duration, signal: &str) -> Result<(), Refusal>;
 
     /// Forgets a task and everything kept for it. A running task is refused, or ended first if `force` is set.

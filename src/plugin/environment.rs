@@ -15,7 +15,7 @@ const CLIENT_CERT: &str = "PLUGIN_CLIENT_CERT";
 /// The fallback for the socket directory.
 const TEMPORARY: &str = "TMPDIR";
 
-/// The magic cookie: it proves that a host, not a person, started the plugin (D3). It is no secret.
+/// The magic cookie: it proves that a host, not a person, started the plugin (D3). It is not a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cookie {
     /// The name of the variable.
@@ -49,7 +49,7 @@ pub struct Environment {
     pub socket_dir: PathBuf,
     /// The group, by name or number, that may use the socket; without it, only the owner may (D9).
     pub socket_group: Option<String>,
-    /// Whether the host asked for multiplexing and so expects an answer to that in the handshake line (D28).
+    /// Whether the host asked for multiplexing and therefore expects an answer about it in the handshake line (D28).
     pub asks_for_multiplexing: bool,
     /// Whether the host wants certificates, which this module does not support (D7).
     pub asks_for_certificate: bool,

@@ -1,7 +1,7 @@
-//! The plugin's side: everything that a task driver written in Rust needs.
+//! The plugin's side of the protocol: everything that a task driver written in Rust needs.
 //!
-//! A driver is a program that a host starts. It prints its address on standard output, in one line, and then serves gRPC on
-//! a Unix socket until it is requested to stop. This module does that; an author implements [`Driver`] and calls [`run`].
+//! A driver is a program that a host starts. It prints its address on standard output, in one line, and then serves gRPC on a Unix socket
+//! until it is requested to stop. This module implements that; an author implements [`Driver`] and calls [`run`].
 //!
 //! ```text
 //!  run ─► cookie there? ─ no ─► a message for the person who started it by hand, exit code 1         D3, D36
@@ -17,11 +17,11 @@
 //! - The driver's standard output reaches the host through `StreamStdio`; it can neither block the driver nor spoil the line.
 //! - Task events are announced in [`Events`], which neither loses nor duplicates them across broken streams and restarts.
 //! - [`schema`] builds schemas; [`decode`] reads configurations that were encoded by them.
-//! - A call is refused with a [`Refusal`], which says whether a retry can help.
+//! - A call is refused with a [`Refusal`], which reports whether a retry can help.
 //!
-//! Certificates (AutoMTLS), the broker and multiplexing are unsupported; the line says so to a host that asks for them.
+//! Certificates (AutoMTLS), the broker and multiplexing are unsupported; the handshake line reports that to a host that asks for them.
 //!
-//! `examples/driver.rs` is a whole driver in about 60 lines; the module `exec` is one that runs real commands.
+//! `examples/driver.rs` is a whole driver in about 60 lines; the module `exec` is a driver that runs real commands.
 
 mod driver;
 

@@ -1,11 +1,11 @@
-//! How a driver refuses a call.
+//! The refusals with which a driver answers calls.
 
 use callboard_proto::structs::RecoverableError;
 use prost::Message;
 use prost_types::Any;
 use tonic::{Code, Status};
 
-/// The type URL of the detail that says whether a retry can help (D110).
+/// The type URL of the detail that reports whether a retry can help (D110).
 const RECOVERABLE_URL: &str = "type.googleapis.com/hashicorp.nomad.plugins.shared.structs.RecoverableError";
 
 /// The kind of a refusal.
@@ -15,7 +15,7 @@ pub enum RefusalKind {
     NoSuchTask,
     /// The request is malformed.
     Invalid,
-    /// It exists already, and differs.
+    /// The object already exists, and differs.
     Exists,
     /// The task is in the wrong state: it still runs, or no longer.
     NotNow,
@@ -35,7 +35,7 @@ pub enum RefusalKind {
 pub struct Refusal {
     /// The kind of the refusal.
     pub kind: RefusalKind,
-    /// The reason: what was tried on what, and what to do.
+    /// The reason: the attempted operation, its object, and what to do.
     pub message: String,
     /// Whether a retry can help, if the driver knows; hosts keep it (D110).
     pub recoverable: Option<bool>,

@@ -1,4 +1,4 @@
-//! The lifecycle of a plugin: listen, print the handshake line, serve until told to stop, remove the socket.
+//! The lifecycle of a plugin: listen, print the handshake line, serve until requested to stop, remove the socket.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -38,8 +38,8 @@ const STOP_GRACE: Duration = Duration::from_secs(1);
 /// The largest message that is accepted, in bytes; the limit of hosts is higher (D41).
 const MESSAGE_BYTES_MAX: usize = 64 * 1_024 * 1_024;
 
-/// Runs a plugin: logs for its host, serves the driver on this thread until told to stop, and returns the exit code. An
-/// error goes to standard error, in words for a person who may have started the program by hand (D36).
+/// Runs a plugin: logs for its host, serves the driver on this thread until requested to stop, and returns the exit code. An error goes to
+/// standard error, in words for a person who may have started the program by hand (D36).
 pub fn run<D: Driver>(driver: D) -> ExitCode {
     log_to_host();
     let served = tokio::runtime::Builder::new_current_thread()
@@ -74,7 +74,7 @@ pub(crate) fn print(line: &str) -> io::Result<()> {
     output.flush()
 }
 
-/// The plugin's conduct towards its host. By default it is correct; the reference driver can misbehave on request.
+/// The plugin's behaviour towards its host. By default it is correct; the reference driver can misbehave on request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Conduct {
     /// Whether it obeys SIGTERM.
@@ -85,7 +85,7 @@ pub(crate) struct Conduct {
     pub(crate) answers_health: bool,
     /// Whether it redirects its standard output, away from the host.
     pub(crate) keeps_output: bool,
-    /// What it does with each connection beside serving it.
+    /// Called with each connection, in addition to serving it.
     pub(crate) on_connection: Option<fn(&UnixStream)>,
 }
 
@@ -149,7 +149,7 @@ impl Listening {
         self.signals.terminate.recv().await;
     }
 
-    /// Serves until told to stop. Call it after the line has been printed.
+    /// Serves until requested to stop. Must be called after the line has been printed.
     pub(crate) async fn serve<D: Driver>(self, driver: D, conduct: Conduct) -> Result<(), ServeError> {
         let Self { socket, listener, signals, .. } = self;
         let stopping = Stopping::new();

@@ -83,7 +83,7 @@ fn bind(directory: &Path) -> Result<(PathBuf, UnixListener), SocketError> {
     let refused = |source| SocketError::Refused { directory: directory.to_owned(), source };
     for _ in 0..NAMES_MAX {
         let name = super::random::hex::<4>().map_err(refused)?;
-        // No longer than the names that Go plugins use, for which hosts leave room.
+        // At most as long as the names that Go plugins use, for which hosts reserve space.
         let path = directory.join(format!("plugin{name}"));
         let length = path.as_os_str().len();
         if length > PATH_BYTES_MAX {

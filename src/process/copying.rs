@@ -1,5 +1,5 @@
-//! Copies the output of all processes to their logs: disks are slow, and a plugin that floods its output must not block the host. A
-//! thread for each process would cost a host of a thousand plugins a thousand threads.
+//! Copies the output of all processes to their logs: disks are slow, and a plugin that floods its output must not block the host. Two
+//! threads serve all processes; a thread for each would cost a host with a thousand plugins a thousand threads.
 //!
 //! ```text
 //!  pipes ──► reader: a chunk of each in its turn ──► queue ──► writer ──► logs
@@ -7,10 +7,10 @@
 //!                 └────────── the log is free again ◄────────────┘
 //! ```
 //!
-//! Both threads exist while a pipe is open. The reader never touches a disk. A log that has not taken a chunk within [`HUNG_AFTER`] hangs:
-//! until it takes it, what its process writes is read and left out, so that the process does not wait, and the log says how much. The
-//! writer is then replaced, so that a hanging log costs a thread. The others wait for their turn meanwhile and lose nothing, unless no
-//! other writer can be started: then those that have waited as long hang too.
+//! Both threads exist while a pipe is open. The reader never touches a disk. A log that has not accepted a chunk within [`HUNG_AFTER`]
+//! hangs: until it accepts the chunk, the output of its process is read and dropped, so that the process does not block, and the log
+//! records how much was dropped. The writer is then replaced, so that a hanging log costs one thread. The other logs wait for their turn
+//! meanwhile and lose nothing, unless no other writer can be started: then logs that have waited that long hang, too.
 
 mod writer;
 
@@ -35,15 +35,15 @@ use super::tail::Tail;
 /// The size of one read.
 const CHUNK_BYTES: usize = 16 * 1_024;
 const STACK_BYTES: usize = 128 * 1_024;
-/// How many pipes are looked at in one go.
+/// How many pipe events are handled at once.
 const EVENTS_MAX: usize = 64;
 /// How long a log may take for a chunk before it hangs.
 const HUNG_AFTER: Duration = Duration::from_secs(1);
-/// How often that is looked at.
+/// The interval of that check.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 /// The number by which the writer wakes the reader.
 const WAKE: u64 = u64::MAX;
-/// One event for each pipe, and no other one until it is asked for again.
+/// One event for each pipe, and no further event until it is requested again.
 const ONE: EventFlags = EventFlags::IN.union(EventFlags::ONESHOT);
 
 /// All pipes that are open.
@@ -51,9 +51,9 @@ static COPIES: Mutex<Copies> =
     Mutex::new(Copies { events: None, waiting: BTreeMap::new(), open: 0, next: 0 });
 
 struct Copies {
-    /// What the reader waits for; `None` without a reader.
+    /// The events that the reader waits for; `None` without a reader.
     events: Option<Arc<OwnedFd>>,
-    /// All but the one that is being read.
+    /// All copies except the one that is being read.
     waiting: BTreeMap<u64, Copy>,
     open: usize,
     next: u64,
@@ -70,13 +70,13 @@ struct Copy {
 enum Place {
     /// Here.
     Free(LogFile),
-    /// With the writer, which has had it since then.
+    /// With the writer, since this time.
     Writing(Instant),
-    /// With the writer for too long. So many bytes were left out since.
+    /// With the writer for too long. This many bytes were dropped since.
     Hung { since: Instant, left_out: u64 },
 }
 
-/// Never held while anything is read or written.
+/// Never locked during a read or a write.
 fn copies() -> MutexGuard<'static, Copies> {
     COPIES.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -97,7 +97,7 @@ pub(super) fn copy(pipe: PipeReader, log: LogFile, tail: Tail) -> io::Result<one
     Ok(ended)
 }
 
-/// Begins the threads. Without a pipe they wait for the first one.
+/// Starts the threads. Without a pipe they wait for the first one.
 fn begin(copies: &mut Copies) -> io::Result<Arc<OwnedFd>> {
     let events = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
     let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
@@ -116,7 +116,7 @@ struct Reader {
     wake: Arc<OwnedFd>,
     writers: Writers,
     returned: Receiver<Written>,
-    /// When it was looked for logs that hang.
+    /// The time of the last check for hanging logs.
     looked: Instant,
 }
 
@@ -132,7 +132,7 @@ impl Reader {
             for event in ready.drain(..) {
                 let number = event.data.u64();
                 if number == WAKE {
-                    // Only its number counts, which is read with it.
+                    // Only the counter matters; reading resets it.
                     let _ = rustix::io::read(&*self.wake, &mut [0; 8]);
                 } else if self.read_on(number, &mut chunk) {
                     return;
@@ -148,11 +148,11 @@ impl Reader {
         }
     }
 
-    /// Reads what is there, but not more than a chunk. True when that was the end of the last pipe.
+    /// Reads available bytes, at most one chunk. Returns true at the end of the last pipe.
     fn read_on(&mut self, number: u64, chunk: &mut [u8]) -> bool {
         let taken = copies().waiting.remove(&number);
         let Some(mut copy) = taken else { return false };
-        // The pipe of a log that hung is still waited for when the log is free and takes the notice. It is read on after that.
+        // The pipe of a hung log is still polled when the log becomes free and accepts the notice. Reading continues after that.
         if matches!(copy.place, Place::Writing(_)) {
             self.put_back(number, copy);
             return false;
@@ -176,7 +176,7 @@ impl Reader {
         false
     }
 
-    /// Keeps a copy. Its pipe is read on unless its log is about to take a chunk.
+    /// Keeps a copy. Its pipe is read further unless its log is about to accept a chunk.
     fn put_back(&self, number: u64, copy: Copy) {
         if !matches!(copy.place, Place::Writing(_)) {
             let asked = epoll::modify(&*self.events, &copy.pipe, EventData::new_u64(number), ONE);
@@ -187,7 +187,7 @@ impl Reader {
 
     fn is_free(&mut self, number: u64, log: LogFile) {
         let taken = copies().waiting.remove(&number);
-        // A pipe that is closed needs no log any more.
+        // A closed pipe no longer needs a log.
         let Some(mut copy) = taken else { return };
         copy.place = match copy.place {
             Place::Hung { since, left_out: left_out @ 1.. } => {
@@ -207,7 +207,7 @@ impl Reader {
         self.put_back(number, copy);
     }
 
-    /// Reads on where a log hangs, and has the others written.
+    /// Continues to read the pipes of hanging logs, and has the others written.
     fn look_for_hung(&mut self) {
         let is_late =
             |copy: &Copy| matches!(copy.place, Place::Writing(since) if since.elapsed() >= HUNG_AFTER);
@@ -229,7 +229,7 @@ impl Reader {
     }
 
     fn close(&self, copy: Copy) -> bool {
-        // A process between fork and exec may have the pipe too, so that closing it is not enough.
+        // A process between fork and exec may have the pipe too, so closing it is not enough.
         let _ = epoll::delete(&*self.events, &copy.pipe);
         if let Place::Hung { left_out, .. } = copy.place {
             tracing::warn!(left_out, "cannot write the log of a process that has ended");
@@ -273,7 +273,7 @@ mod tests {
                 (writer, tail.clone(), copy(reader, log, tail).expect("it is copied"))
             })
             .collect();
-        // That of an earlier test may just be ending.
+        // The threads of an earlier test may just be ending.
         assert!(threads() <= 2, "{} threads", threads());
         for line in 0..10 {
             for (number, (writer, _, _)) in copying.iter_mut().enumerate() {
@@ -301,7 +301,7 @@ mod tests {
         let ((loud, mut writing), (quiet, mut speaking)) =
             (io::pipe().expect("a pipe"), io::pipe().expect("a pipe"));
         let loud_ended = copy(loud, hung, Tail::default()).expect("it is copied");
-        // The pipe in the place of a disk takes 64 KiB, and so does that of the process.
+        // The pipe in place of a disk takes 64 KiB, and so does the pipe of the process.
         writing.write_all(&vec![b'x'; 1_024 * 1_024]).expect("it is read");
         let log = open(&LogSpec::at(directory.path().join("quiet"))).expect("it opens");
         let quiet_ended = copy(quiet, log, Tail::default()).expect("it is copied");
@@ -351,14 +351,14 @@ mod tests {
         };
         let unread = |pipe: &PipeReader| rustix::io::ioctl_fionread(pipe).expect("a pipe");
         let loud_ended = copy(loud, hung, Tail::default()).expect("it is copied");
-        // The pipe in the place of a disk takes four chunks; the fifth hangs, and then the sixth is left out.
+        // The pipe in place of a disk takes four chunks; the fifth hangs, and then the sixth is dropped.
         writing.write_all(&vec![b'x'; 6 * CHUNK_BYTES]).expect("it is read");
         until(&|| unread(&seen) == 0 && !is_writing(&seen));
         // The fifth is written now, and there is no room for the notice.
         disk.read_exact(&mut vec![0; CHUNK_BYTES]).expect("it is open");
         until(&|| is_writing(&seen));
         writing.write_all(b"it goes on\n").expect("there is room");
-        // All that the reader has heard of before is dealt with when the end of another pipe is reported.
+        // When the end of another pipe is reported, the reader has handled all earlier events.
         let (other, closed) = io::pipe().expect("a pipe");
         let log = open(&LogSpec::at(directory.path().join("other"))).expect("it opens");
         let other_ended = copy(other, log, Tail::default()).expect("it is copied");
@@ -367,7 +367,7 @@ mod tests {
         let (mut read, mut next) = (Vec::new(), vec![0; CHUNK_BYTES]);
         let told = |read: &[u8]| {
             let text = String::from_utf8_lossy(read);
-            // A machine without time for it may let the notice hang as well, and then that is said.
+            // On a slow machine the notice may hang as well, and that is then reported.
             text.ends_with("s]\nit goes on\n") || text.contains("[11 bytes left out")
         };
         while !told(&read) {
@@ -399,7 +399,7 @@ mod tests {
         let log = open(&LogSpec::at(directory.path().join("quiet"))).expect("it opens");
         let quiet_ended = copy(quiet, log, Tail::default()).expect("it is copied");
         let loud_ended = copy(loud, hung, Tail::default()).expect("it is copied");
-        // The pipe in the place of a disk takes four chunks; the fifth hangs, and the rest stays in the pipe of the process.
+        // The pipe in place of a disk takes four chunks; the fifth hangs, and the rest stays in the pipe of the process.
         writing.write_all(&vec![b'x'; 6 * CHUNK_BYTES]).expect("it is read");
         await_unread(&loud_seen, CHUNK_BYTES as u64);
         speaking.write_all(b"one\n").expect("it is read");

@@ -11,7 +11,7 @@ pub(super) fn exit_of(status: ExitStatus) -> ProcessExit {
     match (status.code(), status.signal()) {
         (Some(code), _) => ProcessExit::Code(code),
         (None, Some(signal)) => ProcessExit::Signal(signal),
-        // Any other status means a stopped process, which `wait` was not asked for.
+        // Any other status means a stopped process, which this `wait` does not report.
         (None, None) => ProcessExit::Code(status.into_raw()),
     }
 }

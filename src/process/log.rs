@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 /// The destination of a process's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSpec {
-    /// The file. When it is full it is renamed with the suffix `.1`, and replaces the one before.
+    /// The file. When it is full it is renamed with the suffix `.1`, and replaces the previous file of that name.
     pub path: PathBuf,
     /// The size limit of a file; at most twice as much is kept.
     pub bytes_max: u64,
@@ -89,7 +89,7 @@ fn rotated(path: &Path) -> PathBuf {
 }
 
 fn open_end(path: &Path) -> io::Result<(File, u64)> {
-    // What is no file could block the thread that opens or writes it.
+    // Opening or writing something other than a regular file could block the thread.
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = datadir::open_file(path, flags, 0o600)?;
     let found = file.metadata()?;

@@ -12,8 +12,8 @@
 //!                              Ending: exit code or signal, what ended it, its last line
 //! ```
 //!
-//! Only an unreaped child of ours is ever signalled, so PID reuse cannot misdirect a signal. Output goes to a log file of
-//! bounded size. The environment is exactly that of the spec.
+//! Only an unreaped child of ours is ever signalled, so PID reuse cannot misdirect a signal. Output goes to a log file of bounded size. The
+//! environment is exactly the environment in the spec.
 //!
 //! The kernel's binding covers the process itself. Its descendants are killed with its process group: by its owner when it
 //! ends, and by the host's *keeper* when the host is killed. A program with set-user-id bits or file capabilities loses the

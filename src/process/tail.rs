@@ -22,7 +22,7 @@ impl Tail {
         kept.drain(..surplus);
     }
 
-    /// The last lines that are not blank in one, escaped for display.
+    /// The last lines that are not blank, joined into one and escaped for display.
     pub(super) fn last_words(&self) -> Option<String> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&kept);

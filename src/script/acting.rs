@@ -1,4 +1,4 @@
-//! How a plugin acts when it is called: as it should, or as a script wants it.
+//! How a plugin acts when it is called: correctly, or as a script requires.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,24 +7,24 @@ use tonic::{Code, Response, Status};
 
 use super::calls::{Calls, ConnectionNumber};
 
-/// What a plugin does when it is called.
+/// The action of a plugin when it is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
-    /// It answers as it should.
+    /// It answers correctly.
     Ready,
-    /// It answers that it is not ready; of a call that cannot say so the same as [`Act::Ready`].
+    /// It answers that it is not ready; for a call without such an answer the same as [`Act::Ready`].
     NotReady,
     /// It never answers.
     Nothing,
-    /// It does what it is asked for, and never answers. Of a call without an effect the same as [`Act::Nothing`].
+    /// It executes the call, and never answers. For a call without an effect the same as [`Act::Nothing`].
     Lost,
-    /// It answers that all is well and says nothing: an answer in which everything has its default value.
+    /// It answers with success and no content: an answer in which everything has its default value.
     Empty,
     /// It answers with this code.
     Fail(Code),
 }
 
-/// How it acts, after how long, and how often before it answers as it should again.
+/// How it acts, after how much time, and how often before it answers correctly again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Acting {
     pub(super) act: Act,
@@ -32,7 +32,7 @@ pub(super) struct Acting {
     pub(super) times: Option<u32>,
 }
 
-/// What a plugin was told to do when it is called, and which calls it has had.
+/// The actions of a plugin for its calls, and the calls that it has received.
 #[derive(Debug, Default)]
 pub(super) struct Acts {
     acts: BTreeMap<&'static str, Acting>,
@@ -40,23 +40,23 @@ pub(super) struct Acts {
 }
 
 impl Acts {
-    /// How it answers this call from now on.
+    /// Sets how it answers this call from now on.
     pub(super) fn on(&mut self, call: &'static str, acting: Acting) {
         self.acts.insert(call, acting);
     }
 
-    /// All calls since this was last asked.
+    /// All calls since the last request for them.
     pub(super) fn take_calls(&mut self) -> Vec<&'static str> {
         self.calls.take()
     }
 
-    /// What it does about a call that it has just had.
+    /// Records a call, and returns how the plugin acts.
     pub(super) fn called(&mut self, call: &'static str) -> Acting {
         self.calls.add(call);
         self.acting(call)
     }
 
-    /// The same of a call that reads what the plugin is, over this connection.
+    /// The same for a call that reads the plugin's identity and state, over this connection.
     pub(super) fn read(&mut self, call: &'static str, reader: ConnectionNumber) -> Acting {
         self.calls.add_read(call, reader);
         self.acting(call)
@@ -90,7 +90,7 @@ impl Acting {
 }
 
 impl Act {
-    /// Whether the call has the effect that it is made for.
+    /// Whether the call has its intended effect.
     pub(super) const fn has_effect(self) -> bool {
         matches!(self, Self::Ready | Self::NotReady | Self::Lost)
     }

@@ -1,18 +1,18 @@
-//! The calls that a plugin has had, in an order that does not depend on chance.
+//! Records the calls that a plugin receives, in a deterministic order.
 //!
 //! Two instances read the two halves of a monolith at the same time, each over a connection of its own, and no time passes meanwhile. So
-//! the plugin has their calls in the order in which the kernel woke its tasks. They are shown one connection after the other, and work that
-//! began when one half had been read is shown behind both.
+//! the plugin receives their calls in the order in which the kernel woke its tasks. They are shown one connection after the other, and work
+//! that began when one half had been read is shown after both.
 
 use std::collections::BTreeMap;
 
 use tokio::time::Instant;
 
-/// The number of a connection that a plugin has accepted, in the order in which they came.
+/// The number of a connection that a plugin has accepted, in the order of arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ConnectionNumber(pub(super) u64);
 
-/// The half of a plugin that a connection reads, known from the first call that only one half has. The order is that of their calls.
+/// The half of a plugin that a connection reads, known from the first call that only one half has. The order is the order of their calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Half {
     Controller,
@@ -33,7 +33,7 @@ impl Half {
 struct Called {
     at: Instant,
     name: &'static str,
-    /// The connection of a call that reads what the plugin is. The order of others is that in which they came.
+    /// The connection of a call that reads the plugin's identity and state. Other calls are in the order of arrival.
     reader: Option<ConnectionNumber>,
 }
 
@@ -45,12 +45,12 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Notes a call of which the order is not left to chance.
+    /// Records a call with a deterministic order.
     pub(super) fn add(&mut self, name: &'static str) {
         self.called.push(Called { at: Instant::now(), name, reader: None });
     }
 
-    /// Notes a call that reads what the plugin is.
+    /// Records a call that reads the plugin's identity and state.
     pub(super) fn add_read(&mut self, name: &'static str, reader: ConnectionNumber) {
         self.called.push(Called { at: Instant::now(), name, reader: Some(reader) });
         if let Some(half) = Half::of(name) {
@@ -59,8 +59,8 @@ impl Calls {
         }
     }
 
-    /// All calls since this was last asked. Those that read in the same instant are in the order of the halves, and of the connections, and
-    /// before what came between them.
+    /// All calls since the last request for them. Reading calls of the same instant are ordered by half and then by connection, and come
+    /// before the calls that arrived between them.
     pub(super) fn take(&mut self) -> Vec<&'static str> {
         let mut called = std::mem::take(&mut self.called);
         let is_read = |call: &Called| call.reader.is_some();
@@ -85,7 +85,7 @@ mod tests {
     const NODE: [&str; 5] =
         ["GetPluginInfo", "GetPluginCapabilities", "Probe", "NodeGetCapabilities", "NodeGetInfo"];
 
-    /// Every way in which the calls of two halves can come.
+    /// Every interleaving of the calls of two halves.
     fn interleavings(
         controller: &[&'static str],
         node: &[&'static str],
@@ -107,7 +107,7 @@ mod tests {
         if is_last { vec![Vec::new()] } else { all }
     }
 
-    /// Both halves, read one after the other behind a call and before others.
+    /// Both halves, read one after the other between one call and others.
     fn read_between(first: &'static str, behind: [&'static str; 2]) -> Vec<&'static str> {
         [first].into_iter().chain(CONTROLLER).chain(NODE).chain(behind).collect()
     }
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(all.len(), 126);
         for reads in all {
             let mut calls = Calls::default();
-            // The allocation looks before it registers, and work begins when the plugin has been read.
+            // The allocation probes before it registers, and work begins when the plugin has been read.
             calls.add_read("Probe", ConnectionNumber(0));
             for (reader, name) in reads {
                 calls.add_read(name, reader);
@@ -154,7 +154,7 @@ mod tests {
             tokio::time::advance(std::time::Duration::from_millis(1)).await;
         }
         assert_eq!(calls.take(), ["NodeGetCapabilities", "ControllerGetCapabilities", "NodeGetCapabilities"]);
-        // A half is known from what its connection was asked before.
+        // The half is known from earlier calls over its connection.
         calls.add_read("Probe", ConnectionNumber(1));
         calls.add_read("ControllerGetCapabilities", ConnectionNumber(1));
         calls.add_read("Probe", ConnectionNumber(2));

@@ -1,4 +1,4 @@
-//! What differs between two texts, for people.
+//! Shows the difference between two texts.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use similar::TextDiff;
 /// How many equal lines are shown around a difference.
 const AROUND: usize = 3;
 
-/// The difference between what was recorded and what came back, as a unified diff; empty if there is none.
+/// The difference between the recorded and the actual responses, as a unified diff; empty if there is none.
 #[must_use]
 pub fn diff(path: &Path, recorded: &str, came: &str) -> String {
     let name = path.display();

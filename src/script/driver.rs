@@ -1,4 +1,4 @@
-//! A task driver that plays the part a script gives it: a real plugin on a real socket, in a task instead of a process.
+//! A task driver that acts as a script requires: a real plugin on a real socket, in a task instead of a process.
 
 use std::io;
 use std::path::Path;
@@ -19,16 +19,16 @@ use super::acting::{Act, Acting, Acts};
 use super::driver_networks::Networks;
 use super::driver_tasks::{TaskEnding, Tasks};
 
-/// The service whose health a go-plugin host asks for.
+/// The service whose health a go-plugin host checks.
 const HEALTH_SERVICE: &str = "plugin";
 
 /// A state of health that the protocol does not know.
 const UNKNOWN_HEALTH: i32 = 7;
 
-/// The version of the protocol that a driver and its host speak unless a script says otherwise.
+/// The version of the protocol that a driver and its host speak unless a script sets another.
 pub(super) const VERSION: u32 = 2;
 
-/// The calls that a driver can be told how to answer, by their names in the protocol.
+/// The calls whose answers a script can set, by their names in the protocol.
 pub(super) const CALLS: [&str; 18] = [
     "PluginInfo",
     "SetConfig",
@@ -50,7 +50,7 @@ pub(super) const CALLS: [&str; 18] = [
     "TaskConfigSchema",
 ];
 
-/// How well a driver says it is, as on the wire.
+/// The health that a driver reports, as on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wellbeing {
     Undetected = 0,
@@ -65,10 +65,10 @@ pub(super) enum StreamKind {
     Events,
 }
 
-/// Where a stream receives what to say. It is over when this is dropped.
+/// The sender of a stream. The stream ends when this is dropped.
 pub(super) type Says<T> = mpsc::UnboundedSender<Result<T, Status>>;
 
-/// What a driver knows and is to do.
+/// The state and the settings of a driver.
 pub(super) struct Book {
     pub(super) name: String,
     pub(super) version: String,
@@ -88,7 +88,7 @@ pub(super) struct Book {
     acts: Acts,
 }
 
-/// A driver. Clones are the same one, whichever process it is in.
+/// A driver. Clones are the same driver, whichever process it is in.
 #[derive(Clone)]
 pub(super) struct DriverPlugin {
     book: Arc<Mutex<Book>>,
@@ -119,23 +119,23 @@ impl DriverPlugin {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How it answers this call from now on.
+    /// Sets how it answers this call from now on.
     pub(super) fn on(&self, call: &'static str, acting: Acting) {
         self.book().acts.on(call, acting);
     }
 
-    /// All calls since this was last asked.
+    /// All calls since the last request for them.
     pub(super) fn take_calls(&self) -> Vec<&'static str> {
         self.book().acts.take_calls()
     }
 
-    /// Plays its part in one call, up to the answer.
+    /// Plays one call, up to the answer.
     pub(super) async fn play(&self, call: &'static str) -> Result<Act, Status> {
         let acting = self.book().acts.called(call);
         acting.play().await
     }
 
-    /// Lets a task end by itself. False means that there is none that runs.
+    /// Lets a task end by itself. False means that no such task runs.
     pub(super) fn end_task(&self, id: &str, ending: TaskEnding) -> bool {
         self.book().tasks.end(id, ending)
     }
@@ -156,7 +156,7 @@ impl DriverPlugin {
         self.book().keeps_positions = keeps;
     }
 
-    /// How it is from now on, which it says at once where it is listened to.
+    /// Sets its health from now on, and reports it at once to subscribers.
     pub(super) fn set_wellbeing(&self, wellbeing: Wellbeing, reason: &str) {
         let mut book = self.book();
         (book.wellbeing, book.reason) = (wellbeing, reason.to_owned());
@@ -166,7 +166,7 @@ impl DriverPlugin {
         }
     }
 
-    /// Tells of something that happened to a task.
+    /// Reports an event of a task.
     pub(super) fn tell(&self, allocation: &str, task: &str, message: &str) {
         let mut book = self.book();
         let mut event = wire::DriverTaskEvent {
@@ -187,7 +187,7 @@ impl DriverPlugin {
         }
     }
 
-    /// Says something in one of its streams that breaks the protocol. False means that it has none open.
+    /// Sends something in one of its streams that violates the protocol. False means that no such stream is open.
     pub(super) fn garble(&self, kind: StreamKind) -> bool {
         let book = self.book();
         let unknown = wire::FingerprintResponse { health: UNKNOWN_HEALTH, ..Default::default() };
@@ -201,7 +201,7 @@ impl DriverPlugin {
         }
     }
 
-    /// Ends one of its streams: with an error, or as if there were nothing more to say. False means that it has none open.
+    /// Ends one of its streams: with an error, or in order. False means that no such stream is open.
     pub(super) fn end_stream(&self, kind: StreamKind, how: Option<Status>) -> bool {
         let mut book = self.book();
         match kind {
@@ -210,7 +210,7 @@ impl DriverPlugin {
         }
     }
 
-    /// Listens at once, and gives what serves until it is dropped or the driver is asked to leave. Call it within the runtime.
+    /// Listens at once, and returns a future that serves until it is dropped or the driver is shut down. Must be called in the runtime.
     pub(super) fn serve(&self, socket: &Path) -> io::Result<impl Future<Output = ()> + Send + use<>> {
         self.book().tasks.lose_sight();
         let incoming = UnixListenerStream::new(UnixListener::bind(socket)?);
@@ -233,7 +233,7 @@ impl DriverPlugin {
     }
 }
 
-/// A stream that says this at once, and then what it receives.
+/// A stream that sends these items at once, and then what it receives.
 pub(super) fn stream<T: Send + 'static>(first: impl IntoIterator<Item = T>) -> (Says<T>, BoxStream<T>) {
     let (says, said) = mpsc::unbounded_channel();
     for item in first {
@@ -250,7 +250,7 @@ fn end<T>(stream: Option<Says<T>>, how: Option<Status>) -> bool {
     })
 }
 
-/// What it tells of itself at the moment.
+/// Its present fingerprint.
 pub(super) fn fingerprint(book: &Book) -> wire::FingerprintResponse {
     wire::FingerprintResponse {
         health: book.wellbeing as i32,

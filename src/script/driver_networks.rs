@@ -1,4 +1,4 @@
-//! The networks of a scripted driver: they only pretend.
+//! The simulated networks of a scripted driver.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use callboard_proto::drivers as wire;
 use tonic::Status;
 use wire::network_isolation_spec::NetworkIsolationMode;
 
-/// The networks of a driver, by the allocations that they are for. They outlive its process.
+/// The networks of a driver, by allocation. They outlive its process.
 #[derive(Default)]
 pub(super) struct Networks {
     made: BTreeMap<String, wire::NetworkIsolationSpec>,
@@ -14,7 +14,7 @@ pub(super) struct Networks {
 }
 
 impl Networks {
-    /// Makes a network, unless it is there.
+    /// Creates a network, unless it exists.
     pub(super) fn create(&mut self, request: wire::CreateNetworkRequest) -> wire::CreateNetworkResponse {
         let wire::CreateNetworkRequest { alloc_id, hostname } = request;
         if let Some(made) = self.made.get(&alloc_id) {

@@ -147,7 +147,7 @@ impl Driver for DriverPlugin {
     ) -> Result<Response<wire::WaitTaskResponse>, Status> {
         let act = self.play("WaitTask").await?;
         let ends = self.book().tasks.ends(&request.into_inner().task_id)?;
-        // An empty answer need not wait for anything.
+        // An empty answer does not wait for the end.
         let answer = if act == Act::Empty { Default::default() } else { waited(ends).await? };
         Ok(Response::new(answer))
     }
@@ -158,7 +158,7 @@ impl Driver for DriverPlugin {
     ) -> Result<Response<wire::StopTaskResponse>, Status> {
         let act = self.play("StopTask").await?;
         let wire::StopTaskRequest { task_id, signal, .. } = request.into_inner();
-        // One that says nothing does nothing either.
+        // An empty answer has no effect.
         if act != Act::Empty {
             self.book().tasks.stop(&task_id, &signal)?;
         }
@@ -201,7 +201,7 @@ impl Driver for DriverPlugin {
     ) -> Result<Response<wire::ExecTaskResponse>, Status> {
         let act = self.play("ExecTask").await?;
         let wire::ExecTaskRequest { task_id, command, .. } = request.into_inner();
-        // It must know the task, whose end it does not wait for.
+        // It must know the task, but does not wait for its end.
         self.book().tasks.ends(&task_id)?;
         let stdout = command.join(" ").into_bytes();
         answered(
@@ -227,7 +227,7 @@ impl Driver for DriverPlugin {
         let mut asked = request.into_inner();
         let setup = asked.message().await?.and_then(|first| first.setup).unwrap_or_default();
         self.book().tasks.ends(&setup.task_id)?;
-        // One that says nothing ends at once, and does not say how.
+        // An empty answer ends at once, without a result.
         let ended = wire::ExecTaskStreamingResponse { exited: true, ..Default::default() };
         let (says, said) = stream((act == Act::Empty).then_some(ended));
         if act != Act::Empty {
@@ -241,7 +241,7 @@ impl Driver for DriverPlugin {
         request: Request<wire::CreateNetworkRequest>,
     ) -> Result<Response<wire::CreateNetworkResponse>, Status> {
         let act = self.play("CreateNetwork").await?;
-        // One that says nothing has none to make.
+        // An empty answer creates no network.
         if act == Act::Empty {
             return Ok(Response::new(wire::CreateNetworkResponse::default()));
         }

@@ -1,4 +1,4 @@
-//! The tasks of a scripted driver: they only pretend, each runs until the script says how it ends.
+//! The simulated tasks of a scripted driver: each runs until the script ends it.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use tonic::Status;
 
 use super::driver::Says;
 
-/// How a task ended, as its driver tells it.
+/// How a task ended, as its driver reports it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum TaskEnding {
     /// With this result.
     Known(wire::ExitResult),
-    /// The driver says that it ended, and not how.
+    /// The driver reports that it ended, but not how.
     Untold,
-    /// The driver says what keeps it from knowing.
+    /// The driver reports why it does not know.
     Lost(String),
 }
 
@@ -23,7 +23,7 @@ pub(super) enum TaskEnding {
 struct Task {
     config: wire::TaskConfig,
     ending: watch::Sender<Option<TaskEnding>>,
-    /// Whether the process of the driver that runs now knows it: it has started it, or taken it over.
+    /// Whether the present process of the driver knows it: it has started it, or recovered it.
     is_known: bool,
     signals: Vec<String>,
 }
@@ -32,11 +32,11 @@ struct Task {
 #[derive(Default)]
 pub(super) struct Tasks(BTreeMap<String, Task>);
 
-/// Sees how a task ends.
+/// Receives the end of a task.
 pub(super) type Ends = watch::Receiver<Option<TaskEnding>>;
 
 impl Tasks {
-    /// Another process of the driver runs: it knows of no task before it has taken it over.
+    /// Another process of the driver runs: it knows no task that it has not recovered.
     pub(super) fn lose_sight(&mut self) {
         self.0.values_mut().for_each(|task| task.is_known = false);
     }
@@ -63,7 +63,7 @@ impl Tasks {
         Ok(wire::StartTaskResponse { handle: Some(handle), ..Default::default() })
     }
 
-    /// Takes a task over that an earlier process of the driver started.
+    /// Recovers a task that an earlier process of the driver started.
     pub(super) fn recover(&mut self, handle: Option<&wire::TaskHandle>) -> Result<(), Status> {
         let id = handle.and_then(|handle| handle.config.as_ref()).map_or("", |config| &config.id);
         match self.0.get_mut(id) {
@@ -75,12 +75,12 @@ impl Tasks {
         }
     }
 
-    /// Who waits for a task's end sees it here.
+    /// A receiver for a task's end.
     pub(super) fn ends(&mut self, id: &str) -> Result<Ends, Status> {
         Ok(self.known(id)?.ending.subscribe())
     }
 
-    /// Lets a task end by itself. False means that there is none that runs.
+    /// Lets a task end by itself. False means that no such task runs.
     pub(super) fn end(&mut self, id: &str, ending: TaskEnding) -> bool {
         self.0.get(id).is_some_and(|task| {
             task.ending.send_if_modified(|known| {
@@ -91,7 +91,7 @@ impl Tasks {
         })
     }
 
-    /// Ends a task at the wish of the host; one that has ended stays as it is.
+    /// Ends a task on request of the host; a task that has ended stays as it is.
     pub(super) fn stop(&mut self, id: &str, signal: &str) -> Result<(), Status> {
         self.known(id)?;
         let signal = if signal == "SIGKILL" { 9 } else { 15 };
@@ -109,7 +109,7 @@ impl Tasks {
         Ok(())
     }
 
-    /// What a task is at.
+    /// The state of a task.
     pub(super) fn inspect(&mut self, id: &str) -> Result<wire::InspectTaskResponse, Status> {
         let task = self.known(id)?;
         let (state, result) = match &*task.ending.borrow() {
@@ -131,7 +131,7 @@ impl Tasks {
         Ok(wire::InspectTaskResponse { task: Some(status), driver, network_override: None })
     }
 
-    /// Notes a signal.
+    /// Records a signal.
     pub(super) fn signal(&mut self, id: &str, signal: &str) -> Result<(), Status> {
         self.known(id)?.signals.push(signal.to_owned());
         Ok(())
@@ -150,7 +150,7 @@ pub(super) async fn waited(mut ends: Ends) -> Result<wire::WaitTaskResponse, Sta
     }
 }
 
-/// What a task uses, which is always the same.
+/// The resource usage of a task, which is constant.
 pub(super) fn figures(id: &str) -> wire::TaskStatsResponse {
     let memory = wire::MemoryUsage {
         rss: 4 << 20,
@@ -162,8 +162,8 @@ pub(super) fn figures(id: &str) -> wire::TaskStatsResponse {
     wire::TaskStatsResponse { stats: Some(stats) }
 }
 
-/// The command of a session: it writes back what it is given, tells of the size of its terminal, and ends when its input does.
-/// It ignores that its output is not read any more.
+/// The command of a session: it echoes its input, reports the size of its terminal, and ends when its input ends. It continues when its
+/// output is no longer read.
 pub(super) async fn echo(
     mut asked: tonic::Streaming<wire::ExecTaskStreamingRequest>,
     says: Says<wire::ExecTaskStreamingResponse>,

@@ -1,4 +1,4 @@
-//! The processes of scripted drivers: they only pretend, each is a task that serves a plugin.
+//! The simulated processes of scripted drivers: each is a task that serves a plugin.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use super::driver::DriverPlugin;
 use crate::launch::ProcessOwners;
 
-/// What the names of drivers' processes begin with.
+/// The prefix of the names of drivers' processes.
 const PREFIX: &str = "driver-";
 /// The first process id; they are counted from here.
 const FIRST_PID: u32 = 1_001;
@@ -37,12 +37,12 @@ struct Drivers {
     launches: u32,
 }
 
-/// The drivers of a script and their processes. Clones are the same ones; they outlive their host.
+/// The drivers of a script and their processes. Clones share them; they outlive their host.
 #[derive(Clone)]
 pub(super) struct DriverWorld(Arc<Mutex<Drivers>>);
 
 impl DriverWorld {
-    /// A world without drivers, whose sockets lie in a directory.
+    /// A world without drivers, with sockets in this directory.
     pub(super) fn new(directory: PathBuf) -> Self {
         Self(Arc::new(Mutex::new(Drivers {
             directory,
@@ -57,13 +57,13 @@ impl DriverWorld {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a host is given in place of its own owner of processes.
+    /// The process owners that a host receives instead of its own.
     pub(super) fn owners(&self) -> ProcessOwners {
         let world = self.clone();
         ProcessOwners::new(move || Rc::new(world.clone()))
     }
 
-    /// The driver of this name; it comes into being when it is first named.
+    /// The driver of this name, created at its first use.
     pub(super) fn driver(&self, name: &str) -> DriverPlugin {
         let mut drivers = self.drivers();
         drivers.known.entry(name.to_owned()).or_insert_with(|| DriverPlugin::new(name)).clone()
@@ -74,7 +74,7 @@ impl DriverWorld {
         self.drivers().known.get(name).cloned()
     }
 
-    /// Lets so many launches of a driver fail.
+    /// Makes this many launches of a driver fail.
     pub(super) fn fail_launches(&self, name: &str, count: u32) {
         self.drivers().failures.insert(name.to_owned(), count);
     }
@@ -146,7 +146,7 @@ impl Drivers {
         driver.is_some_and(|driver| driver.book().ignores_sigterm)
     }
 
-    /// The process of this name, if it is that launch.
+    /// The process of this name, if it is from that launch.
     fn process(&self, name: &ProcessName, tag: Option<ProcessTag>) -> Option<&Process> {
         let process = self.running.get(name.as_str())?;
         tag.is_none_or(|tag| process.launched.tag == tag).then_some(process)
@@ -185,7 +185,7 @@ impl ProcessOwner for DriverWorld {
         let end_told = process.end.subscribe();
         if drivers.ignores_sigterm(&order.name) {
             let (world, StopProcess { name, tag, grace }) = (self.clone(), order);
-            // It is killed at its time, whether or not the caller still waits.
+            // It is killed after the grace period, whether or not the caller still waits.
             actix_rt::spawn(async move {
                 tokio::time::sleep(grace).await;
                 if let Some(process) = world.drivers().process(&name, tag) {
@@ -198,7 +198,7 @@ impl ProcessOwner for DriverWorld {
         Box::pin(ended(end_told))
     }
 
-    /// Every process of this world is this one.
+    /// Every process of this world is proven.
     fn prove(&self, _: Launched, _: Listener) -> LocalBoxFuture<'static, Result<(), String>> {
         Box::pin(std::future::ready(Ok(())))
     }

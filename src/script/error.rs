@@ -1,4 +1,4 @@
-//! Why a script cannot be played.
+//! The reasons why a script cannot be played.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,38 +7,38 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScriptError {
-    /// A line is no line of a script, or its verb cannot do what it says. Shown as `file:line: what, and what was expected`.
+    /// A line is malformed, or its verb cannot be executed. Shown as `file:line: what, and what was expected`.
     #[error("{}:{line}: {reason}", .path.display())]
     Mistake {
-        /// The script; `script` if it came from no file.
+        /// The script; `script` if it was not read from a file.
         path: PathBuf,
         /// The line, counted from 1.
         line: u32,
-        /// What was found, and what was expected.
+        /// The mistake, and what was expected.
         reason: String,
     },
     /// A file cannot be read.
     #[error("{}: cannot be read: {source}", .path.display())]
     File {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A file cannot be written; it is as it was.
+    /// A file cannot be written; it is unchanged.
     #[error("{}: cannot be written: {source}", .path.display())]
     Unwritten {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The script is too long.
     #[error("{} is longer than {limit} bytes, the limit of a script; split it into several", .path.display())]
     TooLong {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// How long it may be.
+        /// Its maximum length.
         limit: usize,
     },
     /// The stage cannot be set up: no runtime, or no temporary directory.
@@ -47,7 +47,7 @@ pub enum ScriptError {
 }
 
 impl ScriptError {
-    /// Whether the same script may well be played later, as it is.
+    /// Whether the same script may succeed later without a change.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {

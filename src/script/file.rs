@@ -1,4 +1,4 @@
-//! Reads scripts from their files and writes them back, and says what is wrong with a file that is none.
+//! Reads scripts from their files and writes them back, and reports why a file is not a script.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -7,12 +7,12 @@ use std::path::Path;
 use super::error::ScriptError;
 use super::lines::SHAPE;
 
-/// How long a script may be, in bytes.
+/// The maximum length of a script, in bytes.
 pub(super) const SCRIPT_BYTES_MAX: usize = 1 << 20;
-/// How many lines a script may have.
+/// The maximum number of lines of a script.
 const SCRIPT_LINES_MAX: usize = 10_000;
 
-/// Reads a script from its file, and no more of it than a script may have. A last line that does not end is taken for one that does.
+/// Reads a script from its file, up to the maximum length. A last line without a line break counts as a complete line.
 pub(super) fn read(path: &Path) -> Result<String, ScriptError> {
     let unread = |source| ScriptError::File { path: path.to_owned(), source };
     let file = File::open(path).map_err(unread)?;
@@ -42,7 +42,7 @@ fn check_length(path: &Path, bytes: usize) -> Result<(), ScriptError> {
     Ok(())
 }
 
-/// Refuses a text that is longer than a script may be.
+/// Refuses a text that exceeds the limits of a script.
 pub(super) fn check(path: &Path, text: &str) -> Result<(), ScriptError> {
     check_length(path, text.len())?;
     if let Some((number, _)) = text.lines().enumerate().nth(SCRIPT_LINES_MAX) {
@@ -53,7 +53,7 @@ pub(super) fn check(path: &Path, text: &str) -> Result<(), ScriptError> {
     Ok(())
 }
 
-/// Writes a script into its file, whole or not at all: a file that cannot be written is as it was.
+/// Writes a script into its file atomically: a file that cannot be written is unchanged.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), ScriptError> {
     let unwritten = |source| ScriptError::Unwritten { path: path.to_owned(), source };
     if fs::metadata(path).map_err(unwritten)?.permissions().readonly() {

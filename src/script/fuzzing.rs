@@ -1,4 +1,4 @@
-//! Any bytes, as a message script. Scripts are read and not played: playing takes a whole host for each.
+//! Feeds arbitrary bytes to the parser of message scripts. Scripts are read but not played: each play needs a whole host.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -12,14 +12,14 @@ use super::verbs;
 use super::words::{Mistake, Words};
 use crate::config::suggest::advice;
 
-/// Longest text of a mistake beside what it quotes.
+/// Longest text of a mistake, without its quotation.
 const MISTAKE_BYTES: usize = 8 * 1_024;
 
-/// Reads the bytes as a script, every line by all readers of words. What was written down below it changes nothing when it
-/// is read again, and a mistake has a line.
+/// Reads the bytes as a script, each line with all readers of words. Recorded responses change nothing when the script is read again, and a
+/// mistake has a line.
 ///
 /// # Panics
-/// When it does not.
+/// When one of these does not hold.
 pub(crate) fn scripts(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let known: BTreeSet<_> = verbs::all().into_keys().collect();
@@ -42,7 +42,7 @@ pub(crate) fn scripts(data: &[u8]) {
     }
 }
 
-/// One who understands the words of each line and does nothing.
+/// Reads the words of each line, and does nothing.
 struct Reader {
     known: BTreeSet<String>,
 }

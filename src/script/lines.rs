@@ -1,15 +1,15 @@
-//! Reads the lines of a script one by one, and finds the place of a mistake in what the reader of scripts says of it.
+//! Reads the lines of a script one by one, and finds the position of a mistake in the message of the script parser.
 
 use std::borrow::Cow;
 use std::path::Path;
 
 use super::error::ScriptError;
 
-/// What every script looks like, for those who lost their way.
+/// The form of every script, for error messages.
 pub(super) const SHAPE: &str =
     "a script is lines of a verb and its words, then `---`, then what came of them up to an empty line";
 
-/// The text with `---` below its last lines, should they have none yet: nothing is written down of what comes of them.
+/// The text with `---` after its last lines, if it is missing: then no responses are recorded for them.
 pub(super) fn completed(text: &str) -> Cow<'_, str> {
     let (mut is_told, mut is_open) = (false, false);
     for line in text.lines() {
@@ -28,8 +28,8 @@ pub(super) fn completed(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Makes an error of what goldenscript said. It names lines in its texts only: `... at line 3: ...` for a verb, and
-/// `parse error at line 3 column 5 for Tag:` for a line that is none.
+/// Converts a message of goldenscript into an error. It names lines only in its text: `... at line 3: ...` for a verb, and `parse error at
+/// line 3 column 5 for Tag:` for a malformed line.
 pub(super) fn mistake(path: &Path, text: &str, said: &str) -> ScriptError {
     let path = path.to_owned();
     if let Some((verb, came)) =
@@ -46,7 +46,7 @@ pub(super) fn mistake(path: &Path, text: &str, said: &str) -> ScriptError {
     if !before.starts_with("parse error") {
         return ScriptError::Mistake { path, line, reason: rest.to_owned() };
     }
-    // Behind the last line nothing stands either.
+    // There is no text after the last line.
     let stands = text.lines().nth(line.saturating_sub(1) as usize).unwrap_or_default();
     let shown = readable(stands.trim());
     let reason = if stands.starts_with('\u{feff}') {
@@ -63,7 +63,7 @@ pub(super) fn mistake(path: &Path, text: &str, said: &str) -> ScriptError {
     ScriptError::Mistake { path, line, reason }
 }
 
-/// A line as it can be shown to a terminal.
+/// A line escaped for a terminal.
 fn readable(line: &str) -> String {
     callboard_actors::vocabulary::text::escaped(line)
 }
@@ -72,7 +72,7 @@ fn readable(line: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The line of a mistake, and how its reason begins.
+    /// The line of a mistake, and the beginning of its reason.
     fn told(text: &str, said: &str) -> (u32, String) {
         match mistake(Path::new("a"), text, said) {
             ScriptError::Mistake { line, reason, .. } => (line, reason.split(';').next().unwrap().to_owned()),

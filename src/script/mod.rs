@@ -1,16 +1,16 @@
-//! Message scripts: what is said to a host and what its world does, line by line, and what came of it.
+//! Message scripts: messages to a host and events of its environment, line by line, with the responses.
 //!
 //! ```text
-//!   script ──► line ──► verb ──► stage: host on a paused clock, disk in memory, plugins ──► lines that came of it
+//!   script ──► line ──► verb ──► stage: host on a paused clock, disk in memory, plugins ──► response lines
 //!     ▲                                                                                        │
-//!     └───────────────────── compared, or written down, below each block ◄─────────────────────┘
+//!     └───────────────────── compared, or recorded, below each block ◄─────────────────────────┘
 //! ```
 //!
 //! The actors are those of production: shell, supervisor, persister on redb, registry, instances, inventory, allocations and drivers,
-//! started as [`Host`](crate::host::Host) starts them. Plugins are gRPC servers on real sockets in the same runtime. Only the clock and
-//! the disk are the script's: time passes when the script says so, and the disk fails when it says so.
+//! started as [`Host`](crate::host::Host) starts them. Plugins are gRPC servers on real sockets in the same runtime. Only the clock and the
+//! disk belong to the script: time passes and the disk fails only when the script requires it.
 //!
-//! The language stands in `docs/scripts.md`. A host program runs scripts in its own tests, with verbs of its own:
+//! `docs/scripts.md` describes the language. A host program runs scripts in its own tests, with verbs of its own:
 //!
 //! ```
 //! use callboard::actors::registry::List;

@@ -1,4 +1,4 @@
-//! Plays scripts: every line by its verb, each script on a stage of its own.
+//! Plays scripts: each line with its verb, each script on a stage of its own.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -18,17 +18,17 @@ use crate::config::suggest::advice;
 use crate::launch::{AnyPart, Part};
 use crate::picture::Picture;
 
-/// How long a script may be played, in real time.
+/// The maximum time of playing a script, in real time.
 const PLAYED_MAX: Duration = Duration::from_secs(600);
 
-/// What a verb does: it acts on the stage and takes its words. What it asks and says is shown below the block.
+/// The action of a verb: it acts on the stage and takes its words. Its requests and news are shown below the block.
 pub(super) type Play = Box<dyn FnMut(&mut Stage, &mut Words<'_>) -> Result<(), Mistake>>;
 
-/// One word that a script can say.
+/// One verb of the script language.
 pub(super) struct Verb {
-    /// What its line looks like.
+    /// The form of its line.
     pub(super) usage: String,
-    /// Whether time passes while it is played, so that what comes of it is shown with its time.
+    /// Whether time passes while it is played; then its responses are shown with their times.
     pub(super) takes_time: bool,
     pub(super) play: Play,
 }
@@ -36,25 +36,25 @@ pub(super) struct Verb {
 /// A script that was played.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Played {
-    /// The script with what came of each block below it.
+    /// The script with the responses of each block below it.
     pub text: String,
     /// The run as a picture.
     pub picture: Picture,
 }
 
-/// What a check of a script found.
+/// The result of checking a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// What came back is what is recorded.
+    /// The responses are as recorded.
     Same,
-    /// It is not; this is the difference.
+    /// The responses differ.
     Different {
-        /// As a unified diff.
+        /// The difference, as a unified diff.
         diff: String,
     },
 }
 
-/// Plays scripts. It can be given verbs of a host program's own.
+/// Plays scripts. A host program can add verbs of its own.
 pub struct Player {
     verbs: BTreeMap<String, Verb>,
     parts: Vec<AnyPart>,
@@ -74,19 +74,19 @@ impl Default for Player {
 }
 
 impl Player {
-    /// A player who knows the verbs of `docs/scripts.md`.
+    /// A player with the verbs of `docs/scripts.md`.
     #[must_use]
     pub fn new() -> Self {
         Self { verbs: verbs::all(), parts: vec![], is_over: Box::new(|| false) }
     }
 
-    /// Lets a script be given up at its next line once this says so. Nothing of it is left, and its line is a mistake.
+    /// Gives a script up at its next line once this returns true. Nothing of it is left, and the line is a mistake.
     pub fn give_up_once(&mut self, is_over: impl Fn() -> bool + 'static) {
         self.is_over = Box::new(is_over);
     }
 
-    /// Adds a verb, in place of one of the same name. `usage` shows what its line looks like, for those who make a mistake:
-    /// `mount VOLUME allocation=NAME`. State that the verb keeps is kept from one script to the next.
+    /// Adds a verb, replacing a verb of the same name. `usage` shows the form of its line in error messages: `mount VOLUME
+    /// allocation=NAME`. The state of the verb is kept from one script to the next.
     pub fn add_verb(
         &mut self,
         name: impl Into<String>,
@@ -97,18 +97,18 @@ impl Player {
         self.verbs.insert(name.into(), verb);
     }
 
-    /// Adds a part of the host program's own to every host that is started by a script. Its verbs ask it by its address.
+    /// Adds a part of the host program to every host that a script starts. Its verbs send requests to the address of the part.
     pub fn add_part<M: Machine>(&mut self, part: Part<M>) {
         self.parts.push(part.into());
     }
 
-    /// What the line of each verb looks like, by its name.
+    /// The form of each verb's line, by verb.
     #[must_use]
     pub fn usages(&self) -> Vec<&str> {
         self.verbs.values().map(|verb| verb.usage.as_str()).collect()
     }
 
-    /// Plays a script that is in no file.
+    /// Plays a script that is not in a file.
     ///
     /// # Errors
     /// [`ScriptError::Mistake`] names the line, under the name `script`.
@@ -125,7 +125,7 @@ impl Player {
         self.play_as(path, &read(path)?)
     }
 
-    /// Plays the script of a file, and compares what came back with what is recorded in it.
+    /// Plays the script of a file, and compares the responses with those recorded in it.
     ///
     /// # Errors
     /// When it cannot be read, or has a mistake.
@@ -149,10 +149,10 @@ impl Player {
         Ok((verdict, picture))
     }
 
-    /// Plays the script of a file, and writes down in it what came back. False means that it stood there already.
+    /// Plays the script of a file, and records the responses in it. False means that they were already recorded.
     ///
     /// # Errors
-    /// When it cannot be read or written, or has a mistake; then the file is as it was.
+    /// When it cannot be read or written, or has a mistake; then the file is unchanged.
     pub fn update(&mut self, path: impl AsRef<Path>) -> Result<bool, ScriptError> {
         let path = path.as_ref();
         let recorded = read(path)?;

@@ -1,4 +1,4 @@
-//! A CSI plugin that plays the part a script gives it: a real gRPC server on a real socket, in the runtime of the script.
+//! A CSI plugin that acts as a script requires: a real gRPC server on a real socket, in the runtime of the script.
 
 use std::io;
 use std::net::Shutdown;
@@ -25,7 +25,7 @@ use super::calls::ConnectionNumber;
 use super::storage::Storage;
 use crate::plugin::Accepted;
 
-/// The calls that a plugin can be told how to answer, by their names in the specification.
+/// The calls whose answers a script can set, by their names in the specification.
 pub(super) const CALLS: [&str; 21] = [
     "GetPluginInfo",
     "GetPluginCapabilities",
@@ -50,7 +50,7 @@ pub(super) const CALLS: [&str; 21] = [
     "DeleteVolumeGroupSnapshot",
 ];
 
-/// What a plugin says of itself.
+/// The identity and properties that a plugin reports.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
     pub(super) name: String,
@@ -80,7 +80,7 @@ impl Default for Part {
     }
 }
 
-/// A plugin. Clones are the same one.
+/// A plugin. Clones are the same plugin.
 #[derive(Debug, Clone)]
 pub(super) struct Plugin(Arc<Mutex<Inner>>);
 
@@ -89,12 +89,12 @@ struct Inner {
     part: Part,
     acts: Acts,
     storage: Storage,
-    /// So many connections were accepted.
+    /// The number of accepted connections.
     connections: u64,
 }
 
 impl Plugin {
-    /// A plugin of this storage, which it may share with others.
+    /// A plugin on this storage, which it may share with others.
     pub(super) fn new(part: Part, storage: Storage) -> Self {
         Self(Arc::new(Mutex::new(Inner { part, acts: Acts::default(), storage, connections: 0 })))
     }
@@ -103,7 +103,7 @@ impl Plugin {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it says of itself.
+    /// The identity and properties that it reports.
     pub(super) fn part(&self) -> Part {
         self.inner().part.clone()
     }
@@ -112,17 +112,17 @@ impl Plugin {
         self.inner().part = part;
     }
 
-    /// How it answers this call from now on.
+    /// Sets how it answers this call from now on.
     pub(super) fn on(&self, call: &'static str, acting: Acting) {
         self.inner().acts.on(call, acting);
     }
 
-    /// All calls since this was last asked.
+    /// All calls since the last request for them.
     pub(super) fn take_calls(&self) -> Vec<&'static str> {
         self.inner().acts.take_calls()
     }
 
-    /// Begins to listen, in place of a dead one. Call it within the runtime.
+    /// Begins to listen, replacing a dead socket. Must be called within the runtime.
     pub(super) fn serve(&self, socket: &Path) -> io::Result<Serving> {
         if StdUnixStream::connect(socket).is_err() {
             match std::fs::remove_file(socket) {
@@ -156,7 +156,7 @@ impl Plugin {
         ConnectionNumber(*connections)
     }
 
-    /// Plays its part in one call that reads what it is, up to the answer.
+    /// Plays one call that reads its identity or state, up to the answer.
     pub(super) async fn play<T>(&self, call: &'static str, request: &Request<T>) -> Result<Act, Status> {
         let reader = request.extensions().get().copied();
         let acting = {
@@ -169,7 +169,7 @@ impl Plugin {
         acting.play().await
     }
 
-    /// Plays its part in one call that has an effect on its storage. Like a real plugin it goes on when its caller has gone.
+    /// Plays one call that changes its storage. Like a real plugin it continues when its caller has gone.
     pub(super) async fn change<T: Default + Send + 'static>(
         &self,
         call: &'static str,
@@ -205,18 +205,18 @@ pub(super) struct Serving {
 }
 
 impl Serving {
-    /// Where it listens.
+    /// The path of its socket.
     pub(super) fn socket(&self) -> &Path {
         &self.socket
     }
 }
 
 impl Drop for Serving {
-    /// Ends it as SIGKILL would: every connection closes at once, and the socket file stays behind.
+    /// Ends it as SIGKILL would: every connection closes at once, and the socket file remains.
     fn drop(&mut self) {
         self.task.abort();
         for stream in self.streams.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            // One that is closed already needs no closing.
+            // It may be closed already.
             let _ = stream.shutdown(Shutdown::Both);
         }
     }

@@ -1,4 +1,4 @@
-//! What a scripted plugin answers of snapshots that belong together.
+//! The answers of a scripted plugin about groups of snapshots.
 
 use callboard_proto::csi::v1 as wire;
 use tonic::{Request, Response, Status};
@@ -47,7 +47,7 @@ impl GroupController for Plugin {
     }
 }
 
-/// A snapshot as a plugin tells of it.
+/// A snapshot as a plugin reports it.
 pub(super) fn snapshot(taken: &Taken) -> wire::Snapshot {
     wire::Snapshot {
         size_bytes: 0,

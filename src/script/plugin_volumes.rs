@@ -1,4 +1,4 @@
-//! What a scripted plugin answers of its controller and its node, and what it does to volumes.
+//! The controller and node services of a scripted plugin, and their effects on volumes.
 
 use callboard_proto::csi::v1 as wire;
 use tonic::{Request, Response, Status};

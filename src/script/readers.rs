@@ -1,4 +1,4 @@
-//! Subscribers of the script's own, each with a queue of its own.
+//! Subscribers of the script, each with a queue of its own.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,11 +9,11 @@ use callboard_actors::shell::{Address, AskError, FeedItem, Machine, Subscription
 use super::told;
 use crate::timeline::news_sentence;
 
-/// The next thing that a subscriber reads.
+/// The next item that a subscriber reads.
 pub(super) enum Read {
     /// A line.
     Line(String),
-    /// Nothing is there now.
+    /// No item is available now.
     Nothing,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Debug for Readers {
 }
 
 impl Readers {
-    /// Subscribes to the news of an actor. `size` says how much its view holds.
+    /// Subscribes to the news of an actor. `size` reports the size of its view.
     pub(super) fn subscribe<M: Machine<News: 'static, View: 'static>>(
         &mut self,
         name: &str,
@@ -43,18 +43,18 @@ impl Readers {
         Ok(())
     }
 
-    /// Reads what a task's handler has not read.
+    /// Reads the events that a task's handler has not read.
     pub(super) fn handle(&mut self, name: &str, mut events: TaskEvents) {
         let read = move || events.try_next().map_or(Read::Nothing, |item| Read::Line(told::event(&item)));
         self.0.insert(name.to_owned(), Box::new(read));
     }
 
-    /// Ends a subscription. False means that there is none of this name.
+    /// Ends a subscription. False means that there is no subscriber of this name.
     pub(super) fn end(&mut self, name: &str) -> bool {
         self.0.remove(name).is_some()
     }
 
-    /// Lets a subscriber read one item. `None` means that there is none of this name.
+    /// Lets a subscriber read one item. `None` means that there is no subscriber of this name.
     pub(super) fn next(&mut self, name: &str) -> Option<Read> {
         self.0.get_mut(name).map(|next| next())
     }

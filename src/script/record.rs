@@ -1,4 +1,4 @@
-//! What happened while a script was played: lines for its output, and marks for a picture of it.
+//! Records the events of a played script: lines for its output, and marks for a picture of it.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use crate::picture::Mark;
 use crate::timeline::{self, Played};
 
-/// Whose lines a script can choose to hear, in the order in which they are shown when they came at the same time. No time passes
-/// while threads work for an actor, so the order in which they came may differ from run to run, and the script shall not.
+/// The sources whose lines a script can choose to show, in the order of lines of the same time. No time passes while threads work for an
+/// actor, so the order of arrival may differ from run to run, but the script must not.
 pub(super) const VOICES: [&str; 9] = [
     "registry",
     "instances",
@@ -25,7 +25,7 @@ pub(super) const VOICES: [&str; 9] = [
     "notices",
 ];
 
-/// How many entries of the journal may wait to be looked at.
+/// How many entries of the journal may wait in the queue.
 const ENTRIES_MAX: usize = 1_000_000;
 
 /// A line that waits to be shown.
@@ -39,7 +39,7 @@ struct Noted {
 #[derive(Debug)]
 struct Pages {
     began: Instant,
-    /// The same by the clock of the hosts.
+    /// The same time on the clock of the hosts.
     began_at: Timestamp,
     journal: Journal,
     entries: Subscription<JournalLine, ()>,
@@ -48,12 +48,12 @@ struct Pages {
     drawn: Played,
 }
 
-/// The record of one script. Clones are the same one.
+/// The record of one script. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct Record(Arc<Mutex<Pages>>);
 
 impl Record {
-    /// Begins now, in the time of the runtime; the clock of the hosts shows this.
+    /// Begins now, in the time of the runtime; the clock of the hosts shows this time.
     pub(super) fn begin(began_at: Timestamp) -> Self {
         let journal = Journal::default();
         let entries = journal.follow("script", ENTRIES_MAX, Detail::Outcomes);
@@ -69,44 +69,44 @@ impl Record {
         Self(Arc::new(Mutex::new(pages)))
     }
 
-    /// The pages, with all that the journal has by now.
+    /// The pages, with all present entries of the journal.
     fn pages(&self) -> MutexGuard<'_, Pages> {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pages.take_entries();
         pages
     }
 
-    /// How long the script has been played, in its own time.
+    /// How long the script has been played, in virtual time.
     pub(super) fn elapsed(&self) -> Duration {
         self.pages().began.elapsed()
     }
 
-    /// Whom the script hears from now on.
+    /// Sets the sources that the script shows from now on.
     pub(super) fn hear(&self, voices: BTreeSet<usize>) {
         self.pages().heard = voices;
     }
 
-    /// The journal in which the actors of a host write.
+    /// The journal to which the actors of a host write.
     pub(super) fn journal(&self) -> Journal {
         self.pages().journal.clone()
     }
 
-    /// Notes something that a voice says.
+    /// Records a line of a source.
     pub(super) fn say(&self, voice: &str, text: &str) {
         let mut pages = self.pages();
         let at = pages.began.elapsed();
         pages.say(at, voice, text);
     }
 
-    /// Notes an answer; answers stand before news.
+    /// Records an answer; answers precede news.
     pub(super) fn answer(&self, text: String) {
         let mut pages = self.pages();
         let at = pages.began.elapsed();
         pages.noted.push(Noted { at, rank: 0, text });
     }
 
-    /// Takes the lines since this was last done, those of one instant in the order of their voices, with the time at which
-    /// each came. Where no time was to pass, answers stand before all news.
+    /// Takes the lines since the last call, lines of one instant in the order of their sources, each with its time. If no time was to pass,
+    /// answers precede all news.
     pub(super) fn take(&self, is_by_time: bool) -> Vec<(Duration, String)> {
         let mut noted = std::mem::take(&mut self.pages().noted);
         noted.sort_by_key(|noted| (!is_by_time && noted.rank > 0, noted.at.as_millis(), noted.rank));
@@ -118,7 +118,7 @@ impl Record {
         self.in_picture(|drawn| drawn.put(mark));
     }
 
-    /// Draws something of which it matters who lives.
+    /// Draws something that depends on which actors live.
     pub(super) fn in_picture(&self, draw: impl FnOnce(&mut Played)) {
         let mut pages = self.pages();
         let at = pages.began.elapsed();
@@ -126,7 +126,7 @@ impl Record {
         draw(&mut pages.drawn);
     }
 
-    /// Everything that is in the picture, with each text as it is to be shown.
+    /// All marks of the picture, with each text converted by `shown`.
     pub(super) fn marks(&self, shown: impl Fn(&str) -> String) -> Vec<Mark> {
         self.pages().drawn.marks(shown)
     }
@@ -150,7 +150,7 @@ impl Pages {
                     let text = format!("{missed} events are missing here: the script waited too long");
                     self.noted.push(Noted { at: self.began.elapsed(), rank: 0, text });
                 }
-                // It has no content.
+                // The snapshot has no content.
                 FeedItem::Snapshot { .. } => {}
             }
         }

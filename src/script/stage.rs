@@ -1,5 +1,5 @@
-//! The stage of one script: a runtime whose clock stands still unless the script lets time pass, the host that runs on it,
-//! its disk, and the plugins around it.
+//! The stage of one script: a runtime whose clock stands still unless the script lets time pass, the host that runs on it, its disk, and
+//! its plugins.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -34,11 +34,11 @@ use crate::launch::{AnyPart, Options, launch};
 use crate::picture::{Arrow, Mark};
 use crate::timeline::{Played, message};
 
-/// What every clock of a script shows when it begins.
+/// The time that every clock of a script shows at the beginning.
 const BEGINNING: Duration = Duration::from_secs(1_700_000_000);
-/// How long, in virtual time, everything is given that can happen at once. No timer of any actor is as short.
+/// The virtual time in which everything that can happen at once happens. No timer of an actor is as short.
 const INSTANT: Duration = Duration::from_millis(1);
-/// What stands for the script's own directory in what is shown.
+/// The displayed path of the script's own directory.
 const DIRECTORY_SHOWN: &str = "/stage";
 
 /// A run of the host: everything it has spawned ends when this is dropped.
@@ -47,18 +47,18 @@ struct Run {
     host: Host,
 }
 
-/// The questions that have no answer yet, by number, each with whether the script has been told so.
+/// The requests without an answer so far, by number, each with whether the script has shown it as waiting.
 type Waiting = Rc<RefCell<BTreeMap<u64, bool>>>;
 
-/// A plugin as the script holds it.
+/// A plugin in a script.
 pub(super) struct Performer {
     pub(super) plugin: Plugin,
     pub(super) serving: Option<Serving>,
 }
 
-/// Everything a verb can act on.
+/// Everything that a verb can act on.
 pub struct Stage {
-    // The run goes before the runtime, and the directory last.
+    // The run is dropped before the runtime, and the directory last.
     run: Option<Run>,
     pub(super) performers: BTreeMap<AllocationId, Performer>,
     pub(super) storage: Storage,
@@ -67,23 +67,23 @@ pub struct Stage {
     pub(super) readers: Readers,
     pub(super) sockets: Rc<RefCell<BTreeMap<AllocationId, SocketPath>>>,
     pub(super) registered: BTreeMap<AllocationId, Register>,
-    /// What each task is found again by, as a host program stores it.
+    /// The handles of tasks, as a host program stores them.
     pub(super) handles: Rc<RefCell<BTreeMap<TaskKey, TaskHandle>>>,
-    /// What each network is known by, as a host program keeps it.
+    /// The data about networks, as a host program keeps it.
     pub(super) networks: Rc<RefCell<BTreeMap<(DriverName, AllocationId), NetworkIsolation>>>,
-    /// The leases that the script holds, by the names that it gave them.
+    /// The leases that the script holds, by the names in the script.
     pub(super) leases: Rc<RefCell<BTreeMap<String, Lease>>>,
-    /// The commands whose input and output are streamed, by the names that the script gave them.
+    /// The commands with streamed input and output, by the names in the script.
     pub(super) sessions: BTreeMap<String, UnboundedSender<ExecInput>>,
     pub(super) drills: Drills,
     pub(super) record: Record,
     pub(super) disk: MemoryDisk,
-    /// How many syncs of the disk the script was told of.
+    /// How many syncs of the disk the script has shown.
     pub(super) syncs_told: u64,
     pub(super) options: Options,
     notices: Option<Subscription<Notice, Vec<Notice>>>,
     line: String,
-    /// Whether lines are handed in without anything happening in between.
+    /// Whether messages are sent without any processing in between.
     is_held: bool,
     asked: u64,
     waiting: Waiting,
@@ -98,10 +98,10 @@ impl std::fmt::Debug for Stage {
 }
 
 impl Stage {
-    /// An empty stage, whose host will have these parts of a host program's own.
+    /// An empty stage. Its host will have these parts of a host program.
     pub(super) fn open(parts: Vec<AnyPart>) -> std::io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().start_paused(true).build()?;
-        // Paths of sockets are short, and the usual place for temporary files may not be.
+        // Socket paths must be short, and the usual directory for temporary files may be long.
         let directory =
             tempfile::Builder::new().prefix("cb").tempdir_in("/tmp").or_else(|_| tempfile::tempdir())?;
         std::fs::create_dir(directory.path().join("sockets"))?;
@@ -155,22 +155,22 @@ impl Stage {
 
     // === The host ===
 
-    /// The host that runs.
+    /// The running host.
     ///
     /// # Errors
-    /// When none does.
+    /// When no host runs.
     pub fn host(&self) -> Result<Host, Mistake> {
         let run = self.run.as_ref().ok_or_else(|| Mistake::new("no host runs; say `host start` before"))?;
         Ok(run.host.clone())
     }
 
-    /// Starts a host on the data directory of the script, as a new process of it would.
+    /// Starts a host on the data directory of the script, as a new process would.
     pub(super) fn start_host(&mut self) -> String {
         self.run = None;
         self.record.in_picture(Played::host_starts);
         let tasks = LocalSet::new();
         let notices = Notices::default();
-        // What is found while it starts is heard as well.
+        // Notices during its start are shown as well.
         self.notices = Some(notices.subscribe());
         let options = Options { notices, ..self.options.clone() };
         match self.runtime.block_on(tasks.run_until(launch(options))) {
@@ -188,7 +188,7 @@ impl Stage {
         self.run.as_ref().is_some_and(|run| run.host.ended().now_or_never().is_none())
     }
 
-    /// Tries to start a second host on the data directory of the one that runs, and tells what became of it.
+    /// Tries to start a second host on the data directory of the running host, and reports the result.
     pub(super) fn start_beside(&mut self) -> Result<String, Mistake> {
         if !self.database_is_open() {
             return Err(Mistake::new(
@@ -207,7 +207,7 @@ impl Stage {
         })
     }
 
-    /// Ends the host as SIGKILL would: nothing of it runs any more, and nothing was put in order. Plugins go on.
+    /// Ends the host as SIGKILL would: nothing of it runs afterwards, and nothing was shut down in order. Plugins continue.
     pub(super) fn kill_host(&mut self) -> Result<(), Mistake> {
         self.host()?;
         self.run = None;
@@ -216,7 +216,7 @@ impl Stage {
         for number in std::mem::take(&mut *self.waiting.borrow_mut()).into_keys() {
             self.record.answer(format!("[{number}] will never be answered"));
         }
-        // What its last commit had begun ends before anyone else may open the database.
+        // The operations of its last commit end before another process may open the database.
         self.settle();
         self.record.in_picture(Played::host_is_killed);
         Ok(())
@@ -224,7 +224,7 @@ impl Stage {
 
     // === Playing ===
 
-    /// The runtime, to be entered while a line is played: so everyone sees the script's clock.
+    /// The runtime, to be entered while a line is played, so that all code sees the script's clock.
     pub(super) fn runtime(&self) -> Handle {
         self.runtime.handle().clone()
     }
@@ -234,12 +234,12 @@ impl Stage {
         self.line = line;
     }
 
-    /// Lets what follows be handed in without anything happening in between, or lets it happen.
+    /// Suspends the processing of the following messages, or resumes it.
     pub(super) fn hold(&mut self, is_held: bool) {
         self.is_held = is_held;
     }
 
-    /// Makes sure that things may happen now.
+    /// Checks that processing is not suspended.
     pub(super) fn check_not_held(&self) -> Result<(), Mistake> {
         if self.is_held {
             Err(Mistake::new("nothing happens after `together`; say `go` before"))
@@ -248,7 +248,7 @@ impl Stage {
         }
     }
 
-    /// Runs something to its end, among the tasks of the host if there is one. The script's time passes for it if it waits.
+    /// Runs a future to its end, among the tasks of the host if there is one. The script's time passes if the future waits.
     pub fn run<F: Future>(&self, future: F) -> F::Output {
         match &self.run {
             Some(run) => self.runtime.block_on(run.tasks.run_until(future)),
@@ -256,9 +256,9 @@ impl Stage {
         }
     }
 
-    /// Asks something whose answer may come later: it is shown when it is there, with a number if that is not at once.
+    /// Sends a request whose answer may arrive later: the answer is shown when it arrives, with a number if that is not at once.
     ///
-    /// `of` is whom it is asked, for pictures: `registry`, `allocation red`.
+    /// `of` is the receiver, for pictures: `registry`, `allocation red`.
     pub fn ask<T, F>(&mut self, of: &str, question: F, tell: impl FnOnce(T) -> String + 'static)
     where
         F: Future<Output = Result<T, AskError>> + 'static,
@@ -289,7 +289,7 @@ impl Stage {
         self.run(tokio::time::sleep(span));
     }
 
-    /// How long the script has been played, in its own time.
+    /// How long the script has been played, in virtual time.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.record.elapsed()
@@ -300,13 +300,12 @@ impl Stage {
         self.run(tokio::time::sleep(INSTANT));
     }
 
-    /// Notes a line of news, under the name of its voice: one of `registry`, `instances`, `inventory`, `allocations`, `host`
-    /// and `notices`.
+    /// Records a line of news, under the name of its source: `registry`, `instances`, `inventory`, `allocations`, `host` or `notices`.
     pub fn say(&self, voice: &str, text: &str) {
         self.record.say(voice, text);
     }
 
-    /// Ends a line of the script: gives all that came of it.
+    /// Ends a line of the script, and returns all its responses.
     pub(super) fn end_line(&mut self, time: Option<Duration>) -> String {
         if self.is_held {
             return self.handed_in("is in the mailbox").join("\n");
@@ -326,7 +325,7 @@ impl Stage {
         lines.join("\n")
     }
 
-    /// The questions that wait and of which the script has not been told so.
+    /// The waiting requests that the script has not shown yet.
     fn handed_in(&self, what: &str) -> Vec<String> {
         let mut waiting = self.waiting.borrow_mut();
         let untold = waiting.iter_mut().filter(|(_, is_told)| !**is_told);
@@ -342,7 +341,7 @@ impl Stage {
         while let Some(item) = notices.try_next() {
             if let FeedItem::Change { news, .. } = item {
                 match news {
-                    // The journal has told of these.
+                    // The journal has reported these.
                     Notice::Crashed { .. } | Notice::WriteFailed { .. } => {}
                     Notice::LoadFailed { .. }
                     | Notice::DeadLetter { .. }
@@ -353,15 +352,15 @@ impl Stage {
         }
     }
 
-    // === Places ===
+    // === Directories ===
 
-    /// The directory that belongs to this script alone. In what is shown it is called `/stage`.
+    /// The directory of this script alone. In shown texts it is called `/stage`.
     #[must_use]
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Where an allocation listens: where the host said, if it was prepared, else at a place of the script's own.
+    /// The socket of an allocation: the path that the host assigned if the allocation was prepared, else a path of the script.
     pub(super) fn socket_of(&self, allocation: &AllocationId) -> PathBuf {
         match self.sockets.borrow().get(allocation) {
             Some(socket) => socket.as_path().to_owned(),
@@ -369,7 +368,7 @@ impl Stage {
         }
     }
 
-    /// What a line shows, without what differs from one time to the next.
+    /// The shown form of a line, without the parts that differ between runs.
     pub(super) fn masked(&self, text: &str) -> String {
         match self.directory.path().to_str() {
             Some(directory) => text.replace(directory, DIRECTORY_SHOWN),
@@ -377,14 +376,14 @@ impl Stage {
         }
     }
 
-    /// Everything that was drawn.
+    /// All marks that were drawn.
     pub(super) fn marks(&self) -> Vec<Mark> {
         self.record.marks(|text| self.masked(text))
     }
 }
 
 impl Drop for Stage {
-    /// What is dropped may still want to know in which runtime it is.
+    /// Enters the runtime, since dropped values may need it.
     fn drop(&mut self) {
         let _entered = self.runtime.enter();
         self.run = None;

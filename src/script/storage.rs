@@ -1,11 +1,11 @@
-//! The storage behind the plugins of a script: which volumes were created, how large they are, their snapshots, and what is mounted.
+//! The storage behind the plugins of a script: the created volumes, their sizes, their snapshots, and what is mounted.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callboard_actors::mounts::MemoryMounts;
 
-/// The storage of a script. Clones are the same one.
+/// The storage of a script. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Storage {
     created: Arc<Mutex<Created>>,
@@ -16,22 +16,22 @@ pub(super) struct Storage {
 struct Created {
     /// The name and the id of each volume.
     volumes: Vec<(String, String)>,
-    /// How many were created in all.
+    /// The number of created volumes in all.
     count: u32,
-    /// How large a volume is that was expanded, by its id.
+    /// The size of each expanded volume, by its id.
     sizes: BTreeMap<String, i64>,
     snapshots: Vec<Taken>,
-    /// How many snapshots were taken in all, and how many groups.
+    /// The number of snapshots taken in all, and of groups.
     taken: (u32, u32),
 }
 
 /// A snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Taken {
-    /// Its name, or that of its group.
+    /// Its name, or the name of its group.
     name: String,
     pub(super) id: String,
-    /// The id of the volume that it is of.
+    /// The id of its volume.
     pub(super) source: String,
     /// The id of its group; empty for none.
     pub(super) group: String,
@@ -42,7 +42,7 @@ impl Storage {
         self.created.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Creates the volume of this name, unless it is there (C050), and gives its id.
+    /// Creates the volume of this name, unless it exists (C050), and returns its id.
     pub(super) fn create(&self, name: String) -> String {
         let mut created = self.created();
         if let Some((_, id)) = created.volumes.iter().find(|(other, _)| *other == name) {
@@ -54,12 +54,12 @@ impl Storage {
         id
     }
 
-    /// Deletes the volume with this id, if it is there.
+    /// Deletes the volume with this id, if it exists.
     pub(super) fn delete(&self, id: &str) {
         self.created().volumes.retain(|(_, other)| other != id);
     }
 
-    /// Makes a volume larger, if it is smaller, and gives its size.
+    /// Expands a volume, if it is smaller, and returns its size.
     pub(super) fn expand(&self, id: String, bytes: i64) -> i64 {
         let mut created = self.created();
         let size = created.sizes.entry(id).or_default();
@@ -67,7 +67,7 @@ impl Storage {
         *size
     }
 
-    /// Takes the snapshot of this name, unless it is there (C050).
+    /// Takes the snapshot of this name, unless it exists (C050).
     pub(super) fn take(&self, name: String, source: String) -> Option<Taken> {
         let mut created = self.created();
         if let Some(there) = created.snapshots.iter().find(|one| one.name == name && one.group.is_empty()) {
@@ -76,7 +76,7 @@ impl Storage {
         Some(created.take(name, source, String::new()))
     }
 
-    /// Takes the group of snapshots of this name, unless it is there (C050).
+    /// Takes the group of snapshots of this name, unless it exists (C050).
     pub(super) fn take_group(&self, name: &str, sources: Vec<String>) -> Vec<Taken> {
         let mut created = self.created();
         let is_its = |one: &&Taken| one.name == name && !one.group.is_empty();
@@ -89,12 +89,12 @@ impl Storage {
         sources.into_iter().map(|source| created.take(name.to_owned(), source, group.clone())).collect()
     }
 
-    /// Deletes these snapshots, if they are there.
+    /// Deletes these snapshots, if they exist.
     pub(super) fn delete_snapshots(&self, ids: &[String]) {
         self.created().snapshots.retain(|one| !ids.contains(&one.id));
     }
 
-    /// The ids of the volumes that were created, and not deleted.
+    /// The ids of the created volumes that are not deleted.
     pub(super) fn volumes(&self) -> Vec<String> {
         self.created().volumes.iter().map(|(_, id)| id.clone()).collect()
     }
@@ -104,12 +104,12 @@ impl Storage {
         self.created().sizes.iter().map(|(id, bytes)| (id.clone(), *bytes)).collect()
     }
 
-    /// The snapshots that were taken, and not deleted.
+    /// The snapshots that are not deleted.
     pub(super) fn snapshots(&self) -> Vec<Taken> {
         self.created().snapshots.clone()
     }
 
-    /// What is mounted.
+    /// The mounts.
     pub(super) const fn mounts(&self) -> &MemoryMounts {
         &self.mounts
     }

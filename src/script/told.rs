@@ -1,9 +1,9 @@
-//! What a driver says of its tasks and of their configuration, as lines of a script.
+//! Formats the reports of a driver about its tasks and their configuration as lines of a script.
 
 use callboard_actors::driver::{GapReason, TaskEventItem};
 use callboard_actors::hclspec::{Spec, Value};
 
-/// What a handler of a task receives.
+/// An item that a handler of a task receives.
 pub(super) fn event(item: &TaskEventItem) -> String {
     match item {
         TaskEventItem::Event { event, position } => match position {
@@ -24,7 +24,7 @@ pub(super) fn event(item: &TaskEventItem) -> String {
     }
 }
 
-/// What the configuration of a task has to look like, one line for each thing in it.
+/// The schema of a task's configuration, one line for each entry.
 pub(super) fn schema(spec: &Spec) -> String {
     match spec {
         Spec::Object(fields) => fields.values().map(schema).collect::<Vec<_>>().join("\n"),
@@ -48,7 +48,7 @@ const fn needed(is_required: bool) -> &'static str {
     if is_required { ", required" } else { "" }
 }
 
-/// A value that a driver gets.
+/// A value that a driver receives.
 pub(super) fn value(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),

@@ -1,4 +1,4 @@
-//! The words of one line of a script, and what is said of those that cannot be understood.
+//! The words of one line of a script, and the messages about malformed words.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use crate::duration::parse_duration;
 pub struct Mistake(String);
 
 impl Mistake {
-    /// A mistake in these words: lower case, no full stop, with what was expected.
+    /// A mistake with this text: lower case, no full stop, with what was expected.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 }
 
-/// How something begins that has no article: "which actor is missing".
+/// The beginnings of texts that take no article: "which actor is missing".
 const QUESTIONS: [&str; 5] = ["what ", "which ", "who", "how ", "where "];
 
-/// The words that follow a verb. Each is taken once, and what is left over is a mistake.
+/// The words that follow a verb. Each is taken once, and a remaining word is a mistake.
 #[derive(Debug)]
 pub struct Words<'a> {
     words: Vec<(&'a Argument, Cell<bool>)>,
@@ -35,7 +35,7 @@ impl<'a> Words<'a> {
         Self { words: command.args.iter().map(|word| (word, Cell::new(false))).collect() }
     }
 
-    /// The next word that is no `key=value`, if there is one.
+    /// The next word that is not a `key=value`, if there is one.
     pub fn maybe_next(&mut self) -> Option<&'a str> {
         self.words.iter().filter(|(_, taken)| !taken.get()).find_map(|(word, taken)| match word {
             Argument::Positional(text) => {
@@ -46,25 +46,25 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// The next word that is no `key=value`.
+    /// The next word that is not a `key=value`.
     ///
     /// # Errors
-    /// When there is none; `what` says what is missing.
+    /// When there is none; `what` names the missing word.
     pub fn next(&mut self, what: &str) -> Result<&'a str, Mistake> {
         let is_question = QUESTIONS.iter().any(|word| what.starts_with(word));
         let article = if is_question { "" } else { "the " };
         self.maybe_next().ok_or_else(|| Mistake::new(format!("{article}{what} is missing")))
     }
 
-    /// The next word, which is one of a few.
+    /// The next word, which must be one of these choices.
     ///
     /// # Errors
-    /// When there is none, or another one.
+    /// When there is none, or it is not one of the choices.
     pub fn one_of<T: Copy>(&mut self, what: &str, choices: &[(&str, T)]) -> Result<T, Mistake> {
         chosen(what, self.next(what)?, choices)
     }
 
-    /// The value of a `key=value`, if it is there.
+    /// The value of a `key=value`, if it is present.
     pub fn key(&mut self, name: &str) -> Option<&'a str> {
         self.words.iter().find_map(|(word, taken)| match word {
             Argument::KeyValue(key, value) if key == name => {
@@ -75,7 +75,7 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// Every `key=value` whose key begins with this, with the rest of the key.
+    /// Every `key=value` with this prefix of the key, with the rest of the key.
     pub fn keys_below(&mut self, prefix: &str) -> Vec<(&'a str, &'a str)> {
         let below = self.words.iter().filter_map(|(word, taken)| match word {
             Argument::KeyValue(key, value) => {
@@ -88,10 +88,10 @@ impl<'a> Words<'a> {
         below.collect()
     }
 
-    /// The value of a `key=value`, which is one of a few.
+    /// The value of a `key=value`, which must be one of these choices.
     ///
     /// # Errors
-    /// When it is another one.
+    /// When it is not one of the choices.
     pub fn key_of<T: Copy>(&mut self, name: &str, choices: &[(&str, T)]) -> Result<Option<T>, Mistake> {
         self.key(name).map(|value| chosen(name, value, choices)).transpose()
     }
@@ -107,7 +107,7 @@ impl<'a> Words<'a> {
     /// A `key=value` whose value is a duration.
     ///
     /// # Errors
-    /// When it is none.
+    /// When it is not a duration.
     pub fn duration(&mut self, name: &str) -> Result<Option<Duration>, Mistake> {
         let value = self.key(name).map(parse_duration).transpose();
         value.map_err(|error| Mistake::new(format!("{name}: {error}")))
@@ -116,7 +116,7 @@ impl<'a> Words<'a> {
     /// A `key=value` whose value is a whole number.
     ///
     /// # Errors
-    /// When it is none.
+    /// When it is not a whole number.
     pub fn number(&mut self, name: &str) -> Result<Option<u32>, Mistake> {
         let read = |value: &str| {
             value.parse().map_err(|_| {

@@ -1,4 +1,4 @@
-//! What the tasks do in the world: they speak to drivers, and hold what was read of events.
+//! Runs the tasks: calls drivers, and holds the events that were read.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -22,56 +22,56 @@ use super::{
 };
 use crate::config::TaskConfig;
 
-/// What is to come of a question to a driver.
+/// The future result of a request to a driver.
 pub type Asking<T> = LocalBoxFuture<'static, T>;
-/// The events of a task, or why they cannot be had.
+/// The events of a task, or why they are unavailable.
 pub type Watching = Result<TaskEvents, Trouble>;
 
-/// What the tasks say to drivers, and to those who keep them.
+/// The requests of the tasks to drivers, and to the owners of drivers.
 pub trait Runners: 'static {
-    /// Looks for the plugin of a driver of the configuration, and adds the driver to those of the host.
+    /// Resolves the plugin of a configured driver, and adds the driver to the host.
     fn set_up(&self, driver: DriverName) -> Asking<Result<(), Trouble>>;
-    /// Adds a driver that the configuration has no more to those of the host, so that what is left of its tasks can be stopped.
+    /// Adds a driver that is no longer configured to the host, so that the remains of its tasks can be stopped.
     fn set_up_unconfigured(&self, driver: DriverName, kept: Box<KeptDriver>) -> Asking<Result<(), Trouble>>;
-    /// Ends a driver that the configuration has no more; a process that an earlier run of the host left is proven before that.
-    /// These are the tasks that it leaves and that cannot be ended.
+    /// Ends a driver that is no longer configured; a process that an earlier run of the host left is proven first. `left` are the tasks
+    /// that it leaves and that cannot be ended.
     fn dismiss(&self, driver: DriverName, left: Vec<AllocationId>) -> Asking<Result<(), Trouble>>;
-    /// Has the events of a task read from now on, those after this one.
+    /// Reads the events of a task from now on, starting after this one.
     fn watch(&self, driver: DriverName, task: TaskKey, after: Option<EventPosition>) -> Asking<Watching>;
-    /// Has them read no more, if they were of this driver, and removes what belongs to the task: it is forgotten.
+    /// Stops reading them, if they were from this driver, and removes what belongs to the task: it is forgotten.
     fn forget(&self, driver: Option<DriverName>, task: TaskKey) -> Asking<()>;
     /// Starts a run.
     fn start(&self, run: RunKey, config: Arc<TaskConfig>) -> Asking<Started>;
-    /// Calls off a start that still waits for its driver.
+    /// Cancels a start that still waits for its driver.
     fn call_off(&self, run: RunKey) -> Asking<()>;
-    /// Waits until a start has been sent to its driver, or does not wait for it any more. Returns whether it was sent.
+    /// Waits until a start has been sent to its driver, or no longer waits for it. Returns whether it was sent.
     fn sent(&self, run: RunKey) -> Asking<bool>;
-    /// Has a run taken up again.
+    /// Recovers a run.
     fn recover(
         &self,
         run: RunKey,
         handle: Box<KeptHandle>,
         config: Arc<TaskConfig>,
     ) -> Asking<Result<(), Trouble>>;
-    /// Asks what a run is at.
+    /// Asks for the state of a run.
     fn inspect(&self, run: RunKey) -> Asking<Result<Found, Trouble>>;
-    /// Has the process of the driver of a run replaced, unless it has been since a start of the run was asked for.
+    /// Replaces the process of a run's driver, unless it has been replaced since a start of the run was requested.
     fn replace_driver(&self, run: RunKey) -> Asking<Result<(), Trouble>>;
     /// Waits for the end of a run.
     fn wait(&self, run: RunKey) -> Asking<Result<Waited, Trouble>>;
-    /// Has a run stopped within its grace, by this signal; an empty one leaves that to the driver.
+    /// Stops a run within its grace period, with this signal; an empty signal leaves the choice to the driver.
     fn stop(&self, run: RunKey, grace: Duration, signal: String) -> Asking<Result<(), Trouble>>;
-    /// Has a run ended if it is not over, and forgotten. That its driver knows of none is success.
+    /// Ends a run if it is not over, and makes the driver forget it. If the driver does not know the run, that is success.
     fn destroy(&self, run: RunKey) -> Asking<Result<(), Trouble>>;
-    /// Finds out where the processes of a run are, which its driver has.
+    /// Locates the processes of a run that its driver has.
     fn locate(
         &self,
         run: RunKey,
         handle: Option<Box<KeptHandle>>,
         evidence: Box<RunEvidence>,
     ) -> Asking<Result<Traces, Trouble>>;
-    /// Has whatever is left of a run ended, by evidence that does not come from its driver. `handle` is what its driver found it
-    /// by, `evidence` what is known of its processes, `heard` what is known of its driver.
+    /// Ends everything that is left of a run, by evidence that does not come from its driver. `handle` is the driver's handle of it,
+    /// `evidence` what is known of its processes, `heard` what its driver reported.
     fn sweep(
         &self,
         run: RunKey,
@@ -81,7 +81,7 @@ pub trait Runners: 'static {
     ) -> Asking<Result<Swept, Trouble>>;
 }
 
-/// Starts the tasks at a vacant address, with what the last life of them left in `memory`.
+/// Starts the tasks at a vacant address, with what their last incarnation left in `memory`.
 pub fn start(
     address: &Address<Tasks>,
     options: TasksOptions,
@@ -90,8 +90,8 @@ pub fn start(
     memory: &TasksMemory,
     settings: Settings,
 ) -> Running {
-    // For each task the wait for its end and for its events is under way all the time, something may be said to its driver, and
-    // it may be located; a driver that does not answer may keep no other task from being dealt with.
+    // For each task the waits for its end and for its events are always in progress, a request may be sent to its driver, and it may be
+    // located. A driver that does not answer must not block any other task.
     let calls_max = 5 * options.tasks.len() + options.drivers.len() + 64;
     let calls_running_max = settings.calls_running_max.max(calls_max);
     let calls_waiting_max = settings.calls_waiting_max.max(calls_max);
@@ -155,7 +155,7 @@ impl<R: Runners> EffectHandler<Tasks> for Handler<R> {
 }
 
 impl<R: Runners> Handler<R> {
-    /// Has events read; what was read before and not taken is kept.
+    /// Starts to read events; events that were read before and not taken are kept.
     fn watch(
         &self,
         name: AllocationId,
@@ -164,7 +164,7 @@ impl<R: Runners> Handler<R> {
         taken: u64,
     ) -> LocalBoxFuture<'static, TasksOutcome> {
         let present = self.readers.borrow().get(&name).cloned();
-        // The present reader is a call of a former life, which is dropped before this is made.
+        // The present reader is a call of an earlier incarnation, which was dropped before this call.
         let present = present.as_ref().and_then(|reader| reader.try_lock().ok());
         if let Some(reader) = &present
             && reader.driver == driver
@@ -188,7 +188,7 @@ impl<R: Runners> Handler<R> {
         })
     }
 
-    /// Waits for what was not taken yet.
+    /// Waits for events that were not taken yet.
     fn read(&self, name: &AllocationId, taken: u64) -> LocalBoxFuture<'static, TasksOutcome> {
         let reader = self.readers.borrow().get(name).cloned();
         Box::pin(async move {

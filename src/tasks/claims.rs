@@ -11,11 +11,11 @@ use super::{RunKey, Trouble};
 use crate::config::{TaskConfig, TaskVolume};
 use crate::volumes::Claimer;
 
-/// How long a start waits for its volumes before it gives them back and begins anew.
+/// How long a start waits for its volumes before it releases them and begins again.
 const CLAIM_WITHIN: Duration = Duration::from_secs(300);
 /// A wait for volumes that takes longer is logged.
 const CLAIM_USUAL: Duration = Duration::from_secs(20);
-/// How long the end of a run waits until its volumes are released; the release goes on. Shorter than the timeout of a sweep.
+/// How long to wait, after the end of a run, for the release of its volumes, which continues. Shorter than the timeout of a sweep.
 const RELEASE_WITHIN: Duration = Duration::from_secs(20);
 
 /// Claims volumes for the tasks of a host. A claim belongs to the task, by its name.
@@ -23,8 +23,8 @@ const RELEASE_WITHIN: Duration = Duration::from_secs(20);
 pub(super) struct TaskClaims(pub(super) Claimer);
 
 impl TaskClaims {
-    /// Claims the volumes of a task for a run, and says how each one is mounted into it. When the future is dropped, or after an
-    /// error, some may be claimed, until one of the other two is called.
+    /// Claims the volumes of a task for a run, and returns how each is mounted into it. When the future is dropped, or after an error, some
+    /// may be claimed, until one of the other two functions is called.
     ///
     /// # Errors
     /// Why they cannot be used by this task. If its driver mounts nothing, nothing is claimed.
@@ -62,7 +62,7 @@ impl TaskClaims {
         Ok(volumes.iter().zip(claimed).map(|(of, claimed)| mount(of, claimed)).collect())
     }
 
-    /// Releases the volumes of a task whose run was not started. What is recorded goes on without a retry; what it gives is why it is not
+    /// Releases the volumes of a task whose run was not started. A recorded release continues without a retry; the result is why it is not
     /// over yet.
     ///
     /// # Errors
@@ -71,8 +71,8 @@ impl TaskClaims {
         self.release(task, ObservedEnd::NeverStarted).await
     }
 
-    /// Releases the volumes of a task of which no process is left (V8). What is recorded goes on without a retry; what it gives is why it
-    /// is not over yet.
+    /// Releases the volumes of a task that has no process left (V8). A recorded release continues without a retry; the result is why it is
+    /// not over yet.
     ///
     /// # Errors
     /// If it is not recorded.

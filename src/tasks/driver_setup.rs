@@ -1,4 +1,4 @@
-//! Adds drivers to those of a host: as they are configured, or as they were when the configuration had them last.
+//! Adds drivers to a host: as configured, or with their last configuration.
 
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ pub(super) async fn set_up(
     if let Err(trouble) = &added
         && !trouble.is_transient
     {
-        // No caller has to wait for it. An owner that cannot be reached does not wait either.
+        // No caller needs to wait for this driver. An unreachable owner does not wait for it either.
         let reason = trouble.reason.clone();
         let _ = drivers.ask(GiveUpDriver { name: driver, reason }).await;
     }

@@ -1,4 +1,4 @@
-//! How the processes of drivers ended that broke off a call.
+//! Finds out how driver processes ended that interrupted a call.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use callboard_actors::drivers::{Drivers, ListDrivers};
 use callboard_actors::shell::Address;
 use callboard_actors::vocabulary::DriverName;
 
-/// How often it is looked whether it is known how a process ended, and the pause between two looks.
+/// How many times to check for the ending of a process, and the pause between two checks.
 const ENDING_LOOKS: u32 = 40;
 const ENDING_PAUSE: Duration = Duration::from_millis(50);
 
-/// How the process of a driver ended that has just broken off a call: its connection breaks before its end is known, and what it
-/// said last is known with its end.
+/// The ending of a driver process that has just interrupted a call: its connection breaks before its ending is known. The ending includes
+/// its last output.
 pub(super) async fn ending_of(drivers: &Address<Drivers>, driver: &DriverName) -> Option<String> {
     for _ in 0..ENDING_LOOKS {
         let reports = drivers.ask(ListDrivers).await.ok()?;

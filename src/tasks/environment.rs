@@ -121,8 +121,8 @@ impl TaskEnvironment {
         made.await.map_err(|error| Trouble::passing(format!("cannot create its directories: {error}")))?
     }
 
-    /// Releases the environment of a run of which nothing is left: kills processes in its control group, removes the group,
-    /// releases its user, and unmounts what was mounted for it. Files stay. Errors are logged, and retried with the next run.
+    /// Releases the environment of a run that has nothing left: kills processes in its control group, removes the group, releases its user,
+    /// and unmounts what was mounted for it. Files stay. Errors are logged, and retried with the next run.
     pub async fn release(&self, name: &AllocationId) {
         let (inner, names) = (Arc::clone(&self.0), self.names(name));
         let released = actix_rt::task::spawn_blocking(move || inner.release(&names)).await;
@@ -143,7 +143,7 @@ impl TaskEnvironment {
         self.begin_removal(names);
     }
 
-    /// Removes it in the background, unless that is under way. The retries end with the last owner of the environment.
+    /// Removes it in the background, unless a removal is in progress. The retries end with the last owner of the environment.
     fn begin_removal(&self, names: TaskNames) {
         if !self.0.forgotten.begin(&names) {
             return;
@@ -328,7 +328,7 @@ impl Inner {
     }
 }
 
-/// Whether the file system takes no writes, or the data directory is lost: no fault of the task, which goes on when that is over.
+/// Whether the file system rejects writes, or the data directory is lost: no fault of the task, which continues when that is over.
 fn is_of_the_disk(error: &AllocDirError) -> bool {
     use std::io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     let AllocDirError::Refused { source, .. } = error else { return false };
@@ -355,7 +355,7 @@ fn groups(are_wanted: bool) -> TaskCgroups {
     groups
 }
 
-/// The dynamic users of this host. The other hosts of this machine learn which users it still holds.
+/// The dynamic users of this host. The other hosts of this machine are informed which users it still holds.
 fn users(options: &TaskEnvironmentOptions) -> Reservations {
     let users = Reservations::new(options.data_dir.join("users"));
     let Some(machine) = &options.machine_users else { return users };

@@ -1,11 +1,11 @@
-//! How a run of a task ended, as its driver tells it.
+//! Determines how a run of a task ended, as its driver reports it.
 
 use callboard_actors::driver::client::{DriverClient, DriverError, TaskExit, TaskId};
 
 use super::host::{ENDLESS, QUICK};
 use super::{Trouble, Waited, passing};
 
-/// Waits for the end of a run. A driver that does not know in the wait how it ended is asked for what it has recorded as well.
+/// Waits for the end of a run. If the driver's answer to the wait does not report how the run ended, its record is requested as well.
 pub(super) async fn exit_of(client: &DriverClient, run: &TaskId) -> Result<Waited, DriverError> {
     let exit = client.wait_task(run, ENDLESS).await?;
     let recorded = match exit.is_certain() {
@@ -15,7 +15,7 @@ pub(super) async fn exit_of(client: &DriverClient, run: &TaskId) -> Result<Waite
     Ok(Waited { exit, recorded })
 }
 
-/// How a run ended that its driver has recorded as over. That it was a success, the wait has to say: a record does not tell errors.
+/// How a run ended that its driver has recorded as over. The wait must confirm a success: a record does not report errors.
 pub(super) async fn confirmed(
     client: &DriverClient,
     run: &TaskId,

@@ -22,7 +22,7 @@ pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 #[derive(Debug)]
 pub(super) struct Forgotten {
     directory: PathBuf,
-    /// Those whose removal is under way.
+    /// The tasks whose removal is in progress.
     at_work: Mutex<BTreeSet<TaskNames>>,
 }
 
@@ -70,7 +70,7 @@ impl Forgotten {
         Ok(all)
     }
 
-    /// Claims the removal of this task for the caller; `false` if it is already under way.
+    /// Claims the removal of this task for the caller; `false` if it is already in progress.
     pub(super) fn begin(&self, names: &TaskNames) -> bool {
         self.at_work.lock().unwrap_or_else(PoisonError::into_inner).insert(names.clone())
     }

@@ -1,7 +1,7 @@
 //! Former layouts of task states on disk, and their migration.
 //!
 //! ```text
-//!  1   a run had no evidence, and one that was over had no handle
+//!  1   a run had no evidence, and a run that was over had no handle
 //! ```
 
 use callboard_actors::persister::{DecodeError, decode_payload};

@@ -1,4 +1,4 @@
-//! Feeds arbitrary bytes to the decoders of task records: those of the host, and that of the driver `exec`.
+//! Feeds arbitrary bytes to the decoders of task records: those of the host, and the decoder of the driver `exec`.
 
 use std::fmt::Debug;
 

@@ -14,7 +14,7 @@ pub(super) fn kept(handle: &TaskHandle) -> KeptHandle {
 /// Reads a handle that was stored.
 ///
 /// # Errors
-/// If the bytes are no handle.
+/// If the bytes are not a handle.
 pub(super) fn read(stored: &[u8]) -> Result<KeptHandle, MalformedHandle> {
     TaskHandle::from_bytes(stored).map(|handle| kept(&handle))
 }
@@ -22,7 +22,7 @@ pub(super) fn read(stored: &[u8]) -> Result<KeptHandle, MalformedHandle> {
 /// The handle as its driver gets it back, with this environment of its task.
 ///
 /// # Errors
-/// If the bytes are no handle.
+/// If the bytes are not a handle.
 pub(super) fn given_back(
     handle: &KeptHandle,
     environment: &BTreeMap<String, String>,
@@ -30,7 +30,7 @@ pub(super) fn given_back(
     TaskHandle::from_bytes(handle.bytes()).map(|handle| handle.with_environment(environment))
 }
 
-/// What a driver has answered to a start.
+/// The result of a driver's answer to a start.
 pub(super) fn started(outcome: StartOutcome) -> Started {
     match outcome {
         StartOutcome::Started { handle, .. } => Started::Runs(Box::new(kept(&handle))),

@@ -1,4 +1,4 @@
-//! Drivers as they are kept in production: by the host.
+//! Runs tasks through the drivers of the host, in production.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -33,21 +33,21 @@ use crate::config::TaskConfig;
 use crate::exec::KILL_TIMEOUT;
 use crate::host::Leases;
 
-/// How long to wait for a driver that is on its way.
+/// How long to wait for a driver that is starting.
 const DISPENSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Its answer to a quick question takes no longer.
+/// The timeout of a driver's answer to a quick request.
 pub(super) const QUICK: Duration = Duration::from_secs(10);
-/// Recovering or ending a task takes a driver no longer.
+/// The timeout for a driver to recover or end a task.
 const SLOW: Duration = Duration::from_secs(50);
-/// A wait for a start, or for an end, has no end of its own: the caller gives it up before.
+/// The wait for a start or for an end has no timeout of its own: the caller gives up before.
 pub(super) const ENDLESS: Duration = Duration::from_secs(24 * 3_600);
-/// How much longer than the grace the answer to a stop may take: longer than our own driver waits for a task that it has
-/// killed, so that it is heard when it says that the task does not end.
+/// How much longer than the grace period the answer to a stop may take: longer than our own driver waits for a task that it has killed, so
+/// that its report that the task does not end is received.
 const STOP_MARGIN: Duration = Duration::from_secs(KILL_TIMEOUT.as_secs() + 5);
-/// Why a start is not sent that was called off.
+/// Why a cancelled start is not sent.
 const CALLED_OFF: &str = "its start was cancelled";
 
-/// What a host has of its drivers.
+/// The drivers of a host, and their surroundings.
 #[derive(Debug, Clone)]
 pub struct RunnersSurroundings {
     /// The owner of the drivers.
@@ -56,11 +56,11 @@ pub struct RunnersSurroundings {
     pub processes: Address<Processes>,
     /// The leases of their connections.
     pub leases: Leases,
-    /// Where the events of their tasks are read.
+    /// The journals in which the events of their tasks are read.
     pub journals: TaskJournals,
 }
 
-/// Speaks to the drivers of a host.
+/// Calls the drivers of a host.
 #[derive(Debug, Clone)]
 pub struct HostRunners {
     drivers: Address<Drivers>,
@@ -74,7 +74,7 @@ pub struct HostRunners {
 }
 
 impl HostRunners {
-    /// Will speak to the drivers of these surroundings. `plugins` resolves the programs of drivers, and `preparer` prepares tasks.
+    /// Calls the drivers of these surroundings. `plugins` resolves the programs of drivers, and `preparer` prepares tasks.
     #[must_use]
     pub fn new(
         surroundings: RunnersSurroundings,
@@ -104,7 +104,7 @@ impl HostRunners {
         async move { leased.await.map_err(|error| not_leased(&error)) }
     }
 
-    /// A client for a run that there is. That none is to be had says nothing of the run.
+    /// A client for an existing run. If no client is available, that implies nothing about the run.
     fn reach(&self, run: &RunKey) -> impl Future<Output = Result<DriverClient, Trouble>> + use<> {
         let client = self.client(&run.driver, Wanted::Reachable);
         async move { client.await.map_err(|trouble| Trouble { is_transient: true, ..trouble }) }
@@ -142,7 +142,7 @@ impl Runners for HostRunners {
 
     fn watch(&self, driver: DriverName, task: TaskKey, after: Option<EventPosition>) -> Asking<Watching> {
         let (sink, events) = self.journals.open(JOURNAL_ITEMS_MAX, after);
-        // A handler is an announcement too.
+        // Registering a handler announces the task, too.
         let asked = self.drivers.ask(RegisterTaskHandler { driver, task, sink });
         Box::pin(async move {
             let noted = asked.await.map_err(|error| Trouble::passing(error.to_string()))?;
@@ -191,7 +191,7 @@ impl Runners for HostRunners {
             let started = match prepared.await {
                 Ok((client, task)) => {
                     starts.asked(&run.id, Some(client.process()));
-                    // A start that is given up goes on, and its result would be lost.
+                    // A start that is given up continues, and its result would be lost.
                     let mut answer = client.start_task(&task, ENDLESS).await;
                     if let Err(DriverError::PluginGone { reason, .. }) = &mut answer
                         && let Some(ending) = ending_of(&drivers, &run.driver).await
@@ -204,13 +204,13 @@ impl Runners for HostRunners {
                     }
                     started
                 }
-                // Of any other start something may be left, until it is proven that nothing is.
+                // After any other start something may be left, until it is proven that nothing is.
                 Err(trouble) => {
                     let released = preparer.give_up(&run).await;
                     not_sent(trouble, released.inspect_err(|_| starts.never_sent(&run.id)))
                 }
             };
-            // Not before: what is released belongs to no later run yet.
+            // Only now: the released resources must not belong to a later run yet.
             drop(waiting);
             started
         })
@@ -338,7 +338,7 @@ impl Runners for HostRunners {
         let (client, living) = (self.reach(&run), Living::ask(&self.drivers, &self.processes));
         let (remains, locating) = (self.remains.clone(), self.remains.begin_locating(&run));
         Box::pin(async move {
-            // Most drivers name the process of a task; one that does not is no trouble.
+            // Most drivers name the process of a task; it is not an error if a driver does not.
             let named = match client.await {
                 Ok(client) => client.inspect_task(&run.id, QUICK).await.ok(),
                 Err(_) => None,
@@ -369,7 +369,7 @@ impl Runners for HostRunners {
     }
 }
 
-/// What a healthy driver can do, as it has told.
+/// The capabilities of a healthy driver, as it reported them.
 async fn capabilities(
     drivers: &Address<Drivers>,
     name: &DriverName,

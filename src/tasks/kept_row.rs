@@ -1,4 +1,4 @@
-//! The record of a driver's settings, and how these follow from its configuration.
+//! The record of a driver's settings, and how these are derived from its configuration.
 
 use std::path::PathBuf;
 use std::time::Duration;

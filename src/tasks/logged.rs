@@ -1,4 +1,4 @@
-//! What the log says of tasks: starts, ends, restarts, failures and giving up, each once and at its level.
+//! Logs the starts, ends, restarts and failures of tasks, and when they are given up, each once and at its level.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use callboard_actors::vocabulary::{AllocationId, Timestamp};
 
 use super::{DriverEntry, DriverProgress, TaskPhase, TaskReport, TasksNews};
 
-/// What was logged of each task.
+/// The last logged state of each task.
 #[derive(Debug, Default)]
 pub(super) struct Logged(BTreeMap<AllocationId, Told>);
 
@@ -53,7 +53,7 @@ impl Logged {
             log_exit(report, before.phase == TaskPhase::Stopping);
         }
         let is_restarted = before.as_ref().is_some_and(|before| before.restarts < *restarts);
-        // What it waits for may become known only later: that its driver is refused.
+        // Its reason for waiting may become known only later: that its driver is refused.
         let has_another_reason = before.is_some_and(|before| before.waits_for.as_ref() != Some(error));
         if is_restarted {
             tracing::warn!(%task, %driver, attempt, restarts, exit, error, "a task is started again");
@@ -68,7 +68,7 @@ impl Logged {
             TaskPhase::OutOfReach if is_new => {
                 tracing::error!(%task, %driver, run_id, attempt, restarts, error, "the driver of a task is out of reach, so its state is unknown");
             }
-            // It does not wait any more: it is about to have stopped.
+            // It no longer waits: it is about to have stopped.
             TaskPhase::Waiting if report.stopping.is_some() => {}
             TaskPhase::Waiting if (is_new || has_another_reason) && !is_restarted => {
                 tracing::warn!(%task, %driver, attempt, restarts, exit, error, "a task waits");
@@ -94,7 +94,7 @@ fn told_exit(report: &TaskReport) -> String {
     report.exit.as_ref().map_or_else(|| "none".to_owned(), |(exit, _)| exit.to_string())
 }
 
-/// An end that is no success is a warning, unless the task was being stopped.
+/// Logs an end. An end without success is a warning, unless the task was being stopped.
 fn log_exit(report: &TaskReport, is_asked_to: bool) {
     let (TaskReport { name: task, driver, restarts, .. }, Some((end, _))) = (report, &report.exit) else {
         return;

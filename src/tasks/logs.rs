@@ -19,7 +19,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 enum Destination {
     /// Through pipes of this host.
     Pipes(Collection),
-    /// The driver gets no place for it.
+    /// The driver gets no destination for it.
     Nowhere,
 }
 

@@ -1,5 +1,5 @@
-//! What outlives a single life of the tasks within one run of the host: what was read of events and is not on disk yet, which
-//! tasks are expected back, and which runs there may be. It ends with the host.
+//! The state that survives an incarnation of the tasks within one run of the host: events that were read and are not on disk yet, the tasks
+//! that are expected back, and the runs that may exist. It ends with the host.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,17 +13,17 @@ use callboard_actors::vocabulary::{AllocationId, DriverName};
 use super::readers::Readers;
 use super::{DurableState, HAS_ENDED, Run, TasksChange, TasksImage};
 
-/// What tasks that are started again at the same address take over.
+/// The state that restarted tasks at the same address take over.
 #[derive(Clone, Default)]
 pub struct TasksMemory {
     pub(super) readers: Readers,
     known: Rc<RefCell<Known>>,
 }
 
-/// What is known without an actor that could be asked.
+/// The facts that are known without asking an actor.
 #[derive(Debug, Default)]
 struct Known {
-    /// The tasks that the last life stopped only because it had to leave.
+    /// The tasks that the last incarnation stopped only because it had to end.
     returning: BTreeSet<AllocationId>,
     /// The runs that exist, or may exist.
     runs: BTreeMap<AllocationId, Run>,
@@ -38,7 +38,7 @@ impl fmt::Debug for TasksMemory {
 }
 
 impl TasksMemory {
-    /// Takes note of what was read from disk, and adds which tasks are expected back. That is said once.
+    /// Records what was read from disk, and adds the tasks that are expected back. They are added only once.
     pub(super) fn read(&self, image: &mut TasksImage) {
         let mut known = self.known.borrow_mut();
         let run =
@@ -48,7 +48,7 @@ impl TasksMemory {
         image.returning = std::mem::take(&mut known.returning);
     }
 
-    /// Takes note of a change, at the latest when it is written.
+    /// Records a change, at the latest when it is written.
     pub(super) fn note(&self, change: &TasksChange) {
         let Known { returning, runs, survives } = &mut *self.known.borrow_mut();
         match change {
@@ -72,8 +72,8 @@ impl TasksMemory {
         }
     }
 
-    /// The tasks that may run although no actor looks after them any more, the last ones first. The next run of the host takes up
-    /// those of a driver that survives its host.
+    /// The tasks that may run although no actor supervises them, the last ones first. The next run of the host recovers the tasks of a
+    /// driver that survives its host.
     pub(super) fn left(&self, mode: StopMode) -> Vec<StopStep> {
         let known = self.known.borrow();
         let left = known.runs.iter().rev().map(|(name, run)| {
@@ -130,7 +130,7 @@ mod tests {
         Box::new(DurableState { run: Some(run), ..DurableState::default() })
     }
 
-    /// The same, whose driver has told that it ended.
+    /// The same for a run that has ended according to its driver.
     fn ended(driver: &str, id: &str) -> Box<DurableState> {
         let mut durable = durable(driver, id, &[]);
         let exit = TaskExit { end: TaskEnd::Exited(0), oom_killed: false };

@@ -1,5 +1,5 @@
 //! Runs the [machine of the tasks](callboard_actors::tasks) of `callboard run`: calls their drivers, makes their environments, and keeps
-//! what outlives an incarnation of the actor.
+//! the state that survives an incarnation of the actor.
 
 mod handle;
 

@@ -24,11 +24,11 @@ use crate::config::Config;
 use crate::host::{EndingRest, Part, PartContext, PartLifecycle};
 use crate::volumes::Claimer;
 
-/// How long the tasks may take to end at least. They say themselves how long they take with the graces of what runs.
+/// The minimum stop deadline. The tasks themselves report how long they take with the grace periods of their runs.
 const STOP_DEADLINE: Duration = Duration::from_secs(30);
 
-/// Tasks are stopped through their drivers, so they end before them; until then plugins may have to be looked for. They release their
-/// volumes when they have ended, so they end before these, and before the agent ends the plugins that have to undo them.
+/// Tasks are stopped through their drivers, so they end before the drivers; until then plugins may have to be resolved. They release their
+/// volumes when they have ended, so they end before the volumes, and before the agent ends the plugins that have to undo them.
 pub(crate) fn part(
     address: &Address<Tasks>,
     config: Config,
@@ -45,7 +45,7 @@ pub(crate) fn part(
     .stops_within(STOP_DEADLINE)
 }
 
-/// The tasks go on with their drivers from one life of their actor to the next.
+/// The tasks continue with their drivers from one incarnation of their actor to the next.
 struct TasksLifecycle {
     address: Address<Tasks>,
     options: TasksOptions,
@@ -105,7 +105,7 @@ impl PartLifecycle for TasksLifecycle {
         Ok(start(&self.address, options, runners, store, &self.memory, settings))
     }
 
-    /// Only the actor can end them through their drivers, so they are left and reported.
+    /// Only the actor can end the tasks through their drivers, so they are left and reported.
     fn end_rest(&self, mode: StopMode) -> EndingRest {
         Box::pin(std::future::ready(self.memory.left(mode)))
     }
@@ -117,9 +117,9 @@ fn boot_clock(clock: &Clock) -> Option<BootClock> {
     Some(BootClock { boot, since_boot, now: clock.now() })
 }
 
-/// The file of this program, which is a plugin too.
+/// The file of this program, which also contains plugins.
 fn own_program() -> PathBuf {
-    // Should the file have been moved, this path leads nowhere, and starting the plugin says so.
+    // If the file has been moved, this path does not exist, and starting the plugin reports that.
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"))
 }
 

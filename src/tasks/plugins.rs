@@ -1,4 +1,4 @@
-//! How the drivers of a configuration are run.
+//! Resolves how the drivers of a configuration are run.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,7 +96,7 @@ impl Plugins {
         let not_launched = kept.had_more.then(|| NOT_THE_SAME.to_owned());
         let spec = DriverSpec::new(name.clone(), self.process(name, kept));
         let (node, stop_grace) = (self.node.clone(), kept.stop_grace);
-        // A process of it that still runs is what knows its tasks, whatever has become of the plugin directory.
+        // A process of it that still runs knows its tasks, whatever has happened to the plugin directory.
         Ok(DriverSpec { api_version, not_launched, adopts_any: true, stop_grace, node, ..spec })
     }
 
@@ -104,10 +104,10 @@ impl Plugins {
         self.directory.join(name.as_str())
     }
 
-    /// Makes the directory in which a driver of this program keeps its state, through no link: the driver itself opens it by its path.
+    /// Makes the state directory of a driver of this program. It must not be behind a link: the driver itself opens it by its path.
     ///
     /// # Errors
-    /// A link or a file is in its place, or in that of the directory above.
+    /// A link or a file takes its place, or the place of its parent directory.
     pub async fn make_state_directory(
         &self,
         name: &DriverName,
@@ -166,7 +166,7 @@ async fn make_through_no_link(directory: PathBuf) -> Result<(), Trouble> {
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(Trouble::lasting(format!(
             "its state directory {shown} cannot be used: {error}; remove the link, or move the directory to its place"
         ))),
-        // The driver says itself what it cannot keep.
+        // The driver itself reports what it cannot keep.
         Ok(_) | Err(_) => Ok(()),
     }
 }

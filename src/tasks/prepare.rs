@@ -107,8 +107,8 @@ impl Preparer {
             .map_err(|error| Trouble::lasting(error.to_string()))
     }
 
-    /// Releases the resources of a task that no longer runs, after draining its pipes. What it gives is why its volumes are not released
-    /// yet; that goes on without a retry.
+    /// Releases the resources of a task that no longer runs, after draining its pipes. The result is why its volumes are not released yet;
+    /// their release continues without a retry.
     ///
     /// # Errors
     /// If the release of its volumes is not recorded.
@@ -183,7 +183,7 @@ fn encode(schema: &callboard_proto::hclspec::Spec, config: &TaskConfig) -> Resul
     Ok(value.to_msgpack())
 }
 
-/// Mounts in the order in which a driver makes them: what is mounted at `/v` before what is mounted at `/v/w`, which it would cover.
+/// Mounts in the order in which a driver makes them: a mount at `/v` precedes a mount at `/v/w`, which it would otherwise cover.
 fn outer_first(mounts: impl Iterator<Item = TaskMount>) -> Vec<TaskMount> {
     let mut mounts: Vec<_> = mounts.collect();
     mounts.sort_by_key(|mount| mount.task_path.components().count());

@@ -1,4 +1,4 @@
-//! What was read of the events of tasks. It is kept until it is on disk, from one life of the tasks to the next.
+//! Holds the task events that were read. They are kept until they are on disk, across incarnations of the tasks.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -9,24 +9,24 @@ use callboard_actors::eventor::TaskEvents;
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 use tokio::sync::Mutex;
 
-/// How many events are taken at once at most.
+/// The maximum number of events that are taken at once.
 const BATCH_MAX: usize = 256;
 
 /// The reader of each task.
 pub(super) type Readers = Rc<RefCell<BTreeMap<AllocationId, Rc<Mutex<Reader>>>>>;
 
-/// What was read of a task's events and not taken yet: it is handed over until the machine has it on disk.
+/// The events of a task that were read and not taken yet: they are delivered again until the machine has them on disk.
 pub(super) struct Reader {
     pub(super) driver: DriverName,
     pub(super) events: TaskEvents,
     pub(super) waiting: VecDeque<TaskEventItem>,
-    /// How many items were taken before those that wait.
+    /// How many items were taken before the waiting ones.
     pub(super) taken: u64,
     pub(super) has_ended: bool,
 }
 
 impl Reader {
-    /// The next items behind those that were taken; none if none comes any more. Giving up this future loses nothing.
+    /// The next items after those that were taken; empty at the end of the stream. Dropping this future loses nothing.
     pub(super) async fn beyond(&mut self, taken: u64) -> Vec<TaskEventItem> {
         while self.taken < taken && self.waiting.pop_front().is_some() {
             self.taken += 1;

@@ -1,4 +1,4 @@
-//! Ends the remains of a run in production, by data that the processes of this machine show.
+//! Ends the remains of a run in production, by evidence from the processes of this machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,19 +30,19 @@ pub(super) struct Remains {
     located: Arc<Mutex<Located>>,
 }
 
-/// What runs for the host itself: none of it is ever taken for a task's.
+/// The processes of the host itself: none of them is ever mistaken for a task's.
 #[derive(Debug, Default)]
 pub(super) struct Living {
     /// The drivers.
     pub(super) drivers: Vec<DriverReport>,
-    /// The processes of drivers and allocations that the host has a record of.
+    /// The recorded processes of drivers and allocations.
     pub(super) recorded: BTreeSet<u32>,
 }
 
 /// The traces of the runs.
 #[derive(Debug, Default)]
 struct Located {
-    /// Runs that are not known to be over: processes of one of them belong to no other task.
+    /// The runs that are not known to be over: their processes belong to no other task.
     found: BTreeMap<TaskId, Traces>,
     /// The searches in progress, by number. A run that was ended meanwhile is no longer in it.
     under_way: BTreeMap<u64, TaskId>,
@@ -50,7 +50,7 @@ struct Located {
 }
 
 impl Living {
-    /// Asks their owners. A driver of an earlier run that is not set up yet is among the recorded processes alone.
+    /// Asks the owners of these processes. A driver of an earlier run that is not set up yet is only among the recorded processes.
     pub(super) fn ask(
         drivers: &Address<Drivers>,
         processes: &Address<Processes>,
@@ -68,7 +68,7 @@ impl Living {
         self.drivers.iter().find(|report| report.name == *driver)
     }
 
-    /// All of it.
+    /// All process ids.
     fn pids(&self) -> BTreeSet<u32> {
         let drivers = self.drivers.iter().filter_map(|report| report.pid);
         drivers.chain(self.recorded.iter().copied()).collect()
@@ -330,8 +330,8 @@ mod tests {
         assert!(swept.words.contains(&format!("{child} (")), "{}", swept.words);
     }
 
-    /// An executor whose driver died in the middle of a start has no child, no handle names it, and it does not name the task itself. What the
-    /// host has a record of is a driver, whatever it looks like.
+    /// An executor whose driver died in the middle of a start has no child, no handle names it, and it does not name the task itself. A
+    /// process that the host has a record of is a driver, whatever it looks like.
     #[tokio::test]
     async fn what_a_driver_that_died_had_begun_for_a_task_is_ended_and_no_driver_is_th041() {
         let (remains, allocation) = (Remains::new("us".into()), allocation());

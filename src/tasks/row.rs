@@ -24,7 +24,7 @@ impl Record for StateRow {
     }
 }
 
-/// The events of a task, by its name.
+/// The events of a task, by the task's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LogRow(pub(super) EventLog);
 
@@ -184,7 +184,7 @@ impl From<TracesLayout> for Traces {
     }
 }
 
-/// Decodes a run. A malformed handle of a started run is an error; that of a run that is over is dropped, as mere evidence.
+/// Decodes a run. A malformed handle of a started run is an error; that of a run that is over is dropped, since it is only evidence.
 fn run(layout: RunLayout) -> Result<Run, String> {
     let state = match layout.state {
         RunStateLayout::Intended => RunState::Intended,

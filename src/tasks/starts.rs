@@ -29,7 +29,7 @@ impl Starts {
         matches!(self.asked.borrow().get(run), Some(Asked::Waiting))
     }
 
-    /// Calls off a start that waits for its driver.
+    /// Cancels a start that waits for its driver.
     pub(super) fn call_off(&self, run: &TaskId) {
         if self.is_waiting(run) {
             self.called_off.borrow_mut().insert(run.clone());
@@ -43,7 +43,7 @@ impl Starts {
         self.changed.notify_waiters();
     }
 
-    /// Waits as long as a start of this run waits for its driver. Returns whether it was then sent.
+    /// Waits while a start of this run waits for its driver. Returns whether it was then sent.
     pub(super) async fn sent(&self, run: &TaskId) -> bool {
         while self.is_waiting(run) {
             self.changed.notified().await;
@@ -65,18 +65,18 @@ impl Starts {
         self.asked.borrow_mut().remove(run);
     }
 
-    /// What is known of a run whose driver cannot be had.
+    /// What is known about a run whose driver is unavailable.
     pub(super) fn found_without(&self, run: &TaskId, error: &DriverNotLeased) -> Result<Found, Trouble> {
         match error {
             DriverNotLeased::NotDispensed(error) => found_without(error, self.is_waiting(run)),
-            // That the driver cannot be had says nothing of the run.
+            // The unavailable driver implies nothing about the run.
             DriverNotLeased::NotAnswered(_) | DriverNotLeased::JustEnded { .. } => {
                 Err(Trouble { is_transient: true, ..not_leased(error) })
             }
         }
     }
 
-    /// Whether the answer "no such run" of this process proves that it has no start of the run under way.
+    /// Whether the answer "no such run" of this process proves that it has no start of the run in progress.
     pub(super) fn is_proof(&self, run: &TaskId, process: Option<ServingProcess>) -> bool {
         is_proof(self.asked.borrow().get(run).copied(), process)
     }
@@ -89,14 +89,14 @@ pub(super) struct WaitingStart {
 }
 
 impl WaitingStart {
-    /// Waits until it is called off.
+    /// Waits until it is cancelled.
     pub(super) async fn called_off(&self) {
         while !self.is_called_off() {
             self.starts.changed.notified().await;
         }
     }
 
-    /// Whether it must not be sent any more.
+    /// Whether it must no longer be sent.
     pub(super) fn is_called_off(&self) -> bool {
         self.starts.called_off.borrow().contains(&self.run)
     }

@@ -31,7 +31,7 @@ pub struct TasksStore {
 }
 
 impl TasksStore {
-    /// Stores tasks in this database, records the cores of running tasks in `cores`, and what has to outlive the actor in `memory`.
+    /// Stores tasks in this database, records the cores of running tasks in `cores`, and the state that must survive the actor in `memory`.
     #[must_use]
     pub fn new(database: &Database, cores: CoreLedger, memory: TasksMemory) -> Self {
         Self { ledger: database.ledger(OWNER), is_read: Rc::default(), cores, memory }
@@ -46,7 +46,7 @@ pub async fn recorded(database: &Database) -> Result<BTreeSet<AllocationId>, Str
     Ok(states(&database.ledger(OWNER)).await?.into_keys().collect())
 }
 
-/// The names of the tasks with a run on disk: of these there may be processes.
+/// The names of the tasks with a run on disk: these may have processes.
 ///
 /// # Errors
 /// If they cannot be read.

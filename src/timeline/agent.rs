@@ -1,4 +1,4 @@
-//! The lines of the agent, who runs the processes.
+//! The lines of the agent, which runs the processes.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::line::{Line, Participant};
 use super::news_lines::NewsLines;
 use crate::agent::{AgentNews, TaskPhase, TaskReport};
 
-/// Turns into lines what the agent says.
+/// Converts the news of the agent into lines.
 #[derive(Debug, Default)]
 pub(super) struct AgentTeller {
     known: BTreeMap<AllocationId, TaskReport>,
@@ -32,7 +32,7 @@ impl NewsLines for AgentTeller {
     }
 }
 
-/// The line for where a task has got to, if there is something new about it.
+/// The line for a new state of a task, if it has changed.
 fn told(task: &TaskReport, before: Option<&TaskReport>) -> Option<Line> {
     let process = Participant::Process(task.allocation.clone());
     let allocation = Participant::Allocation(task.allocation.clone());
@@ -53,10 +53,10 @@ fn told(task: &TaskReport, before: Option<&TaskReport>) -> Option<Line> {
             let line = Line::new(Participant::Agent, process.clone(), message);
             line.of_fate(process, Fate::Alive)
         }
-        // It leaves the books first, and its process is ended then.
+        // It is deregistered first, and then its process is ended.
         TaskPhase::Stopping if was_stopping => Line::new(Participant::Agent, process, event),
         TaskPhase::Stopping => Line::new(Participant::Agent, allocation, "stop"),
-        // Its process has ended first, and it is decided then when it starts again.
+        // Its process has ended first; then it is decided when it starts again.
         TaskPhase::Waiting if is_same_phase => {
             let decided = event.rsplit("; ").next().unwrap_or_default();
             let message = format!("{} {decided}", task.allocation);

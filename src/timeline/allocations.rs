@@ -9,8 +9,8 @@ use callboard_actors::vocabulary::AllocationId;
 use super::line::{Line, Participant};
 use super::news_lines::NewsLines;
 
-/// Turns into lines what each allocation says itself. Its owner only passes that on later, when its consequences may have happened already, so
-/// of the owner's own news only the end of an allocation is shown.
+/// Converts the news of each allocation into lines. Its owner passes them on only later, when their consequences may have happened already,
+/// so of the owner's own news only the end of an allocation is shown.
 #[derive(Debug, Default)]
 pub(super) struct AllocationsTeller {
     known: BTreeMap<AllocationId, AllocationPhase>,
@@ -43,7 +43,7 @@ impl NewsLines for AllocationsTeller {
 }
 
 impl AllocationsTeller {
-    /// Tells what an allocation itself says.
+    /// The lines for the news of an allocation itself.
     pub(super) fn lines_of_one(&mut self, allocation: &AllocationId, news: &AllocationNews) -> Vec<Line> {
         match news {
             AllocationNews::Changed(status) => self.changed(status).into_iter().collect(),
@@ -54,7 +54,7 @@ impl AllocationsTeller {
         }
     }
 
-    /// Tells where an allocation has got to, if it is elsewhere than before.
+    /// The line for a new phase of an allocation, if it has changed.
     fn changed(&mut self, status: &AllocationStatus) -> Option<Line> {
         let before = self.known.insert(status.allocation.clone(), status.phase);
         if before == Some(status.phase) {
@@ -72,7 +72,7 @@ impl AllocationsTeller {
             AllocationPhase::Registering => (process, allocation, "ready"),
             AllocationPhase::Registered => (Participant::Registry, allocation, "you are registered"),
             AllocationPhase::AwaitingRestart => (process, allocation, status.last_event.as_str()),
-            // The agent has told of the order to stop, and what follows from it is reported by the actors that do it.
+            // The agent has reported the order to stop, and the actors that carry it out report its consequences.
             AllocationPhase::Stopping => return None,
         };
         Some(Line::new(from, to, message).of_allocation(&status.allocation))
@@ -84,7 +84,7 @@ fn to_agent(allocation: &AllocationId, message: &str) -> Line {
         .of_allocation(allocation)
 }
 
-/// A piece of news as a sentence that needs no lines before it, for message scripts and their subscribers.
+/// One piece of news as a complete sentence, for message scripts and their subscribers.
 pub(super) fn sentence(news: &AllocationsNews) -> String {
     match news {
         AllocationsNews::Changed(status) => self::status(status),
@@ -97,11 +97,11 @@ pub(super) fn sentence(news: &AllocationsNews) -> String {
     }
 }
 
-/// Where an allocation has got to.
+/// The state of an allocation.
 pub(crate) fn status(status: &AllocationStatus) -> String {
     let AllocationStatus { allocation, phase, health, last_event, .. } = status;
     let health = health.to_string();
-    // The last event may be that its health is what it is.
+    // The last event may just repeat its health.
     let event = if *last_event == health { String::new() } else { format!(": {last_event}") };
     format!("{allocation} is {}, {health}{event}", phase.as_str())
 }
@@ -193,7 +193,7 @@ mod tests {
             task: TaskName::new("plugin").unwrap(),
             reason: reason(),
         };
-        // The owner is behind: its first news are older than the phase that the allocation has told.
+        // The owner is behind: its first news are older than the phase that the allocation has reported.
         let passed_on = [Probing, Registering].map(|phase| AllocationsNews::Changed(status(phase)));
         lines.extend(passed_on.iter().chain([&asked]).flat_map(|news| teller.lines_of(news)));
         let told: Vec<_> = lines.iter().map(|line| line.message.as_str()).collect();

@@ -1,4 +1,4 @@
-//! What actors answer to a question, as lines.
+//! Converts the answers of actors into lines.
 
 use std::any::Any;
 use std::fmt::Display;
@@ -29,7 +29,7 @@ use super::registry::{active, lacks, registration};
 pub(crate) use super::supervisor::stopped;
 use super::volumes;
 
-/// An answer of whichever actor, as lines; none if it says nothing, as to a child that reports.
+/// An answer of any actor, as lines; none for an empty answer, as to a child that reports.
 pub(crate) fn answer(answer: &dyn Any) -> Option<String> {
     if let Some(answer) = answer.downcast_ref() {
         return Some(registry(answer));
@@ -55,7 +55,7 @@ pub(crate) fn answer(answer: &dyn Any) -> Option<String> {
     answer.downcast_ref().map(supervisor)
 }
 
-/// What was done, or why it was not.
+/// The effect of a request, or why it failed.
 pub(crate) fn done<T, E: Display>(answer: &Result<T, E>, done: &str) -> String {
     or_no(answer, |_| done.to_owned())
 }
@@ -64,7 +64,7 @@ pub(super) fn or_no<T, E: Display>(answer: &Result<T, E>, tell: impl Fn(&T) -> S
     answer.as_ref().map_or_else(|error| format!("no: {error}"), tell)
 }
 
-/// The lines of a list, or one that says that it is empty.
+/// The lines of a list, or a line that reports that it is empty.
 pub(crate) fn lines(all: impl IntoIterator<Item = String>, none: &str) -> String {
     let all: Vec<_> = all.into_iter().collect();
     if all.is_empty() { none.to_owned() } else { all.join("\n") }

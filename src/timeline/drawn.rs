@@ -1,4 +1,4 @@
-//! Lines as marks of a picture: those of a running host as they come over the admin socket, and those of hosts that are played.
+//! Draws lines as marks of a picture: of a running host from the admin socket, and of played hosts.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -7,61 +7,61 @@ use callboard_proto::admin::v1::{self as wire, Fate, Said};
 
 use crate::picture::{Arrow, Mark, Picture, Sign};
 
-/// What of a column can be gone. A driver has both: its actor, and the process that it looks after.
+/// The part of a column that can be gone. A driver has both: its actor, and its process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
     /// An actor of the host.
     Actor,
-    /// What is outside of the host: a process, the disk.
+    /// Something outside of the host: a process, the disk.
     World,
 }
 
-/// Draws lines, one after the other, below those that were drawn before.
+/// Draws lines, each below the earlier ones.
 #[derive(Debug, Default)]
 pub(crate) struct Drawer {
     picture: Picture,
-    /// Who is gone at the moment.
+    /// What is gone at present.
     lost: BTreeSet<(String, Part)>,
     /// The gates of each actor.
     gates: BTreeMap<String, Gates>,
-    /// When the first line was said, and the last one.
+    /// The times of the first and the last line.
     between_unix_ms: Option<(u64, u64)>,
 }
 
 /// The gates of one actor.
 #[derive(Debug, Default)]
 struct Gates {
-    /// Those that are closed, oldest first.
+    /// The closed gates, oldest first.
     closed: VecDeque<Gate>,
-    /// Those that opened last.
+    /// The gates that opened last.
     opened: VecDeque<Gate>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Gate {
     write: u64,
-    /// The step that wrote.
+    /// The step with the write.
     step: u64,
-    /// Its place among the marks.
+    /// Its index among the marks.
     place: usize,
 }
 
-/// So long nothing is said before it is worth a line of its own, in milliseconds.
+/// The shortest pause that gets a line of its own, in milliseconds.
 const PAUSE_MIN_MS: u64 = 1_000;
 
 impl Drawer {
-    /// Nothing yet, under a title.
+    /// An empty picture with this title.
     pub(crate) fn new(title: impl Into<String>) -> Self {
         let picture = Picture { title: title.into(), marks: Vec::new() };
         Self { picture, ..Self::default() }
     }
 
-    /// What is drawn so far.
+    /// The picture so far.
     pub(crate) const fn picture(&self) -> &Picture {
         &self.picture
     }
 
-    /// Forgets the oldest marks, so that no more than so many messages and signs are left.
+    /// Removes the oldest marks, so that at most this many messages and signs are left.
     pub(crate) fn keep(&mut self, count: usize) {
         let is_statement = |mark: &&Mark| matches!(mark, Mark::Message { .. } | Mark::Sign { .. });
         let marks = &mut self.picture.marks;
@@ -73,29 +73,29 @@ impl Drawer {
         }
     }
 
-    /// Puts a mark into the picture that says nothing of who lives.
+    /// Adds a mark that does not affect which actors live.
     pub(super) fn put(&mut self, mark: Mark) {
         self.picture.marks.push(mark);
     }
 
-    /// Puts a sign on a line.
+    /// Adds a sign on a line.
     pub(super) fn sign(&mut self, actor: &str, text: String, sign: Sign) {
         self.put(Mark::Sign { actor: actor.to_owned(), text, about: String::new(), sign });
     }
 
-    // === Who lives ===
+    // === Lives ===
 
-    /// Something of a column is gone. False if that is known.
+    /// Records that a part of a column is gone. False if that is already known.
     pub(super) fn lose(&mut self, column: &str, part: Part) -> bool {
         self.lost.insert((column.to_owned(), part))
     }
 
-    /// Something of a column is there again. False if it was not gone.
+    /// Records that a part of a column has returned. False if it was not gone.
     pub(super) fn find(&mut self, column: &str, part: Part) -> bool {
         self.lost.remove(&(column.to_owned(), part))
     }
 
-    /// Draws that something lives again; so does its line, unless something else of it is gone still.
+    /// Draws that a part lives again. Its line lives again, too, unless the other part is still gone.
     pub(super) fn restart(&mut self, column: &str, text: String) {
         let is_lost = [Part::Actor, Part::World].map(|part| self.lost.contains(&(column.to_owned(), part)));
         self.sign(column, text, if is_lost.contains(&true) { Sign::News } else { Sign::Restart });
@@ -103,7 +103,7 @@ impl Drawer {
 
     // === Gates ===
 
-    /// An actor writes, and what follows waits for that.
+    /// An actor writes, and its later output waits for that.
     pub(super) fn gate_closes(&mut self, actor: &str, write: u64, step: u64) {
         let gate = Gate { write, step, place: self.picture.marks.len() };
         self.gates.entry(actor.to_owned()).or_default().close(gate);
@@ -116,8 +116,8 @@ impl Drawer {
         self.put(Mark::GateOpens { actor: actor.to_owned(), through });
     }
 
-    /// The same in a run under virtual time, where the time of a disk is none: above what others do meanwhile, in whatever order, but
-    /// not above what the actor itself, the host or the disk does, or above the passage of time.
+    /// The same in a run under virtual time, in which a write takes no time. The mark is drawn above the marks of other actors meanwhile,
+    /// in any order, but not above marks of the actor itself, the host or the disk, or above the passage of time.
     pub(super) fn gates_open_at_once(&mut self, actor: &str, through: u64) {
         self.gates.entry(actor.to_owned()).or_default().open(through);
         let is_of_others = |mark: &&Mark| {
@@ -130,13 +130,13 @@ impl Drawer {
         self.gates.values_mut().for_each(|gates| gates.move_down(place));
     }
 
-    /// What an actor wrote is lost.
+    /// The writes of an actor are lost.
     pub(super) fn gates_fall(&mut self, actor: &str) {
         self.gates.remove(actor);
         self.put(Mark::GatesFall { actor: actor.to_owned() });
     }
 
-    /// Who waits for the disk.
+    /// The actors that wait for the disk.
     pub(super) fn waiting(&self) -> Vec<String> {
         let waits = self.gates.iter().filter(|(_, gates)| !gates.closed.is_empty());
         waits.map(|(actor, _)| actor.clone()).collect()
@@ -144,7 +144,7 @@ impl Drawer {
 
     // === Lines ===
 
-    /// Draws a line. An actor that is lost is drawn so until it lives again.
+    /// Draws a line. An actor that is lost is shown as lost until it lives again.
     pub(crate) fn draw(&mut self, said: &Said) {
         let at = said.at_unix_ms;
         let (began, last) = self.between_unix_ms.unwrap_or((at, at));
@@ -158,7 +158,7 @@ impl Drawer {
             self.picture.marks.push(Mark::Time(Duration::from_millis(at.saturating_sub(began))));
         }
         if said.from == "timeline" {
-            // Lines are missing here, perhaps those of gates.
+            // Lines are missing here, possibly lines about gates.
             self.gates.clear();
         }
         if !self.draw_gate(said) {
@@ -166,12 +166,12 @@ impl Drawer {
         }
     }
 
-    /// Draws what a line says.
+    /// Draws the content of a line.
     pub(super) fn draw_words(&mut self, said: &Said) {
         let (fate, of) = (said.fate(), &said.whose_fate);
         let breaks_off = fate == Fate::Lost && self.lose(of, Part::World);
         let mark = mark(said, breaks_off);
-        // What an actor was told in a step stands above what it wrote in it, though it tells of it when that is on disk.
+        // A message that an actor handled in a step is drawn above its write in that step, although it is reported only after the write.
         let is_told = matches!(mark, Mark::Message { .. }) && said.to == said.actor;
         let gates = self.gates.get(&said.to).filter(|_| is_told);
         match gates.and_then(|gates| gates.place_of(said.step)) {
@@ -188,7 +188,7 @@ impl Drawer {
         }
     }
 
-    /// False if the line is about no gate.
+    /// False if the line is not about a gate.
     fn draw_gate(&mut self, said: &Said) -> bool {
         match said.gate() {
             wire::Gate::Unspecified => return false,
@@ -199,7 +199,7 @@ impl Drawer {
         true
     }
 
-    /// Draws what was said to an actor above the gate that it closed over it: it tells of that only when the gate is open.
+    /// Draws a message to an actor above the gate that the actor then closed: it reports the message only when the gate is open.
     fn insert(&mut self, place: usize, mark: Mark) {
         self.picture.marks.insert(place, mark);
         self.gates.values_mut().for_each(|gates| gates.move_down(place));
@@ -209,7 +209,7 @@ impl Drawer {
 impl Gates {
     fn close(&mut self, gate: Gate) {
         if self.closed.back().is_some_and(|last| gate.write <= last.write) {
-            // Another life of the actor, which counts from the beginning.
+            // Another incarnation of the actor, which counts from the beginning.
             *self = Self::default();
         }
         self.closed.push_back(gate);
@@ -220,13 +220,13 @@ impl Gates {
         self.opened = self.closed.drain(..count).collect();
     }
 
-    /// The place of the first gate that a step closed.
+    /// The index of the first gate that a step closed.
     fn place_of(&self, step: u64) -> Option<usize> {
         let mut gates = self.opened.iter().chain(&self.closed);
         gates.find(|gate| gate.step == step).map(|gate| gate.place)
     }
 
-    /// So many marks above all others are gone.
+    /// This many marks at the top are removed.
     fn move_up(&mut self, count: usize) {
         for gates in [&mut self.closed, &mut self.opened] {
             let moved = |gate: Gate| Some(Gate { place: gate.place.checked_sub(count)?, ..gate });
@@ -234,7 +234,7 @@ impl Gates {
         }
     }
 
-    /// There is one mark more at this place.
+    /// A mark is inserted at this index.
     fn move_down(&mut self, at: usize) {
         let gates = self.closed.iter_mut().chain(&mut self.opened);
         gates.filter(|gate| gate.place >= at).for_each(|gate| gate.place += 1);
@@ -250,7 +250,7 @@ fn mark(said: &Said, breaks_off: bool) -> Mark {
         sign,
     };
     match said.fate() {
-        // Who is lost says nothing any more: others have noticed it.
+        // A lost actor sends nothing: others have noticed its loss.
         Fate::Lost if breaks_off => sign(&said.whose_fate, Sign::Crash),
         Fate::Troubled => sign(&said.whose_fate, Sign::Trouble),
         Fate::Unspecified | Fate::Alive | Fate::Lost if said.from == "timeline" => {
@@ -352,7 +352,7 @@ mod tests {
         Said { gate: wire::Gate::Falls.into(), ..said("disk", actor, "not written") }
     }
 
-    /// What was drawn, in short.
+    /// The marks in a short form.
     fn short(marks: &[Mark]) -> Vec<String> {
         let one = |mark: &Mark| match mark {
             Mark::Message { text, .. }

@@ -10,7 +10,7 @@ use callboard_proto::admin::v1::Fate;
 use super::line::{Line, Participant};
 use super::news_lines::{NewsLines, grouped};
 
-/// Turns into lines what the drivers say.
+/// Converts the news of the drivers into lines.
 #[derive(Debug, Default)]
 pub(super) struct DriversTeller {
     known: BTreeMap<DriverName, DriverReport>,
@@ -50,7 +50,7 @@ impl NewsLines for DriversTeller {
     }
 }
 
-/// The lines for what is new about a driver: the process that it has, what is done about it, and how it does.
+/// The lines for the changes of a driver: its process, the action on it, and its health.
 fn reported(report: &DriverReport, before: Option<&DriverReport>) -> Vec<Line> {
     let driver = || Participant::Driver(report.name.clone());
     let to_driver = |message: String| Line::new(Participant::Drivers, driver(), message);
@@ -96,7 +96,7 @@ fn reported(report: &DriverReport, before: Option<&DriverReport>) -> Vec<Line> {
         .collect()
 }
 
-/// What a driver that is watched says of itself.
+/// The health that a watched driver reports.
 fn health(report: &DriverReport) -> Option<Line> {
     let version = report.version.as_deref().unwrap_or_default();
     let message = match (report.stage, report.health) {
@@ -119,7 +119,7 @@ fn health(report: &DriverReport) -> Option<Line> {
     Some(Line::new(Participant::Driver(report.name.clone()), Participant::Drivers, message))
 }
 
-/// A piece of news as a sentence that needs no lines before it, for message scripts and their subscribers.
+/// One piece of news as a complete sentence, for message scripts and their subscribers.
 pub(super) fn sentence(news: &DriversNews) -> String {
     match news {
         DriversNews::Reported(report) => driver(report),
@@ -135,13 +135,13 @@ pub(super) fn sentence(news: &DriversNews) -> String {
     }
 }
 
-/// What is known of the drivers.
+/// The known facts about the drivers.
 pub(crate) fn driver_summary(summary: &DriverSummary) -> String {
     let DriverSummary { healthy, unhealthy, undetected, no_answer } = summary;
     grouped(healthy, unhealthy, undetected, no_answer)
 }
 
-/// What is known of a driver.
+/// The known facts about a driver.
 pub(crate) fn driver(report: &DriverReport) -> String {
     let DriverReport { name, generation, health, reason, stage, version, is_adopted, .. } = report;
     let version = version.as_ref().map_or(String::new(), |version| format!(", {version}"));

@@ -1,4 +1,4 @@
-//! Follows the journal of a host and makes a stream of lines of it.
+//! Follows the journal of a host and converts it into a stream of lines.
 
 use std::collections::BTreeSet;
 
@@ -16,13 +16,13 @@ use crate::agent::Agent;
 use crate::host::Host;
 use crate::tasks::Tasks;
 
-/// How many entries of the journal may wait.
+/// How many entries of the journal may wait in the queue.
 const ENTRIES_CAPACITY: usize = 4_096;
-/// How many lines may wait for the one who reads.
+/// How many lines may wait for the reader.
 const LINES_CAPACITY: usize = 1_024;
 
-/// Begins a timeline of a host, of the agent that runs its processes and of its tasks, here and now, with the gates of its
-/// actors or without. It ends with the host, or when it has no reader any more.
+/// Begins a timeline of a host, of the agent that runs its processes and of its tasks, from now on, with or without the gates of its
+/// actors. It ends with the host, or when it no longer has a reader.
 ///
 /// # Panics
 /// Outside of a tokio runtime.
@@ -65,12 +65,12 @@ pub(crate) fn follow(
     receiver
 }
 
-/// An actor of whom the timeline has to know how it stands, so that it tells changes only.
+/// An actor with a state that the timeline must know, so that it shows only changes.
 trait Describe: Send {
     /// Its name.
     fn name(&self) -> &str;
 
-    /// Has it write down how it stands.
+    /// Makes it write its state into the journal.
     fn describe(&self) -> Result<(), AskError>;
 }
 
@@ -89,10 +89,10 @@ struct Reading {
     journal: Subscription<JournalLine, ()>,
     actors: Vec<Box<dyn Describe>>,
     with_gates: bool,
-    /// Of whom it is not known yet how they stand: what they tell before is older than the timeline.
+    /// The actors whose state is not known yet: their earlier news are older than the timeline.
     awaited: BTreeSet<String>,
     teller: Teller,
-    /// When the last entry was written, by the host's clock.
+    /// The time of the last entry, by the host's clock.
     at: Timestamp,
     lines: Vec<(Timestamp, Line)>,
 }
@@ -112,7 +112,7 @@ impl Reading {
         reading
     }
 
-    /// Takes this item of the journal, and all others that are there.
+    /// Takes this item of the journal, and all further available items.
     fn take_all(&mut self, first: Option<FeedItem<JournalLine, ()>>) {
         let mut next = first.or_else(|| self.journal.try_next());
         while let Some(item) = next {
@@ -124,7 +124,7 @@ impl Reading {
     fn take(&mut self, item: FeedItem<JournalLine, ()>) {
         match item {
             FeedItem::Snapshot { .. } => {
-                // Who cannot be asked does not run, and says how it stands when it begins.
+                // An actor that cannot be asked does not run, and reports its state when it begins.
                 let asked = self.actors.iter().filter(|actor| actor.describe().is_ok());
                 self.awaited = asked.map(|actor| actor.name().to_owned()).collect();
             }
@@ -165,7 +165,7 @@ impl Telling {
         self.sender.closed().await;
     }
 
-    /// Hands lines over, and counts those for which there is no room.
+    /// Sends lines, and counts the lines that find no room.
     fn tell(&mut self, lines: Vec<(Timestamp, Line)>) {
         let mut lines = lines.into_iter().peekable();
         while let Some((at, line)) = lines.next() {

@@ -8,7 +8,7 @@ use callboard_actors::vocabulary::{Generation, Health, PluginKey};
 use super::line::{Line, Participant};
 use super::news_lines::{NewsLines, joined};
 
-/// Turns into lines what the instances say.
+/// Converts the news of the instances into lines.
 #[derive(Debug, Default)]
 pub(super) struct InstancesTeller {
     known: BTreeMap<PluginKey, (Generation, Health)>,
@@ -27,7 +27,7 @@ impl NewsLines for InstancesTeller {
 
     fn lines_of(&mut self, news: &InstancesNews) -> Vec<Line> {
         match news {
-            // The disk has told of each of them.
+            // The disk has reported each of them.
             InstancesNews::Expected(_) => Vec::new(),
             InstancesNews::Reported(report) => self.reported(report),
             InstancesNews::Standby(report) => standby(report),
@@ -48,7 +48,7 @@ impl NewsLines for InstancesTeller {
 }
 
 impl InstancesTeller {
-    /// Tells of a new generation, and of a health that is not as it was.
+    /// The lines for a new generation, and for a changed health.
     fn reported(&mut self, report: &InstanceReport) -> Vec<Line> {
         let now = (report.generation, report.health.clone());
         let before = self.known.insert(report.plugin.clone(), now);
@@ -79,7 +79,7 @@ impl InstancesTeller {
     }
 }
 
-/// Tells how one is that stands by.
+/// The lines for the health of a standby.
 fn standby(report: &InstanceReport) -> Vec<Line> {
     let process = Participant::Process(report.allocation.clone());
     let line = match &report.health {
@@ -97,7 +97,7 @@ fn of(report: &InstanceReport, line: Line) -> Line {
     line.of_plugin(&report.plugin).of_allocation(&report.allocation).of_generation(report.generation)
 }
 
-/// A piece of news as a sentence that needs no lines before it, for message scripts and their subscribers.
+/// One piece of news as a complete sentence, for message scripts and their subscribers.
 pub(super) fn sentence(news: &InstancesNews) -> String {
     match news {
         InstancesNews::Expected(plugins) => format!("awaits {}", joined(plugins)),
@@ -109,7 +109,7 @@ pub(super) fn sentence(news: &InstancesNews) -> String {
     }
 }
 
-/// What is known of an instance.
+/// The known facts about an instance.
 pub(crate) fn report(report: &InstanceReport) -> String {
     let InstanceReport { plugin, allocation, generation, health, fingerprint, remarks, .. } = report;
     let identity = fingerprint.as_ref().filter(|_| *health == Health::Healthy).map_or(String::new(), |f| {

@@ -5,7 +5,7 @@ use callboard_actors::inventory::{FirstSummary, InventoryNews, InventoryView, Of
 use super::line::{Line, Participant};
 use super::news_lines::{NewsLines, grouped};
 
-/// Turns into lines what the inventory says.
+/// Converts the news of the inventory into lines.
 #[derive(Debug, Default)]
 pub(super) struct InventoryTeller;
 
@@ -24,7 +24,7 @@ impl NewsLines for InventoryTeller {
             }
             InventoryNews::Changed(offer) => of(offer, "this node offers it", Some(offer.health.to_string())),
             InventoryNews::Removed(offer) => of(offer, "this node no longer offers it", None),
-            // The volumes tell each use of their own.
+            // The volumes report each use themselves.
             InventoryNews::VolumesUsed { .. } => return Vec::new(),
         };
         vec![line]
@@ -41,7 +41,7 @@ fn of(offer: &Offer, message: &str, health: Option<String>) -> Line {
     }
 }
 
-/// A piece of news as a sentence that needs no lines before it, for message scripts and their subscribers.
+/// One piece of news as a complete sentence, for message scripts and their subscribers.
 pub(super) fn sentence(news: &InventoryNews) -> String {
     match news {
         InventoryNews::First(_, summary) => format!("first inventory: {}", self::summary(summary)),
@@ -51,7 +51,7 @@ pub(super) fn sentence(news: &InventoryNews) -> String {
     }
 }
 
-/// What the first wait found.
+/// The result of the first wait.
 pub(crate) fn summary(summary: &FirstSummary) -> String {
     let FirstSummary { healthy, unhealthy, undetected, no_answer, missing } = summary;
     let grouped = grouped(healthy, unhealthy, undetected, no_answer);

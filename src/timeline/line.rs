@@ -5,32 +5,32 @@ use std::fmt;
 use callboard_actors::vocabulary::{AllocationId, DriverName, Generation, PluginKey, PluginName, Timestamp};
 use callboard_proto::admin::v1 as wire;
 
-/// Who speaks, or is spoken to.
+/// A sender or receiver of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Participant {
     /// The user who types commands.
     You,
-    /// Who runs the processes of the configuration.
+    /// The agent, which runs the processes of the configuration.
     Agent,
     /// The supervisor of one allocation.
     Allocation(AllocationId),
     /// The process of one allocation.
     Process(AllocationId),
-    /// Who knows who is registered and who is active.
+    /// The owner of the registrations, which chooses the active ones.
     Registry,
-    /// Who talks to the active ones.
+    /// The owner of the instances, which call the active plugins.
     Instances,
-    /// Who knows what this node offers.
+    /// The owner of what this node offers.
     Inventory,
-    /// Who knows the volumes.
+    /// The owner of the volumes.
     Volumes,
     /// A plugin, whichever process serves it.
     Plugin(PluginName),
-    /// Who keeps the drivers.
+    /// The owner of the drivers.
     Drivers,
     /// One driver.
     Driver(DriverName),
-    /// Who runs tasks through drivers.
+    /// The owner of the tasks that run through drivers.
     Tasks,
     /// One such task.
     Task(AllocationId),
@@ -40,7 +40,7 @@ pub(crate) enum Participant {
     Everyone,
     /// The database.
     Disk,
-    /// The timeline itself, when there is something to say of it.
+    /// The timeline itself, if it has a message of its own.
     Timeline,
 }
 
@@ -68,33 +68,33 @@ impl fmt::Display for Participant {
     }
 }
 
-/// One thing that one said to another.
+/// A message from one participant to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// Who spoke.
+    /// The sender.
     pub(crate) from: Participant,
-    /// To whom.
+    /// The receiver.
     pub(crate) to: Participant,
-    /// What was said.
+    /// The message.
     pub(crate) message: String,
-    /// About which plugin.
+    /// The plugin that it is about.
     pub(crate) plugin: Option<PluginKey>,
-    /// About which allocation.
+    /// The allocation that it is about.
     pub(crate) allocation: Option<AllocationId>,
-    /// About which generation.
+    /// The generation that it is about.
     pub(crate) generation: Option<Generation>,
-    /// What has become of whom.
+    /// The participant whose fate it reports, and that fate.
     pub(crate) fate: Option<(Participant, wire::Fate)>,
-    /// What has become of a gate, and for which write.
+    /// The state of a gate that it reports, and the write of the gate.
     pub(crate) gate: Option<(wire::Gate, u64)>,
-    /// Whose step it follows from, and which.
+    /// The actor and the number of the step that it follows from.
     pub(crate) step: Option<(String, u64)>,
-    /// Who of a plugin was active before, and who is from here on.
+    /// The active registration of a plugin before and after.
     pub(crate) active: Option<(Option<Participant>, Option<Participant>)>,
 }
 
 impl Line {
-    /// A line about nothing in particular.
+    /// A line without a subject.
     #[must_use]
     pub(crate) fn new(from: Participant, to: Participant, message: impl Into<String>) -> Self {
         Self {
@@ -146,21 +146,21 @@ impl Line {
         self
     }
 
-    /// The same line, as it follows from a step of an actor.
+    /// The same line, as the consequence of a step of an actor.
     #[must_use]
     pub(crate) fn of_step(mut self, actor: &str, step: u64) -> Self {
         self.step = Some((actor.to_owned(), step));
         self
     }
 
-    /// The same line, about who of a plugin is active.
+    /// The same line, about the active registration of a plugin.
     #[must_use]
     pub(crate) fn of_active(mut self, before: Option<Participant>, now: Option<Participant>) -> Self {
         self.active = Some((before, now));
         self
     }
 
-    /// The line as it travels: the `number`th of its stream, heard of at this instant.
+    /// The line in its wire form: the `number`th of its stream, received at this time.
     #[must_use]
     pub(crate) fn said(self, number: u64, at: Timestamp) -> wire::Said {
         let (whose_fate, fate) = match self.fate {

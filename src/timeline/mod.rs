@@ -1,18 +1,18 @@
-//! The timeline: who said what to whom, as one list of lines in the order in which it happened.
+//! The timeline: the messages between actors, as one list of lines in the order in which they happened.
 //!
 //! ```text
-//!  every actor ──► journal ──► told ──► followed: a stream of lines ──► admin socket ──► page: columns for people
+//!  every actor ──► journal ──► teller ──► follow: a stream of lines ──► admin socket ──► page: columns for people
 //!                               │                                                   └──► drawn: a picture
-//!                               └─ one file for each actor, from its news to words
+//!                               └─ one file for each actor, from its news to lines
 //! ```
 //!
-//! The journal has the order in which everything happened, a cause in front of its consequence; nothing is sorted here. What the
-//! timeline knows of each actor at its beginning, so that it tells changes only, the actor has written into the journal itself.
+//! The journal has the order in which everything happened, a cause before its consequence; nothing is sorted here. The timeline shows only
+//! changes: each actor has written its initial state into the journal.
 //!
-//! Message scripts and the pictures of simulated runs read the same words: a message script shows each piece of news as a sentence of
-//! its own, since it has no lines before it that could have said the rest; a picture shows the lines.
+//! Message scripts and the pictures of simulated runs use the same words: a message script shows each piece of news as a complete sentence,
+//! since it has no earlier lines with the rest; a picture shows the lines.
 //!
-//! No reader is waited for: one that is too slow misses lines and gets their number (R6).
+//! No reader is waited for: a reader that is too slow misses lines and receives their number (R6).
 
 mod line;
 mod news_lines;

@@ -1,24 +1,24 @@
-//! How the news of an actor become lines.
+//! Converts the news of an actor into lines.
 
 use std::fmt::Display;
 
 use super::line::{Line, Participant};
 
-/// Turns the news of one actor into lines. It remembers what it needs to tell a change from a repetition.
+/// Converts the news of one actor into lines. It keeps the state that distinguishes a change from a repetition.
 pub(super) trait NewsLines {
-    /// What the actor says.
+    /// The news of the actor.
     type News: 'static;
-    /// What it holds.
+    /// Its view.
     type View: 'static;
 
-    /// Takes in how things stand, and tells what of it is worth a line.
+    /// Takes the initial state, and returns its lines.
     fn begin(&mut self, view: &Self::View) -> Vec<Line>;
 
-    /// Tells one piece of news.
+    /// The lines for one piece of news.
     fn lines_of(&mut self, news: &Self::News) -> Vec<Line>;
 }
 
-/// The line for lines that are not there.
+/// The line that reports missing lines.
 pub(super) fn missing(missed: u64) -> Line {
     Line::new(
         Participant::Timeline,
@@ -45,7 +45,7 @@ pub(super) fn grouped<T: Display>(
     if parts.is_empty() { "nothing".to_owned() } else { parts.join("; ") }
 }
 
-/// Names in a row.
+/// A list of names.
 pub(crate) fn joined<T: Display>(names: &[T]) -> String {
     names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -1,4 +1,4 @@
-//! The timeline as a page for people: columns, and one line where both halves of a plugin have the same.
+//! Formats the timeline as a page for people: columns, and a single line for messages that are equal for both halves of a plugin.
 
 use std::fmt::Write;
 
@@ -8,13 +8,13 @@ use crate::output::{Palette, Tone, harmless};
 
 /// The width of a name's column; a longer name makes its own line longer.
 const NAME_WIDTH: usize = 16;
-/// A longer message is cut.
+/// The length above which a message is truncated.
 const MESSAGE_LENGTH_MAX: usize = 100;
-/// Sets lines into columns. What one step says of both halves of a plugin is one line.
+/// Formats lines in columns. Equal messages of one step about both halves of a plugin become one line.
 #[derive(Debug)]
 pub(crate) struct Page {
     palette: Palette,
-    /// When the first line was said; seconds count from there.
+    /// The time of the first line; seconds count from there.
     began_at_unix_ms: Option<u64>,
     /// The lines of the present step.
     step: Vec<Held>,
@@ -23,7 +23,7 @@ pub(crate) struct Page {
 #[derive(Debug)]
 struct Held {
     first: Said,
-    /// What the lines differ in: the type of the plugin, and the generation.
+    /// The values in which the lines differ: the type of the plugin, and the generation.
     halves: Vec<(String, u64)>,
 }
 
@@ -34,7 +34,7 @@ impl Page {
         Self { palette, began_at_unix_ms: None, step: Vec::new() }
     }
 
-    /// Takes the next line, and gives the text of its step if it is the last of it. Where lines are missing the last one may be.
+    /// Takes the next line, and returns the text of its step after the last line of the step. Before missing lines, any may be the last.
     pub(crate) fn say(&mut self, said: Said) -> Option<String> {
         self.began_at_unix_ms.get_or_insert(said.at_unix_ms);
         let is_of = |held: &Held| (&held.first.actor, held.first.step) == (&said.actor, said.step);
@@ -59,7 +59,7 @@ impl Page {
         }
     }
 
-    /// Gives the text of everything that is held back.
+    /// Returns the text of all lines that are held back.
     pub(crate) fn release(&mut self) -> Option<String> {
         let texts: Vec<_> = std::mem::take(&mut self.step).iter().map(|held| self.set(held)).collect();
         (!texts.is_empty()).then(|| texts.join("\n"))
@@ -97,7 +97,7 @@ fn says_the_same(one: &Said, other: &Said) -> bool {
         && subject(one) == subject(other)
 }
 
-/// What a line is about: the plugin with its halves and generations, and the allocation if the line does not name it.
+/// The subject of a line: the plugin with its halves and generations, and the allocation if the line does not name it.
 fn subject(said: &Said, halves: &[(String, u64)]) -> String {
     let (_, name) = halved(&said.plugin);
     let half = |(half, generation): &(String, u64)| {

@@ -1,4 +1,4 @@
-//! The picture of a host that is played, by a message script or in a simulation: its journal as marks, beside what the player draws.
+//! The picture of a played host, in a message script or a simulation: its journal as marks, beside the marks of the player.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::supervisor::ending as ending_text;
 use super::teller::Teller;
 use crate::picture::{Arrow, Mark, Sign};
 
-/// What is drawn so far.
+/// The picture so far.
 #[derive(Debug, Default)]
 pub(crate) struct Played {
     teller: Teller,
@@ -20,29 +20,29 @@ pub(crate) struct Played {
     drawer: Drawer,
     /// The actors that have begun in this run of the host.
     begun: BTreeSet<String>,
-    /// Who is active of each plugin.
+    /// The active registration of each plugin.
     active: BTreeMap<String, String>,
-    /// The last time that is in the picture, in milliseconds.
+    /// The last time in the picture, in milliseconds.
     at_millis: u128,
 }
 
 impl Played {
-    /// Everything that is in the picture, with each text as it is to be shown.
+    /// All marks of the picture, with each text converted by `shown`.
     pub(crate) fn marks(&self, shown: impl Fn(&str) -> String) -> Vec<Mark> {
         self.drawer.picture().marks.iter().map(|mark| shown_as(mark, &shown)).collect()
     }
 
-    /// Puts a mark into the picture that says nothing of who lives.
+    /// Adds a mark that does not affect which actors live.
     pub(crate) fn put(&mut self, mark: Mark) {
         self.drawer.put(mark);
     }
 
-    /// Forgets the oldest marks, so that no more than so many messages and signs are left.
+    /// Removes the oldest marks, so that at most this many messages and signs are left.
     pub(crate) fn keep(&mut self, count: usize) {
         self.drawer.keep(count);
     }
 
-    /// What follows happens so long after the beginning.
+    /// Sets the time since the beginning of the following marks.
     pub(crate) fn at(&mut self, at: Duration) {
         if at.as_millis() != self.at_millis {
             self.at_millis = at.as_millis();
@@ -57,7 +57,7 @@ impl Played {
 
     // === The host ===
 
-    /// A host starts: none of its actors has begun yet, and the disk that it finds is there.
+    /// A host starts: none of its actors has begun yet, and its disk exists.
     pub(crate) fn host_starts(&mut self) {
         self.put(Mark::Chapter("the host starts".to_owned()));
         self.begun.clear();
@@ -65,7 +65,7 @@ impl Played {
         self.lives("disk", "there again");
     }
 
-    /// The host is killed, and what waited for the disk with it.
+    /// The host is killed, and with it the output that waited for the disk.
     pub(crate) fn host_is_killed(&mut self) {
         self.drawer.waiting().iter().for_each(|actor| self.drawer.gates_fall(actor));
         self.none_is_active();
@@ -74,20 +74,20 @@ impl Played {
 
     // === Outside of the host ===
 
-    /// What has this column outside of the host is gone.
+    /// Records that this column outside of the host is gone.
     pub(crate) fn falls(&mut self, column: &str, text: &str) {
         self.drawer.lose(column, Part::World);
         self.drawer.sign(column, text.to_owned(), Sign::Crash);
     }
 
-    /// What has this column outside of the host is there, as it was or again.
+    /// Records that this column outside of the host exists, still or again.
     pub(crate) fn lives(&mut self, column: &str, text: &str) {
         if self.drawer.find(column, Part::World) {
             self.drawer.restart(column, text.to_owned());
         }
     }
 
-    /// What has this column outside of the host is as it should be again.
+    /// Records that this column outside of the host works correctly again.
     pub(crate) fn recovers(&mut self, column: &str, text: &str) {
         self.drawer.find(column, Part::World);
         self.drawer.restart(column, text.to_owned());
@@ -95,7 +95,7 @@ impl Played {
 
     // === Actors ===
 
-    /// Draws what an actor did.
+    /// Draws an action of an actor.
     pub(crate) fn note(&mut self, line: &JournalLine) {
         let JournalLine { actor, entry, .. } = line;
         let actor = &**actor;
@@ -128,7 +128,7 @@ impl Played {
         }
     }
 
-    /// The host is gone, and routes nothing any more.
+    /// The host is gone, and no longer routes anything.
     fn none_is_active(&mut self) {
         for (plugin, former) in std::mem::take(&mut self.active) {
             self.put(Mark::Active { plugin, before: Some(former), now: None });
@@ -138,7 +138,7 @@ impl Played {
     fn actor_falls(&mut self, actor: &str, text: &str) {
         self.drawer.lose(actor, Part::Actor);
         let (column, about) = place(actor);
-        // The line of another goes on.
+        // The line of another actor continues.
         let sign = if column == actor { Sign::Crash } else { Sign::Trouble };
         self.drawer.sign(&column, format!("{about}{text}"), sign);
     }
@@ -146,7 +146,7 @@ impl Played {
     fn actor_lives(&mut self, actor: &str, is_rebuilt: bool) {
         let was_lost = self.drawer.find(actor, Part::Actor);
         let is_first = self.begun.insert(actor.to_owned());
-        // Those that there are many of come and go with what they are for.
+        // Actors with many instances come and go with their subjects.
         let is_single = !actor.contains(' ');
         let text = match is_rebuilt {
             true => "rebuilt",
@@ -157,14 +157,14 @@ impl Played {
         self.drawer.restart(&column, format!("{about}{text}"));
     }
 
-    // === What they tell ===
+    // === Their lines ===
 
     fn line(&mut self, line: Line) {
         if let Participant::Allocation(allocation) = &line.from
             && line.to == Participant::Registry
             && !self.workloads.contains(allocation.as_str())
         {
-            // The player itself has spoken for it.
+            // The player itself has drawn it.
             return;
         }
         if let (Some(plugin), Some((_, now))) = (&line.plugin, &line.active) {
@@ -178,14 +178,13 @@ impl Played {
     }
 }
 
-/// One says something to another, about nothing in particular.
+/// A message without a subject.
 pub(crate) fn message(from: &str, to: &str, text: &str, arrow: Arrow) -> Mark {
     let (from, to, text) = (from.to_owned(), to.to_owned(), text.to_owned());
     Mark::Message { from, to, text, about: String::new(), arrow }
 }
 
-/// The column of an actor, and what a text says of whom it is about there: an instance is drawn with its owner, and an eventor
-/// with its driver.
+/// The column of an actor, and the prefix that names the actor there: an instance is drawn with its owner, and an eventor with its driver.
 fn place(actor: &str) -> (String, String) {
     match actor.split_once(' ') {
         Some(("instance", plugin)) => ("instances".to_owned(), format!("{plugin}: ")),
@@ -194,7 +193,7 @@ fn place(actor: &str) -> (String, String) {
     }
 }
 
-/// Who plays a host stands for everyone who speaks with it from outside.
+/// The player of a host represents everyone who sends messages to it from outside.
 fn host_for(voice: Participant) -> Participant {
     match voice {
         Participant::Agent | Participant::You | Participant::Timeline => {
@@ -217,7 +216,7 @@ fn host_for(voice: Participant) -> Participant {
     }
 }
 
-/// The same mark, with each text as it is to be shown.
+/// The same mark, with each text converted by `shown`.
 fn shown_as(mark: &Mark, shown: impl Fn(&str) -> String) -> Mark {
     let mut mark = mark.clone();
     match &mut mark {
@@ -267,7 +266,7 @@ mod tests {
         entry(actor, Recorded::Crashed { message: "drill".into() })
     }
 
-    /// The signs and the ends of gates that are drawn, in short.
+    /// The drawn signs and ends of gates, in a short form.
     fn short(drawn: &Played) -> Vec<String> {
         let one = |mark: &Mark| match mark {
             Mark::Sign { actor, text, sign, .. } => Some(format!("{actor} {sign:?}: {text}")),
@@ -283,7 +282,7 @@ mod tests {
         drawn.drawer.picture().marks.iter().filter_map(one).collect()
     }
 
-    /// What is drawn of this in a run of the host.
+    /// The marks of these entries in a run of the host.
     fn drawn(entries: &[JournalLine]) -> Vec<String> {
         let mut drawn = Played::default();
         drawn.host_starts();
@@ -376,7 +375,7 @@ mod tests {
         PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").unwrap())
     }
 
-    /// All that is said and all signs that are drawn of these lines.
+    /// All messages and signs that are drawn for these lines.
     fn said(drawn: &mut Played, lines: impl IntoIterator<Item = Line>) -> Vec<String> {
         let before = drawn.drawer.picture().marks.len();
         lines.into_iter().for_each(|line| drawn.line(line));

@@ -1,4 +1,4 @@
-//! The news of the processes in sentences. They have no lines: those of the drivers tell of processes.
+//! The news of the processes as sentences. They have no lines: the lines of the drivers report processes.
 
 use callboard_actors::processes::ProcessesNews;
 

@@ -10,7 +10,7 @@ use callboard_actors::vocabulary::{PluginKey, RegistrationNumber};
 use super::line::{Line, Participant};
 use super::news_lines::NewsLines;
 
-/// Turns into lines what the registry says.
+/// Converts the news of the registry into lines.
 #[derive(Debug, Default)]
 pub(super) struct RegistryTeller {
     /// Which registrations were restored and have not been confirmed yet.
@@ -39,7 +39,7 @@ impl NewsLines for RegistryTeller {
         let line = match news {
             RegistryNews::Registered(entry) => asked(entry, "Register"),
             RegistryNews::Updated(entry) => {
-                // Its owner has registered again, or a look at its socket has proved it (R8); the news does not say which.
+                // Its owner has registered again, or a look at its socket has proved it (R8); the news does not report which.
                 let was_provisional = self.provisional.remove(&entry.number);
                 if was_provisional && entry.standing == Standing::Confirmed {
                     of(
@@ -117,7 +117,7 @@ fn active_changed(
     }
 }
 
-/// A piece of news as a sentence that needs no lines before it, for message scripts and their subscribers.
+/// One piece of news as a complete sentence, for message scripts and their subscribers.
 pub(super) fn sentence(news: &RegistryNews) -> String {
     match news {
         RegistryNews::Registered(entry) => about(entry, "registered as"),
@@ -141,7 +141,7 @@ fn about(entry: &Entry, what: &str) -> String {
     format!("{} {what} {}", entry.registration.allocation, entry.registration.plugin)
 }
 
-/// What a registration lacks to be the active one.
+/// Why a registration is not the active one.
 pub(crate) fn lacks(inactive_because: &InactiveBecause) -> String {
     match inactive_because {
         InactiveBecause::Older => "the active one is newer".to_owned(),
@@ -154,14 +154,14 @@ pub(crate) fn lacks(inactive_because: &InactiveBecause) -> String {
     }
 }
 
-/// Who is active, with its generation.
+/// The active registration, with its generation.
 pub(crate) fn active(active: Option<&Active>) -> String {
     active.map_or("none".to_owned(), |active| {
         format!("{} @{}", active.registration.allocation, active.generation)
     })
 }
 
-/// One registration with all that its owner said.
+/// One registration with all properties that its owner set.
 pub(crate) fn registration(entry: &Entry) -> String {
     let registration = &entry.registration;
     let mut text = format!("{} as {}", registration.allocation, registration.plugin);

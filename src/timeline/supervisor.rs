@@ -1,4 +1,4 @@
-//! The news of a supervisor in sentences. They have no lines: a crash and a restart are reported by the actor itself.
+//! The news of a supervisor as sentences. They have no lines: a crash and a restart are reported by the actor itself.
 
 use callboard_actors::shell::Ending;
 use callboard_actors::supervisor::{ShutdownReport, StopOutcome, SupervisorNews};

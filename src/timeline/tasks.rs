@@ -8,7 +8,7 @@ use super::line::{Line, Participant};
 use super::news_lines::NewsLines;
 use crate::tasks::{DriverProgress, TaskPhase, TaskReport, TasksNews, TasksView};
 
-/// Turns into lines what the tasks say.
+/// Converts the news of the tasks into lines.
 #[derive(Debug, Default)]
 pub(super) struct TasksTeller {
     known: BTreeMap<AllocationId, TaskReport>,
@@ -50,7 +50,7 @@ impl NewsLines for TasksTeller {
     }
 }
 
-/// What its driver has told of a task since.
+/// The events of a task that its driver has reported since.
 fn events(task: &TaskReport, before: Option<&TaskReport>) -> Vec<Line> {
     let count_before = |text: &str| {
         let entries = before.iter().flat_map(|before| &before.events);
@@ -67,7 +67,7 @@ fn events(task: &TaskReport, before: Option<&TaskReport>) -> Vec<Line> {
     new.map(|entry| line(&entry.text)).collect()
 }
 
-/// The line for where a task has got to, if it is elsewhere than before.
+/// The line for a new phase of a task, if it has changed.
 fn turn(task: &TaskReport, before: Option<&TaskReport>) -> Option<Line> {
     if before.is_some_and(|before| before.phase == task.phase) {
         return None;
@@ -78,7 +78,7 @@ fn turn(task: &TaskReport, before: Option<&TaskReport>) -> Option<Line> {
     let told = match task.phase {
         TaskPhase::Starting => to_driver("start"),
         TaskPhase::Recovering => to_driver("recover"),
-        // It has ended already, and its driver need not know it any more.
+        // It has already ended, and its driver need no longer know it.
         TaskPhase::Stopping if before.is_some_and(|before| before.exit != task.exit) => to_driver("forget"),
         TaskPhase::Stopping => to_driver("stop"),
         TaskPhase::Running => Line::new(driver, Participant::Tasks, format!("{name} runs")),

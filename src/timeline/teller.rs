@@ -1,4 +1,4 @@
-//! Tells what the journal of a host has, entry by entry, in the order in which it happened.
+//! Converts the journal of a host into lines, entry by entry, in the order of the events.
 
 use std::any::Any;
 
@@ -18,7 +18,7 @@ use super::tasks::TasksTeller;
 use super::volumes::VolumesTeller;
 use super::{allocations, drivers, instances, inventory, processes, registry, supervisor, volumes};
 
-/// Turns entries into words.
+/// Converts entries into lines.
 #[derive(Debug, Default)]
 pub(crate) struct Teller {
     agent: AgentTeller,
@@ -32,7 +32,7 @@ pub(crate) struct Teller {
 }
 
 impl Teller {
-    /// The lines for an entry; none for what is of no interest outside of its actor.
+    /// The lines for an entry; none for an entry that does not matter outside of its actor.
     pub(crate) fn tell(&mut self, JournalLine { actor, entry, .. }: &JournalLine) -> Vec<Line> {
         let voice = || Participant::Actor(actor.to_string());
         let trouble = |message: String| {
@@ -67,7 +67,7 @@ impl Teller {
         }
     }
 
-    /// Tells news, or what of a view is worth a line, of whichever actor they are. Nothing is shown of others.
+    /// The lines for news or for a view, of any actor. Other contents have no lines.
     fn news_or_view(&mut self, actor: &str, told: &dyn Any) -> Vec<Line> {
         if let Some(news) = told.downcast_ref() {
             let allocation = actor.strip_prefix("allocation ").and_then(|name| AllocationId::new(name).ok());
@@ -94,7 +94,7 @@ fn falls(actor: Participant) -> Line {
     Line::new(Participant::Disk, actor, "not on disk, and what waited is refused").of_gate(Gate::Falls, 0)
 }
 
-/// One thing that an actor did, as a line, unless it is internal.
+/// One action of an actor as a line, unless it is internal.
 pub(crate) fn sentence(entry: &Recorded) -> Option<String> {
     match entry {
         Recorded::Published { news, .. } => news_sentence(&**news),
@@ -115,7 +115,7 @@ pub(crate) fn sentence(entry: &Recorded) -> Option<String> {
     }
 }
 
-/// News of an actor as a sentence, if they concern others.
+/// The news of an actor as a sentence, if it concerns others.
 pub(crate) fn news_sentence(news: &dyn Any) -> Option<String> {
     let of_supervisor = || news.downcast_ref().and_then(supervisor::sentence);
     let sentence = news.downcast_ref().map(registry::sentence);

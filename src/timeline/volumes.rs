@@ -1,5 +1,5 @@
-//! The lines of the volumes. Like those of the instances they are made of what the owner says: the actor of a volume says the same, but
-//! neither that it fell nor that its volume is forgotten.
+//! The lines of the volumes. Like the lines of the instances they are made from the news of the owner: the actor of a volume reports the
+//! same, but neither its own crash nor that its volume is forgotten.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -16,7 +16,7 @@ use super::answers::{done, lines, or_no};
 use super::line::{Line, Participant};
 use super::news_lines::{NewsLines, joined};
 
-/// Turns into lines what the volumes say.
+/// Converts the news of the volumes into lines.
 #[derive(Debug, Default)]
 pub(super) struct VolumesTeller {
     known: BTreeMap<VolumeKey, VolumeReport>,
@@ -63,7 +63,7 @@ fn to_everyone(message: String) -> Line {
     Line::new(Participant::Volumes, Participant::Everyone, message)
 }
 
-/// The lines for what is new about a volume.
+/// The lines for the changes of a volume.
 fn changed(report: &VolumeReport, before: Option<&VolumeReport>) -> Vec<Line> {
     let key = &report.volume.spec.key;
     let mut lines = Vec::new();
@@ -79,7 +79,7 @@ fn changed(report: &VolumeReport, before: Option<&VolumeReport>) -> Vec<Line> {
     lines
 }
 
-/// What became of an actor that has ended unexpectedly.
+/// The state of an actor that has ended unexpectedly.
 fn fall(actor: &VolumeActor) -> Option<String> {
     match actor {
         VolumeActor::Unneeded | VolumeActor::Running | VolumeActor::Stopping => None,
@@ -90,7 +90,7 @@ fn fall(actor: &VolumeActor) -> Option<String> {
     }
 }
 
-/// The calls to the plugin, in both directions, and what becomes of claims. Before its first status a volume had nothing set up.
+/// The calls to the plugin, in both directions, and the changes of claims. Before its first status a volume had nothing set up.
 fn steps(status: &VolumeStatus, before: Option<&VolumeStatus>) -> Vec<Line> {
     let key = &status.key;
     let told = Told { status, plugin: Participant::Plugin(status.plugin.clone()) };
@@ -121,12 +121,12 @@ fn steps(status: &VolumeStatus, before: Option<&VolumeStatus>) -> Vec<Line> {
     }
     let is_new = |error: &&String| before.and_then(|before| before.error.as_ref()) != Some(*error);
     lines.extend(status.error.iter().filter(is_new).map(|error| to_everyone(format!("{key}: {error}"))));
-    // One change may hold the answer to a call and the next call, which follows from it.
+    // One change may contain the answer to a call and the next call, which follows from it.
     lines.sort_by_key(|line| line.to == told.plugin);
     lines
 }
 
-/// A call with its inverse, as orders and as what is said when they are done.
+/// A call with its inverse, as orders and as reports of completion.
 struct Words {
     up: [&'static str; 2],
     down: [&'static str; 2],
@@ -136,7 +136,7 @@ const ATTACH: Words = Words { up: ["attach", "attached"], down: ["detach", "deta
 const STAGE: Words = Words { up: ["stage", "staged"], down: ["unstage", "unstaged"] };
 const PUBLISH: Words = Words { up: ["publish", "published"], down: ["unpublish", "unpublished"] };
 
-/// A volume, and who is called for it.
+/// A volume, and the plugin that is called for it.
 struct Told<'s> {
     status: &'s VolumeStatus,
     plugin: Participant,
@@ -151,7 +151,7 @@ impl Told<'_> {
         Line::new(self.plugin.clone(), Participant::Volumes, message)
     }
 
-    /// Where a step has got to, if it is elsewhere than before.
+    /// The line for a new state of a step, if it has changed.
     fn step(&self, words: &Words, before: &str, now: &str, of: &str) -> Option<Line> {
         let key = &self.status.key;
         if before == now {
@@ -169,7 +169,7 @@ impl Told<'_> {
         }
     }
 
-    /// The calls of orders, and those that are not pending any more. Why one failed is news of its own.
+    /// The calls of orders, and the orders that are no longer pending. The reason of a failure is reported as separate news.
     fn orders(&self, before: &[OrderStatus]) -> Vec<Line> {
         let VolumeStatus { key, orders, .. } = self.status;
         let mut lines = Vec::new();
@@ -236,7 +236,7 @@ impl Told<'_> {
     }
 }
 
-/// A piece of news as a sentence that needs no lines before it, for message scripts and their subscribers.
+/// One piece of news as a complete sentence, for message scripts and their subscribers.
 pub(super) fn sentence(news: &VolumesNews) -> String {
     let key = match news {
         VolumesNews::Changed(report) => &report.volume.spec.key,
@@ -247,7 +247,7 @@ pub(super) fn sentence(news: &VolumesNews) -> String {
     format!("{key}: {}", event(news))
 }
 
-/// A piece of news of a volume, beside its name.
+/// One piece of news of a volume, without its name.
 pub(crate) fn event(news: &VolumesNews) -> String {
     match news {
         VolumesNews::Changed(report) => state(report),
@@ -277,7 +277,7 @@ fn forced(forced: &Forced) -> String {
 
 // === Answers ===
 
-/// What the owner of the volumes answers, as lines; none to a child that reports.
+/// An answer of the owner of the volumes, as lines; none to a child that reports.
 pub(crate) fn answer(answer: &VolumesAnswer) -> Option<String> {
     Some(match answer {
         VolumesAnswer::RegisterVolume(answer) => or_no(answer, |registered| {
@@ -334,7 +334,7 @@ pub(crate) fn answer(answer: &VolumesAnswer) -> Option<String> {
     })
 }
 
-/// What a plugin was asked, and has only told.
+/// The answer of a plugin to a request that only reads.
 fn found(answer: &VolumesAnswer) -> Option<String> {
     Some(match answer {
         VolumesAnswer::ListSnapshots(answer) => {
@@ -357,7 +357,7 @@ fn found(answer: &VolumesAnswer) -> Option<String> {
             let units = stats.usage.len();
             format!("statistics in {units} units")
         }),
-        // The others are no questions to a plugin.
+        // The others are not requests to a plugin.
         _ => return None,
     })
 }

@@ -27,7 +27,7 @@ const LEFT_ALONE_LONGEST: Duration = Duration::from_secs(24 * 3_600);
 /// The rate limit for log lines about missing usage of one driver (LOG-03).
 const LOGGED: Rate = Rate { burst: 8, per_minute: 6 };
 
-/// The usage of a task, as far as its driver reports it.
+/// The usage of a task, if its driver reports it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TaskUsage {
     /// Its driver has not reported yet.
@@ -252,7 +252,7 @@ impl Plan {
         self.tasks.values().filter(|entry| entry.number.is_some()).count() < self.readers_max
     }
 
-    /// Opens the first stream of a run, or of a recovered one.
+    /// Opens the first stream of a run, or of a recovered run.
     fn begins(&mut self, name: &AllocationId) -> Vec<Order> {
         let Some(entry) = self.tasks.get(name) else { return vec![] };
         // There are no log lines about a driver without reports.
@@ -314,7 +314,7 @@ impl Plan {
     }
 }
 
-/// Whether the driver says that a retry does not help (T146).
+/// Whether the driver reports that a retry does not help (T146).
 const fn is_lasting(error: &DriverError) -> bool {
     match error {
         DriverError::Refused { code: Code::Unimplemented, .. }
@@ -327,7 +327,7 @@ const fn is_lasting(error: &DriverError) -> bool {
     }
 }
 
-/// Extracts the values to show; drivers measure different ones.
+/// Extracts the values to show; drivers measure different values.
 fn figures(stats: &TaskStats, at: Timestamp) -> Figures {
     let (cpu, memory) = (&stats.total.cpu, &stats.total.memory);
     let parts = match (cpu.user_percent, cpu.system_percent) {

@@ -1,4 +1,4 @@
-//! Claims and releases volumes for those who use them.
+//! Claims and releases volumes for their users.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub struct Claimer {
 }
 
 impl Claimer {
-    /// Will claim these volumes from the owner at this address.
+    /// Claims these volumes from the owner at this address.
     #[must_use]
     pub fn new(volumes: Address<Volumes>, configured: &[VolumeConfig]) -> Self {
         let configured = configured.iter().map(|volume| (volume.key.clone(), volume.clone())).collect();
@@ -48,8 +48,8 @@ impl Claimer {
         self.configured.get(volume)
     }
 
-    /// Registers the volumes of the configuration that exist at their plugins, so that they are known before their first use. It ends
-    /// when each one is registered, or refused for good.
+    /// Registers the volumes of the configuration that exist at their plugins, so that they are known before their first use. Ends when
+    /// each volume is registered, or refused permanently.
     pub async fn register(&self) {
         let exist = self.configured().filter(|config| matches!(config.origin, VolumeOrigin::Registered(_)));
         join_all(exist.map(|config| self.register_one(config))).await;
@@ -68,7 +68,7 @@ impl Claimer {
         }
     }
 
-    /// Makes a volume known to its owner as the configuration says, if it has this one: registered, or created.
+    /// Makes a volume known to its owner if the configuration has it: registers or creates it.
     ///
     /// # Errors
     /// Why that is not done, or not in time.
@@ -79,11 +79,11 @@ impl Claimer {
         }
     }
 
-    /// Claims these volumes for a user, side by side; `true` for those that it only reads. One that its plugin has to create is
-    /// created first. Repeating it is harmless, and proves each mount anew (V7). When the future is dropped, nothing more is sent.
+    /// Claims these volumes for a user, concurrently; `true` for volumes that it only reads. A volume that its plugin has to create is
+    /// created first. Idempotent; each call proves each mount again (V7). When the future is dropped, nothing more is sent.
     ///
     /// # Errors
-    /// One of the volumes that are not claimed, preferably one for which a retry is useless. Some may be claimed until `release`.
+    /// One of the volumes that are not claimed, preferably a volume for which a retry is useless. Some may be claimed until `release`.
     pub async fn hold(
         &self,
         user: &AllocationId,
@@ -124,7 +124,7 @@ impl Claimer {
             .map_err(|error| ClaimTrouble { is_transient: error.is_transient(), reason: error.to_string() })
     }
 
-    /// Makes a volume known to its owner, or has it created.
+    /// Registers a volume with its owner, or has it created.
     async fn provide(&self, config: &VolumeConfig, until: Instant) -> Result<(), ClaimTrouble> {
         let key = &config.key;
         match &config.origin {
@@ -148,7 +148,7 @@ impl Claimer {
         }
     }
 
-    /// Releases all volumes of a user, of whose processes this was observed, and repeats that with backoff until it is recorded.
+    /// Releases all volumes of a user with this observation of its processes, and retries with backoff until that is recorded.
     pub async fn release_until_recorded(&self, user: &AllocationId, observed: ObservedEnd, within: Duration) {
         let mut pause = FIRST_PAUSE;
         while let Err(error) = self.release(user, observed, within).await {
@@ -161,7 +161,7 @@ impl Claimer {
         }
     }
 
-    /// Releases all volumes of a user, of whose processes this was observed (V8). Repeating it is harmless.
+    /// Releases all volumes of a user with this observation of its processes (V8). Idempotent.
     ///
     /// # Errors
     /// If that is not confirmed in time, or not recorded.
@@ -187,7 +187,7 @@ fn unanswered(volume: &VolumeKey, error: &AskError) -> ClaimTrouble {
 }
 
 fn confirmed(released: Vec<VolumeReleased>) -> Result<(), Unreleased> {
-    // Of a volume that is not known nothing is held, nor of one that was given up by force.
+    // Nothing is held of an unknown volume, nor of a volume that was given up by force.
     let is_left = |error: &ReleaseError| {
         !matches!(
             error,

@@ -1,4 +1,4 @@
-//! After a start: whose claims of an earlier run are kept.
+//! Confirms after a start which claims of an earlier run are kept.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,20 +14,20 @@ use tokio::time::sleep;
 
 use super::{FIRST_PAUSE, LONGEST_PAUSE};
 
-/// The users of volumes, as far as the host knows them after a start.
+/// The users of volumes that the host knows after a start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KnownUsers {
-    /// Those that the host runs or ran itself, so that it sees whether they have processes.
+    /// The users that the host runs or ran itself, so it can tell whether they have processes.
     pub own: BTreeSet<AllocationId>,
-    /// Those that may still have processes.
+    /// The users that may still have processes.
     pub living: BTreeSet<AllocationId>,
-    /// Those that have a process of an earlier run that is being searched for, or ended.
+    /// The users with a process of an earlier run that is being searched for, or ended.
     pub unsettled: BTreeSet<AllocationId>,
 }
 
-/// Says which users of an earlier run may still have processes, and repeats it, with the users that are known then, until every volume with
-/// such claims has answered and nothing is unclear. All other claims of an earlier run are released: those of users that the host runs
-/// itself and that have no process. It ends when the host stops.
+/// Reports which users of an earlier run may still have processes, and repeats this with the then known users until every volume with such
+/// claims has answered and nothing is unclear. All other claims of an earlier run are released: those of users that the host runs itself
+/// and that have no process. Ends when the host stops.
 pub async fn confirm(volumes: &Address<Volumes>, users: impl AsyncFn() -> Result<KnownUsers, String>) {
     let mut pause = FIRST_PAUSE;
     loop {
@@ -50,7 +50,7 @@ pub async fn confirm(volumes: &Address<Volumes>, users: impl AsyncFn() -> Result
     }
 }
 
-/// Confirms the claims once, and returns whether that is settled. The owner of the volumes answers when it has read which there are.
+/// Confirms the claims once, and returns whether that is settled. The owner of the volumes answers when it has read all volumes.
 async fn is_confirmed(volumes: &Address<Volumes>, users: &KnownUsers) -> Result<bool, AskError> {
     match kept(users, &volumes.ask(ListVolumes).await?) {
         Ok(Kept { living, unsettled, doubtful }) => {
@@ -66,15 +66,15 @@ async fn is_confirmed(volumes: &Address<Volumes>, users: &KnownUsers) -> Result<
     }
 }
 
-/// Whose claims of an earlier run are kept.
+/// The users whose claims of an earlier run are kept.
 #[derive(Debug, PartialEq, Eq, Default)]
 struct Kept {
-    /// Those that may have processes, and those of whose processes the host cannot know (V8).
+    /// The users that may have processes, and the users whose processes the host cannot know (V8).
     living: BTreeSet<AllocationId>,
-    /// Those of which it is not known yet.
+    /// The users for which this is not known yet.
     unsettled: BTreeSet<AllocationId>,
-    /// Those that have none as far as the host knows, with the paths of their claims. A process of an earlier run may have been left: one
-    /// that does not end, or one that left its group.
+    /// The users that have no processes as far as the host knows, with the paths of their claims. A process of an earlier run may have been
+    /// left: one that does not end, or one that left its group.
     doubtful: BTreeSet<(PathBuf, AllocationId)>,
 }
 
@@ -101,7 +101,7 @@ fn kept(users: &KnownUsers, reports: &[VolumeReport]) -> Result<Kept, VolumeKey>
     Ok(kept)
 }
 
-/// Those of these users that may have a process: one was given the path of a claim of theirs. All of them while that cannot be seen.
+/// The users that may have a process: one that was given the path of one of their claims. All of them if that cannot be determined.
 async fn may_live(doubtful: BTreeSet<(PathBuf, AllocationId)>) -> BTreeSet<AllocationId> {
     let paths: BTreeSet<_> = doubtful.iter().map(|(path, _)| path.clone()).collect();
     let look = actix_rt::task::spawn_blocking(move || GivenPaths::among(&paths));
@@ -122,7 +122,7 @@ async fn may_live(doubtful: BTreeSet<(PathBuf, AllocationId)>) -> BTreeSet<Alloc
     users
 }
 
-/// Logs what became of the claims, and returns whether a volume could not be asked.
+/// Logs the outcome of the claims, and returns whether a volume did not answer.
 fn has_open(confirmed: &[VolumeConfirmed]) -> bool {
     let mut is_open = false;
     for VolumeConfirmed { volume, result } in confirmed {

@@ -1,4 +1,4 @@
-//! The volumes of `callboard run`: claimed for its allocations and tasks, as the configuration says.
+//! The volumes of `callboard run`: claimed for its allocations and tasks, as configured.
 //!
 //! ```text
 //!   agent ──┐  claim, release                 RegisterVolume or CreateVolume, then Claim; AllocationEnded
@@ -10,14 +10,14 @@
 //! Invariants:
 //!
 //! - A claim belongs to the allocation or task of its name; both share one namespace of names.
-//! - V8: a release says what was observed of its processes. That something is to stop releases nothing.
-//! - V11: a secret is read for each call of a plugin, and kept nowhere. The configuration holds only where it is.
+//! - V8: a release reports what was observed of the user's processes. An intended stop releases nothing.
+//! - V11: a secret is read for each call of a plugin, and stored nowhere. The configuration contains only its location.
 //! - C081: a call and its inverse need the same secrets. Before a volume is first called with secrets, the data directory has their keys; a
 //!   volume that has keys there and no secrets in the configuration is not called.
-//! - V14: after the start, the owner is notified whose claims of an earlier run are kept: those of users that may have processes, and of
-//!   users that the host does not run itself. The other ones are released. Those of a user of whose process only its environment tells, or
-//!   that is still being ended, stay provisional until it has ended.
-//! - What is configured is known from the start: volumes of an `id` are registered, and those to be created are made by the first claim.
+//! - V14: after the start, the owner is notified whose claims of an earlier run are kept: the claims of users that may have processes, and
+//!   of users that the host does not run itself. The other claims are released. If only its environment identifies a user's process, or the
+//!   process is still being ended, the user's claims stay provisional until the process has ended.
+//! - Configured volumes are known from the start: volumes with an `id` are registered, the others are created by the first claim.
 
 mod claimer;
 mod confirming;
@@ -35,7 +35,7 @@ pub use confirming::{KnownUsers, confirm};
 pub use secrets::ConfiguredSecrets;
 pub use watching::watch;
 
-/// The pause before a message to the owner of the volumes is repeated. It doubles with each one.
+/// The first pause before a message to the owner of the volumes is repeated. It doubles with each repetition.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// No pause is longer.
+/// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);

@@ -1,5 +1,5 @@
-//! Which volumes are called with secrets, and by which keys: an undo may be due, or a creation, when the configuration has forgotten its
-//! volume. It would be made without the secrets that it needs (C081), so the call waits instead.
+//! Records which volumes are called with secrets, and the keys of these secrets. An undo or a creation may be due when the volume has left
+//! the configuration. It would be made without the secrets that it needs (C081), so the call waits instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
@@ -11,38 +11,38 @@ use tempfile::NamedTempFile;
 /// The file in the data directory.
 const FILE: &str = "secret-keys.json";
 
-/// The keys of the secrets of each volume, by its name; of one without secrets there are none.
+/// The keys of the secrets of each volume, by its name; none for a volume without secrets.
 pub(super) type Keys = BTreeMap<String, BTreeSet<String>>;
 
-/// The keys of the secrets of volumes, as the data directory has them; never a secret (V11). Clones are the same.
+/// The keys of the secrets of volumes, as recorded in the data directory; never a secret (V11). Clones share them.
 #[derive(Debug, Clone)]
 pub(super) struct SecretKeys(Arc<File>);
 
 #[derive(Debug)]
 struct File {
     path: PathBuf,
-    /// What the file has, once it was read.
+    /// The content of the file, once it was read.
     known: Mutex<Option<Arc<Keys>>>,
-    /// The turn of the one thread that reads or writes: a disk that does not answer takes no more.
+    /// Held by the only thread that reads or writes: a disk that does not respond occupies no further threads.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl SecretKeys {
-    /// Those of this data directory. Touches no disk.
+    /// The keys in this data directory. Does not access the disk.
     pub(super) fn of(data_dir: &Path) -> Self {
         let path = data_dir.join(FILE);
         Self(Arc::new(File { path, known: Mutex::default(), turn: Arc::default() }))
     }
 
-    /// What the file has, if it was read. Touches no disk.
+    /// The content of the file, if it was read. Does not access the disk.
     pub(super) fn known(&self) -> Option<Arc<Keys>> {
         self.0.known()
     }
 
-    /// What the file has. What could not be read is read again, since it may have been corrected.
+    /// The content of the file. After an error it is read again, since the file may have been corrected.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// When the file cannot be read.
     pub(super) async fn read(&self) -> Result<Arc<Keys>, String> {
         match self.known() {
             Some(known) => Ok(known),
@@ -50,15 +50,15 @@ impl SecretKeys {
         }
     }
 
-    /// Has the file say this of these volumes. Of others it says what it did.
+    /// Records these keys in the file. The keys of other volumes stay as they are.
     ///
     /// # Errors
-    /// That is not written down.
+    /// When they are not recorded.
     pub(super) async fn keep(&self, wanted: Arc<Keys>) -> Result<(), String> {
         self.at_work(move |file| file.keep(&wanted)).await
     }
 
-    /// Works on the file, on a thread, when no other one does. It goes on when this future is dropped.
+    /// Works on the file, in a thread, one at a time. The work continues when this future is dropped.
     async fn at_work<T: Send + 'static>(
         &self,
         work: impl FnOnce(&File) -> Result<T, String> + Send + 'static,
@@ -125,7 +125,7 @@ fn read(path: &Path) -> Result<Keys, String> {
     }
 }
 
-/// Replaces the file as a whole: after a crash there is the former one, or this one.
+/// Replaces the file as a whole: after a crash the old or the new file exists.
 fn write(path: &Path, keys: &Keys) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut file = NamedTempFile::new_in(directory)?;

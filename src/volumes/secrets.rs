@@ -1,4 +1,4 @@
-//! Reads the secrets of volumes where the configuration says, for each call of a plugin (V11, C025).
+//! Reads the secrets of volumes from their configured locations, for each call of a plugin (V11, C025).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,40 +15,40 @@ use rustix::fs::OFlags;
 use super::secret_keys::{Keys, SecretKeys};
 use crate::config::{SecretOrigin, VolumeConfig};
 
-/// The longest secret, in bytes: all secrets of a call together have no more (C005).
+/// The longest secret, in bytes: all secrets of a call together have the same limit (C005).
 const SECRET_BYTES_MAX: usize = 4_096;
 
-/// The secrets of one volume, by their keys: where each one is.
+/// The locations of the secrets of one volume, by their keys.
 type Origins = BTreeMap<String, SecretOrigin>;
 
 /// Reads the content of a file.
 type Reader = Arc<dyn Fn(&Path) -> Result<String, String> + Send + Sync>;
 
-/// The source of the secrets of a configuration. It knows where they are, and keeps none.
+/// The source of the secrets of a configuration. It has their locations, and stores no secret.
 ///
-/// A volume that an earlier configuration had with secrets is not called without them: its keys are in the data directory.
+/// A volume that an earlier configuration had with secrets is not called without them: the data directory has its keys.
 pub struct ConfiguredSecrets {
-    /// Those of the configuration.
+    /// The secrets in the configuration.
     volumes: BTreeMap<VolumeKey, Arc<OfVolume>>,
-    /// Their keys, which are to be on disk.
+    /// Their keys, which must be on disk.
     wanted: Arc<Keys>,
     keys: SecretKeys,
     reader: Reader,
 }
 
-/// The secrets of one volume. At most one thread reads them: one that waits for a dead file system never ends.
+/// The secrets of one volume. At most one thread reads them: a thread that waits for a dead file system never ends.
 struct OfVolume {
     key: VolumeKey,
     origins: Origins,
-    /// What a thread reads now, if one does.
+    /// The location that a thread reads at present, if any.
     read_now: Mutex<Option<String>>,
 }
 
-/// The turn of the one thread that reads the secrets of a volume. It ends when this is dropped.
+/// The permission of the only thread that reads the secrets of a volume. It ends when this is dropped.
 struct Turn(Arc<OfVolume>);
 
 impl ConfiguredSecrets {
-    /// Those of these volumes, which are all of a configuration. The data directory keeps their keys.
+    /// The secrets of these volumes, which are all volumes of a configuration. The data directory keeps their keys.
     #[must_use]
     pub fn of(data_dir: &Path, volumes: &[VolumeConfig]) -> Self {
         let origins = volumes.iter().map(|volume| (volume.key.clone(), volume.secrets.clone()));
@@ -70,18 +70,18 @@ impl ConfiguredSecrets {
         Self { volumes, wanted, keys: SecretKeys::of(data_dir), reader }
     }
 
-    /// Writes down the keys of all volumes of the configuration, so that their secrets are missed when they leave it.
+    /// Records the keys of all volumes of the configuration, so that missing secrets are noticed when a volume leaves it.
     ///
     /// # Errors
-    /// That is not written down.
+    /// When they are not recorded.
     pub async fn keep(&self) -> Result<(), String> {
         self.keys.keep(Arc::clone(&self.wanted)).await
     }
 
-    /// Forgets which secrets a volume had that is in the configuration no more: it is deleted, or its name means another one now.
+    /// Forgets the secrets of a volume that is no longer in the configuration: it is deleted, or its name now means another volume.
     ///
     /// # Errors
-    /// That is not written down.
+    /// When that is not recorded.
     pub async fn forget(&self, volume: &VolumeKey) -> Result<(), String> {
         let name = volume.to_string();
         let has_none = || self.keys.known().is_some_and(|known| !known.contains_key(&name));
@@ -117,7 +117,7 @@ impl SecretSource for ConfiguredSecrets {
                 let volume = volume.clone();
                 return Box::pin(async move { of_unconfigured(&volume, &*keys.read().await?) });
             }
-            // Whatever the disk says: it needs none.
+            // Independent of the disk: it needs no secrets.
             Some(of_volume) if of_volume.origins.is_empty() => {
                 return Box::pin(std::future::ready(Ok(Secrets::none())));
             }
@@ -129,12 +129,12 @@ impl SecretSource for ConfiguredSecrets {
         };
         let (reader, wanted) = (Arc::clone(&self.reader), Arc::clone(&self.wanted));
         Box::pin(async move {
-            // From the first call on its inverse may be due, whatever the configuration is then.
+            // From the first call on its inverse may be due, whatever the configuration is by then.
             let name = turn.0.key.to_string();
             if keys.known().is_none_or(|known| known.get(&name) != wanted.get(&name)) {
                 keys.keep(wanted).await?;
             }
-            // A file may be on a disk that does not answer: then the caller gives up, and the turn of this thread does not end.
+            // A file may be on a disk that does not respond: then the caller gives up, and the permission of this thread does not end.
             let reading = actix_rt::task::spawn_blocking(move || turn.read(&*reader));
             reading.await.map_err(|error| error.to_string())?
         })
@@ -195,7 +195,7 @@ impl Drop for Turn {
     }
 }
 
-/// The content of a file without a line break at its end. It is a regular file: another one could keep its reader waiting.
+/// The content of a file without a line break at its end. It must be a regular file: another kind could block its reader.
 fn content(path: &Path) -> Result<String, String> {
     let options = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let flags = i32::try_from(options.bits()).map_err(|error| error.to_string())?;
@@ -235,7 +235,7 @@ mod tests {
         ConfiguredSecrets::read_by(Arc::new(content), data_dir, [(key(), origins.collect())])
     }
 
-    /// An undo that is refused without them would leave the volume for ever, and a creation would make another volume.
+    /// An undo that is refused without them would leave the volume forever, and a creation would make another volume.
     #[actix::test]
     async fn a_volume_that_left_the_configuration_is_not_called_without_its_secrets_c081() {
         let directory = tempfile::tempdir().unwrap();
@@ -252,7 +252,7 @@ mod tests {
             "{told}"
         );
 
-        // It is configured again; and then its name means another volume.
+        // It is configured again; and then its name refers to another volume.
         let again = source(directory.path(), &[("password", variable)]);
         assert!(!again.secrets(&key(), call).await.unwrap().is_empty());
         without.secrets(&key(), call).await.unwrap_err();
@@ -262,7 +262,7 @@ mod tests {
         assert!(later.secrets(&key(), call).await.unwrap().is_empty());
     }
 
-    /// A host was updated, or its volumes were only looked at: no call was made for which secrets were read.
+    /// A host was updated, or its volumes were only looked at: no call was made that needed secrets.
     #[actix::test]
     async fn keys_are_kept_without_a_call_and_a_configuration_without_secrets_ends_that_c081() {
         let directory = tempfile::tempdir().unwrap();
@@ -277,7 +277,7 @@ mod tests {
         assert!(gone().secrets(&key(), call).await.unwrap().is_empty(), "its last entry had none");
     }
 
-    /// What is wrong with the file is no trouble of volumes that never had a secret.
+    /// An unreadable file does not affect volumes that never had a secret.
     #[actix::test]
     async fn a_file_of_keys_that_cannot_be_read_keeps_no_configured_volume_without_secrets_waiting_v9() {
         let directory = tempfile::tempdir().unwrap();
@@ -304,7 +304,7 @@ mod tests {
         assert!(!source.secrets(&key(), Call::CreateVolume).await.unwrap().is_empty());
     }
 
-    /// A file system that hangs takes no more threads, however often the caller tries again.
+    /// A file system that hangs takes no more threads, however often the caller retries.
     #[actix::test]
     async fn secrets_that_hang_take_one_thread_and_are_read_again_once_they_answer_v11_vol_08() {
         let (begin, begun) = mpsc::channel();

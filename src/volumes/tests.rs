@@ -1,4 +1,4 @@
-//! Stories of the claimer with the real owner of the volumes, whose volumes are answered for by the test.
+//! Tests of the claimer with the real owner of the volumes; the test answers for the volumes.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
@@ -29,7 +29,7 @@ use crate::config::{VolumeConfig, VolumeOrigin};
 
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// What the volumes were asked, and what they answer to claims and releases instead of success.
+/// The requests to the volumes, and their answers to claims and releases instead of success.
 #[derive(Clone, Default)]
 struct Fake(Rc<RefCell<Script>>);
 
@@ -41,7 +41,7 @@ struct Script {
     /// How many confirmations are not answered.
     silences: usize,
     image: VolumesImage,
-    /// The owner, and who has claims to each volume when its actor starts. Otherwise that is not reported.
+    /// The owner, and the users with claims to each volume when its actor starts. Otherwise they are not reported.
     claimants: Option<(Address<Volumes>, Vec<AllocationId>)>,
 }
 
@@ -145,7 +145,7 @@ impl Store<Volumes> for Fake {
     }
 }
 
-/// The owner of volumes that the fake answers for. It ends with what is returned.
+/// The owner of volumes that the fake answers for. It ends when the returned value is dropped.
 fn owner(fake: &Fake) -> (Address<Volumes>, Running) {
     let address = Address::vacant("volumes", 1_000);
     let running = start_owner(&address, fake);
@@ -223,7 +223,7 @@ fn volume(name: &str, origin: VolumeOrigin) -> VolumeConfig {
     }
 }
 
-/// The volume `data` exists, `logs` too and is only read, and `new` is created.
+/// The volume `data` exists, `logs` exists and is only read, and `new` is created.
 fn configured() -> Vec<VolumeConfig> {
     let registered = |name| volume(name, VolumeOrigin::Registered(KnownVolume::new(spec(name))));
     let mut logs = registered("logs");

@@ -1,4 +1,4 @@
-//! While the host runs: volumes that do not become as they are to be are logged.
+//! Logs volumes that do not reach their desired state while the host runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,11 +9,11 @@ use callboard_actors::volume::{VolumeKey, VolumeStatus};
 use callboard_actors::volumes::{ListVolumes, VolumeActor, VolumeReport, Volumes};
 use tokio::time::sleep;
 
-/// The pause between two looks. What is pending at both of them is logged.
+/// The pause between two looks. Volumes that are pending at both looks are logged.
 const LOOK_PAUSE: Duration = Duration::from_secs(60);
 
-/// Logs each volume that is in use although no allocation serves its plugin, and each one that is on its way, or waits, for longer than
-/// a pause. It ends when the host stops.
+/// Logs each volume that is in use although no allocation serves its plugin, and each volume that is pending for longer than a pause. Ends
+/// when the host stops.
 pub async fn watch(volumes: &Address<Volumes>, served: &BTreeSet<PluginName>) {
     let mut pending = Pending::default();
     loop {
@@ -47,7 +47,7 @@ struct Named {
 struct Pending(BTreeMap<VolumeKey, bool>);
 
 impl Pending {
-    /// Those that were so at the last look as well, each once until it is well.
+    /// The volumes that were pending at the last look as well, each once until it is settled.
     fn looked(&mut self, reports: &[VolumeReport], served: &BTreeSet<PluginName>) -> Vec<(Named, String)> {
         let (mut overdue, mut now) = (Vec::new(), BTreeMap::new());
         for VolumeReport { volume, actor, status, .. } in reports {

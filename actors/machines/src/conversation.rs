@@ -1,4 +1,4 @@
-//! What a machine and its callers say to each other: typed messages for callers, one closed enum for the machine; errors and news.
+//! The conversation of a machine with its callers: typed messages for callers, one closed enum for the machine; errors and news.
 
 use std::fmt::Debug;
 
@@ -22,7 +22,7 @@ pub enum AskError {
     /// The mailbox is full; the message was not accepted. Messages that were accepted keep their order.
     #[error("{actor} is busy: {in_flight} messages are in flight and {limit} are allowed; try again later")]
     Busy {
-        /// The actor that was addressed.
+        /// The addressed actor.
         actor: String,
         /// How many messages were in flight.
         in_flight: usize,
@@ -33,39 +33,39 @@ pub enum AskError {
     /// outcome is unknown; the caller can query the state.
     #[error("{actor} is not running: it is stopped, or about to be started; there is no answer")]
     NotRunning {
-        /// The actor that was addressed.
+        /// The addressed actor.
         actor: String,
     },
     /// The step that handled the message panicked. The message had no effect; the actor continues.
     #[error("{actor} crashed while handling this message, which had no effect: {message}")]
     Crashed {
-        /// The actor that was addressed.
+        /// The addressed actor.
         actor: String,
         /// The panic message.
         message: String,
     },
     /// The write that the answer depends on is lost, or the disk is sick. A message that was begun has its effect when the disk is
-    /// sound again, unless the host ends before; one that was not begun never has one.
+    /// sound again, unless the host ends before; a message that was not begun never has an effect.
     #[error(
         "{actor} could not persist this: {error}; {}",
         if *is_begun { "what was started resumes when the disk accepts writes" } else { "nothing was begun" }
     )]
     NotDurable {
-        /// The actor that was addressed.
+        /// The addressed actor.
         actor: String,
         /// The error of the persister.
         error: String,
         /// Whether the actor handled the message.
         is_begun: bool,
     },
-    /// The store refused the write that the answer depends on, as one with a record that is too large. It is not handed over again, and
-    /// nothing that follows from it is done; the actor is built again from what is on disk.
+    /// The store refused the write that the answer depends on, for instance because a record is too large. It is not handed over again, and
+    /// nothing that follows from it takes effect; the actor is rebuilt from its state on disk.
     #[error(
         "{actor} could not persist this: {error}; it is never written, and the same message fails again: change it, or \
          repair the store"
     )]
     NotWritten {
-        /// The actor that was addressed.
+        /// The addressed actor.
         actor: String,
         /// Why the store refused it.
         error: String,
@@ -74,8 +74,8 @@ pub enum AskError {
 
 impl AskError {
     /// Whether a retry of the same message may succeed. An actor that is restarted and one that has ended with its host are both
-    /// [`NotRunning`](Self::NotRunning): an address cannot tell them apart, so that is transient. A host program that has stopped its host,
-    /// or that sees it end, sends the message to the next one.
+    /// [`NotRunning`](Self::NotRunning): an address cannot distinguish them, so the error is transient. A host program that has stopped its
+    /// host, or that sees it end, sends the message to the next host.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
@@ -109,8 +109,8 @@ pub enum FeedItem<N, V> {
     },
 }
 
-/// Declares what can be said to a machine: an enum of messages, an enum of answers, and for each message its type of reply. The machine
-/// is the one that names both as its [`Ask`](Machine::Ask) and [`Answer`](Machine::Answer).
+/// Declares the messages of a machine: an enum of messages, an enum of answers, and for each message its type of reply. The machine
+/// names both as its [`Ask`](Machine::Ask) and [`Answer`](Machine::Answer).
 ///
 /// ```
 /// # use callboard_machines::{conversation, kernel::*, vocabulary::Moment};
@@ -140,8 +140,8 @@ pub enum FeedItem<N, V> {
 /// # }
 /// ```
 ///
-/// A message that machines with different conversations accept, as one of another crate, stands in each of them, and each names its
-/// machine: `pub enum AdderAsk -> AdderAnswer for Adder { .. }`.
+/// A message that machines with different conversations accept, such as a message of another crate, is listed in each of them, and each
+/// names its machine: `pub enum AdderAsk -> AdderAnswer for Adder { .. }`.
 #[macro_export]
 macro_rules! conversation {
     (

@@ -1,13 +1,13 @@
-//! What decides inside Callboard, apart from everything that does.
+//! The deciding parts of Callboard, separated from everything that acts.
 //!
-//! [`vocabulary`] holds the domain types. [`kernel`] says what a machine is, and holds the rules of an actor around it. [`conversation!`]
+//! [`vocabulary`] holds the domain types. [`kernel`] defines a machine, and holds the rules of an actor around it. [`conversation!`]
 //! declares the messages of a machine. Every other module is the machine of one actor; `callboard-actors` runs it.
 //!
-//! What only actors say to each other or to their shells is `#[doc(hidden)]` where it is declared: messages of owners and children, and
-//! the calls, outcomes, timers, changes and images of machines. It is public for the shells and the simulation, and no part of the
+//! Messages that only actors and their shells exchange are `#[doc(hidden)]` where they are declared: messages of owners and children, and
+//! the calls, outcomes, timers, changes and images of machines. They are public for the shells and the simulation, and not part of the
 //! interface for host programs.
 //!
-//! No dependency of this crate is a runtime, a database or a wire, so a machine cannot name one. Clocks, files and threads of the
+//! No dependency of this crate is a runtime, a database or a wire protocol, so a machine cannot name one. Clocks, files and threads of the
 //! standard library are kept out by `tests/architecture.rs`.
 
 pub mod vocabulary;

@@ -1,7 +1,7 @@
-//! A stage on which a pure machine plays its message scripts, under virtual time.
+//! Runs the message scripts of a pure machine, under virtual time.
 //!
-//! It keeps what a shell would keep: the time, timers, calls that have not come back. What the machine wants done is written
-//! line by line, and these lines are what a script records.
+//! It keeps the state that a shell would keep: the time, timers, and calls in flight. The requested effects of the machine are written
+//! line by line, and a script records these lines.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -13,13 +13,13 @@ use goldenscript::{ArgumentConsumer, Command, Context, Runner};
 use crate::kernel::{AskId, CallKey, CallLost, Effect, Input, Machine, StepContext, StopMode};
 use crate::vocabulary::{Moment, Timestamp};
 
-/// What a verb of a script may fail with.
+/// The error of a verb of a script.
 pub type Fault = Box<dyn Error>;
 
-/// Tells an effect as a line; an empty one is left out. The time is for telling how long a timer runs.
+/// Formats an effect as a line; an empty line is left out. The time is for showing how long a timer runs.
 pub type Tell<M> = fn(&Effect<M>, Timestamp) -> String;
 
-/// One machine and its surroundings.
+/// One machine and its environment.
 pub struct Stage<M: Machine> {
     /// The machine.
     pub machine: M,
@@ -41,22 +41,22 @@ impl<M: Machine> Stage<M>
 where
     M::Image: Default,
 {
-    /// Builds the machine and lets it begin.
+    /// Builds the machine and starts it.
     pub fn begin(config: M::Config, tell: Tell<M>) -> Self {
         Self::begin_from(config, M::Image::default(), tell)
     }
 
-    /// The same, with something that outlives a crash.
+    /// The same, with a state that outlives a crash.
     pub fn keeping(self, kept: fn() -> M::Image) -> Self {
         Self { kept, ..self }
     }
 
-    /// The same, with calls that only wait for the disk and what they bring: they come back at once while it is sound.
+    /// The same, with calls that only wait for the disk, and their outcome: they return at once while it is sound.
     pub fn awaiting(self, awaited: fn(&M::Call) -> Option<M::Outcome>) -> Self {
         Self { awaited, ..self }
     }
 
-    /// Builds the machine from what is on disk, and lets it begin.
+    /// Builds the machine from its state on disk, and starts it.
     pub fn begin_from(config: M::Config, image: M::Image, tell: Tell<M>) -> Self {
         let now = Timestamp::from_epoch(Duration::from_secs(1_000));
         let machine = M::restore(&config, image, Moment { now, random: 0 });
@@ -117,14 +117,14 @@ where
         self.bring_back_awaited();
     }
 
-    /// Refuses new promises while the disk is sick, before the machine hears of them, as the kernel does.
+    /// Refuses new promises while the disk is sick, before the machine receives them, as the kernel does.
     #[must_use]
     pub fn refusing(mut self) -> Self {
         self.refuses = true;
         self
     }
 
-    /// Says something to the machine. Questions are numbered from 1.
+    /// Sends a message to the machine. Questions are numbered from 1.
     pub fn ask(&mut self, ask: M::Ask) {
         self.asked += 1;
         if self.is_sick && self.refuses && self.machine.is_new_promise(&ask) {
@@ -134,7 +134,7 @@ where
         self.step(&Input::Asked { id: AskId::new(self.asked), asked_at: self.now, ask });
     }
 
-    /// Lets time pass, and every timer run out that is due.
+    /// Advances the time, and fires every timer that is due.
     pub fn pass(&mut self, span: Duration) {
         let until = self.now + span;
         while let Some(at) = self.timers.iter().map(|(at, _)| *at).filter(|at| *at <= until).min() {
@@ -146,18 +146,18 @@ where
         self.now = until;
     }
 
-    /// Takes out the oldest call that is like this and has not come back.
+    /// Takes out the oldest call in flight that matches.
     pub fn take_call(&mut self, is_it: impl Fn(&M::Call) -> bool) -> Result<(CallKey, M::Call), Fault> {
         let place = self.calls.iter().position(|(_, call)| is_it(call)).ok_or("no such call is under way")?;
         Ok(self.calls.remove(place))
     }
 
-    /// Lets a call come back.
+    /// Completes a call.
     pub fn give(&mut self, (key, call): (CallKey, M::Call), outcome: Result<M::Outcome, CallLost>) {
         self.step(&Input::Returned { key, call, outcome });
     }
 
-    /// Builds the machine anew, as after a crash, with what outlives it.
+    /// Rebuilds the machine, as after a crash, with the state that outlives it.
     pub fn crash(&mut self) {
         let moment = Moment { now: self.now, random: 1 << 20 };
         self.machine = M::restore(&self.config, (self.kept)(), moment);
@@ -183,22 +183,22 @@ where
         }
     }
 
-    /// Keeps to itself what was told by this verb so far.
+    /// Discards the output of this verb so far.
     pub fn forget_told(&mut self) {
         self.told.clear();
     }
 
-    /// Tells something that is no effect.
+    /// Outputs a line that is not an effect.
     pub fn tell(&mut self, text: &str) {
         self.told.push_str(text);
     }
 }
 
-/// Reads how a stage begins.
+/// Builds a stage from the arguments of `begin`.
 pub type Open<M> = fn(&mut ArgumentConsumer<'_>) -> Result<Stage<M>, Fault>;
 
-/// Plays a script. What is said to every machine in the same words is said here: `begin`, `pass`, `stop`, `detach`, `crash`,
-/// `sick` and `sound`. Whatever else there is to say is the machine's own.
+/// Runs a script. The commands common to all machines are handled here: `begin`, `pass`, `stop`, `detach`, `crash`,
+/// `sick` and `sound`. All other commands are the machine's own.
 pub struct Player<M: Machine, V> {
     stage: Option<Stage<M>>,
     open: Open<M>,
@@ -243,7 +243,7 @@ where
     }
 }
 
-/// Runs every script of a folder, and sees to it that they are still there.
+/// Runs every script of a folder, and checks that there are at least this many.
 pub fn play_all<R: Runner>(folder: &str, at_least: usize, open: impl Fn() -> R) {
     let mut stories: Vec<_> =
         std::fs::read_dir(Path::new(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -255,7 +255,7 @@ pub fn play_all<R: Runner>(folder: &str, at_least: usize, open: impl Fn() -> R) 
     }
 }
 
-/// The next argument, or a complaint that it is missing.
+/// The next argument, or an error that it is missing.
 pub fn word(args: &mut ArgumentConsumer<'_>, what: &str) -> Result<String, Fault> {
     Ok(args.next_pos().ok_or_else(|| format!("the {what} is missing"))?.to_owned())
 }

@@ -72,7 +72,7 @@ impl<M: Machine<Ask: Clone>> Surroundings<M> {
         self.unanswered.iter().map(asked).collect()
     }
 
-    /// Starts a timer, or sets it anew.
+    /// Starts a timer, or sets it again.
     pub fn start_timer(&mut self, timer: M::Timer, at: Timestamp) {
         self.cancel_timer(&timer);
         self.timers.push((at, timer));
@@ -92,7 +92,7 @@ impl<M: Machine<Ask: Clone>> Surroundings<M> {
         Some(timer)
     }
 
-    /// Completes the earliest such call.
+    /// Completes the earliest matching call.
     ///
     /// # Panics
     ///

@@ -2,14 +2,14 @@
 
 macro_rules! laws {
     ($($(#[$doc:meta])* $law:ident = $id:literal: $sentence:literal,)*) => {
-        /// A law that the simulator and the search hold every step against.
+        /// A law that the simulator and the search check at every step.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Law {
             $(#[doc = $sentence] $law,)*
         }
 
         impl Law {
-            /// All of them.
+            /// All laws.
             pub const ALL: &'static [Self] = &[$(Self::$law,)*];
 
             /// Its id, as `docs/guarantees.md` names it.
@@ -20,7 +20,7 @@ macro_rules! laws {
                 }
             }
 
-            /// What it says.
+            /// The invariant in one sentence.
             #[must_use]
             pub const fn sentence(self) -> &'static str {
                 match self {

@@ -1,4 +1,4 @@
-//! Who sees everything that happens to one machine, and holds it against the laws.
+//! Observes everything that happens to one machine, and checks it against the laws.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use callboard_actors::vocabulary::Moment;
 use super::law::Law;
 use super::stand_in::Left;
 
-/// Sees every step of one machine and everything that leaves its actor.
+/// Observes every step of one machine and every effect that leaves its actor.
 pub trait LawChecker<M: Machine> {
     /// The machine was built from its store. [`Input::Resumed`] follows.
     fn rebuilt(&mut self, moment: Moment, machine: &M);
@@ -21,10 +21,10 @@ pub trait LawChecker<M: Machine> {
         let _ = input;
     }
 
-    /// A step crashed of itself.
+    /// A step panicked by itself.
     fn panicked(&mut self, input: &Input<M>);
 
-    /// Something left. It `is_durable` if every write that was handed over before it is on disk.
+    /// An effect left. It `is_durable` if every write that was handed over before it is on disk.
     fn left(&mut self, left: &Left<M>, is_durable: bool) {
         let _ = (left, is_durable);
     }
@@ -33,9 +33,9 @@ pub trait LawChecker<M: Machine> {
 /// A law was broken.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Violation {
-    /// Which one.
+    /// The law.
     pub law: Law,
-    /// How.
+    /// The description of the violation.
     pub what: String,
 }
 
@@ -45,20 +45,20 @@ impl fmt::Display for Violation {
     }
 }
 
-/// A law was broken, and what was tried ends with that.
+/// A law was broken; the present run ends.
 pub(super) fn violation(law: Law, what: impl Into<String>) -> Result<(), Violation> {
     Err(Violation { law, what: what.into() })
 }
 
-/// What is said of an answer to a question that has its answer.
+/// The description of an answer to a question that already has one.
 pub(super) const NO_CALLER_WAITS: &str = "an answer is sent for a question that has no waiting caller";
 
-/// Ends what was tried if a law was broken.
+/// Ends the present run if a law was broken.
 pub(super) fn found(broken: Option<&Violation>) -> Result<(), Violation> {
     broken.cloned().map_or(Ok(()), Err)
 }
 
-/// Whether a law was broken. What comes after the first one may only follow from it, and is left out.
+/// Whether a law was broken. Later violations may only follow from the first one, and are dropped.
 #[derive(Debug, Clone, Hash, Default)]
 pub struct Verdict(Option<Violation>);
 
@@ -77,7 +77,7 @@ impl Verdict {
         self.0.get_or_insert_with(|| Violation { law, what: what() });
     }
 
-    /// A violation of another one that is judged along with this one.
+    /// A violation of another verdict that is merged into this one.
     pub fn heard_of(&mut self, violation: Option<&Violation>) {
         if self.0.is_none() {
             self.0 = violation.cloned();

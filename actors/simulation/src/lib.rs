@@ -1,4 +1,4 @@
-//! Proof by trying: the laws of the machines, every small interleaving, and a simulator.
+//! Model checking: the laws of the machines, every small interleaving, and a simulator.
 //!
 //! ```text
 //!   search ── every order ──┐                       ┌── checker: each step and whatever leaves ──► laws ──► violation
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The machines are those of production, and so are the rules around them: the [stand-in](StandIn) is a port of the
-//! [kernel](callboard_actors::kernel) without a runtime. A [`LawChecker`] holds every step against a plain reference model; what it finds is a [`Violation`] of a [`Law`]. A [`Tamper`] makes a machine wrong on
-//! purpose, so that one can see which law reports it.
+//! [kernel](callboard_actors::kernel) without a runtime. A [`LawChecker`] compares every step with a plain reference model; it reports a
+//! [`Violation`] of a [`Law`]. A [`Tamper`] adds a deliberate fault to a machine, to show which law detects it.
 
 mod law;
 mod law_checker;

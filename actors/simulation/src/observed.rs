@@ -1,4 +1,4 @@
-//! What comes of an event in a simulated host: typed, for pictures; and as lines of a trace.
+//! The observed effects of an event in a simulated host: typed, for pictures; and as lines of a trace.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -11,23 +11,23 @@ use callboard_actors::shell::Recorded;
 use super::law_checker::LawChecker;
 use super::stand_in::{Disk, Left, Refusal, StandIn};
 
-/// One thing that came of an event.
+/// One observed effect of an event.
 #[derive(Debug, Clone)]
 pub enum Observed {
-    /// Something left an actor.
+    /// An effect left an actor.
     Left {
         /// The actor, as a trace names it: `registry`, `a7`.
         actor: String,
-        /// What left, as code.
+        /// The effect, as code.
         code: String,
-        /// The answer to a question of the host, if it is one.
+        /// The answer to a question of the host, if the effect is one.
         answer: Option<Answer>,
     },
-    /// An actor noted something in its journal.
+    /// An actor wrote an entry to its journal.
     Noted {
         /// The actor, by its name in a host: `registry`, `allocation a7`.
         actor: String,
-        /// What it noted.
+        /// The entry.
         entry: Recorded,
     },
 }
@@ -37,22 +37,22 @@ pub enum Observed {
 pub enum Answer {
     /// The actor answered: a value of [`Machine::Answer`] of its own type.
     Given(Rc<dyn Any>),
-    /// It did not get to an answer.
+    /// It was refused without an answer of the machine.
     Refused(Refusal),
 }
 
-/// A trace is no part of a state: the same state can be reached with different traces.
+/// A trace is not part of a state: the same state can be reached with different traces.
 impl Hash for Observed {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 impl Observed {
-    /// Something that is no answer to the host.
+    /// An effect that is not an answer to the host.
     pub(super) fn left(actor: &str, left: &dyn Debug) -> Self {
         Self::Left { actor: actor.to_owned(), code: format!("{left:?}"), answer: None }
     }
 
-    /// The same; an answer to one of these askers is one to the host.
+    /// The same; an answer to one of these askers is an answer to the host.
     pub(super) fn left_to<M: Machine<Answer: 'static>>(
         actor: &str,
         left: &Left<M>,
@@ -73,7 +73,7 @@ impl Observed {
         Self::Left { actor: actor.to_owned(), code: format!("{left:?}"), answer }
     }
 
-    /// Everything that an actor has noted since this was asked before. It notes from the first time on.
+    /// The journal entries of an actor since the last call. The first call turns its journal on.
     pub(super) fn noted<M: Machine, S: Disk<M>, W: LawChecker<M>>(
         actor: &str,
         of: &mut StandIn<M, S, W>,
@@ -88,7 +88,7 @@ impl Observed {
         Self::Noted { actor, entry: Recorded::Ended { ending: Ending::Killed, is_waiting: false } }
     }
 
-    /// Its line in a trace. What is noted in a journal has none: a trace has what leaves.
+    /// Its line in a trace. Journal entries have none: a trace contains only effects that leave.
     #[must_use]
     pub fn line(&self) -> Option<String> {
         match self {

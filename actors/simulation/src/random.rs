@@ -5,7 +5,7 @@
 pub struct Random(u64);
 
 impl Random {
-    /// Begins here; the same seed gives the same numbers.
+    /// Starts the sequence; the same seed gives the same numbers.
     #[must_use]
     pub const fn from_seed(seed: u64) -> Self {
         Self(seed ^ 0x5CA1_AB1E_0DDB_A115)
@@ -21,26 +21,26 @@ impl Random {
         if limit == 0 { 0 } else { self.next() % limit }
     }
 
-    /// One of so many places; 0 of none.
+    /// An index below `count`; 0 if `count` is 0.
     pub fn place(&mut self, count: u32) -> u32 {
         u32::try_from(self.below(count.into())).unwrap_or(0)
     }
 
-    /// One of these, of which there is at least one.
+    /// An element of a slice that is not empty.
     ///
     /// # Panics
-    /// When there is none.
+    /// When the slice is empty.
     pub fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
         all[usize::try_from(self.below(all.len() as u64)).unwrap_or(0)]
     }
 
-    /// Whether something happens that happens once in so many times.
+    /// True once in `times` calls on average.
     pub const fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 }
 
-/// A number that has nothing to do with the one given, and always the same.
+/// A number that appears unrelated to the given one, and is always the same for it.
 pub(crate) const fn mixed(number: u64) -> u64 {
     let number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let number = (number ^ number >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -1,8 +1,8 @@
-//! Every small interleaving: a search through all orders of what can happen in a small world.
+//! Explores every small interleaving: a search through all orders of the events in a small world.
 //!
-//! A world says what can happen next, and each of these is tried, depth first, in every state that was not seen before. A
-//! state is known again by a hash of 128 bits of all that is in it, so that different orders that come to the same are looked
-//! into once. Where nothing more can happen, the world is settled, and every caller must have its answer.
+//! A world lists its possible next events, and each of these is tried, depth first, in every state that was not seen before. A
+//! state is recognized by a hash of 128 bits of all its content, so that different orders that lead to the same state are explored
+//! once. Where no further event is possible, the world is settled, and every caller must have its answer.
 
 mod scene;
 mod walk;
@@ -19,36 +19,36 @@ pub use self::walk::wander;
 pub use self::world::{SceneWorld, Stage};
 use super::law_checker::Violation;
 
-/// A world in which things happen that one can play again.
+/// A world in which events happen that can be replayed.
 pub trait Play: Clone {
-    /// One thing that can happen.
+    /// An event of this world.
     type Event: Clone + Debug + Display;
 
-    /// Whether this can happen now.
+    /// Whether this event is possible now.
     fn can(&self, event: &Self::Event) -> bool;
 
-    /// Lets it happen.
+    /// Applies the event.
     ///
     /// # Errors
     /// The law that was broken.
     fn take(&mut self, event: &Self::Event) -> Result<(), Violation>;
 
-    /// Lets happen what must happen of itself, and looks whether everybody got what is due.
+    /// Applies the events that happen by themselves, and checks that every caller has its answer.
     ///
     /// # Errors
     /// The law that was broken.
     fn settle(&mut self) -> Result<(), Violation>;
 }
 
-/// A world so small that everything that can happen in it is tried.
+/// A world small enough to try every possible event.
 ///
-/// Its hash covers everything that decides what can happen next: states with the same hash are taken for the same.
+/// Its hash covers everything that determines which events are possible next: states with the same hash are treated as equal.
 pub trait World: Play + Hash {
-    /// Everything that can happen now.
+    /// The events that are possible now.
     fn events(&self) -> Vec<Self::Event>;
 }
 
-/// What was looked at.
+/// The extent of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Searched {
     /// Different states.
@@ -57,16 +57,16 @@ pub struct Searched {
     pub steps: u64,
     /// The longest history.
     pub longest: usize,
-    /// Whether the search ended before everything was looked at, since its limit was reached.
+    /// Whether the search ended early because it reached its limit.
     pub is_cut_short: bool,
 }
 
 /// A history that breaks a law, as short as it gets by leaving events out.
 #[derive(Debug, Clone)]
 pub struct Counterexample<E> {
-    /// What happened.
+    /// The events.
     pub history: Vec<E>,
-    /// What is wrong with it.
+    /// The law that it breaks.
     pub violation: Violation,
 }
 
@@ -78,7 +78,7 @@ impl<E: Display> Display for Counterexample<E> {
     }
 }
 
-/// Tries everything, up to so many states.
+/// Explores all states, up to this number.
 ///
 /// # Errors
 /// The first history found that breaks a law, shortened.
@@ -123,7 +123,7 @@ impl<E: Clone> Search<E> {
     }
 }
 
-/// Plays a history, leaving out what cannot happen, and gives the law that it breaks.
+/// Plays a history, leaving out impossible events, and returns the law that it breaks.
 pub fn play<W: Play>(start: &W, history: &[W::Event]) -> Option<(usize, Violation)> {
     let mut world = start.clone();
     for (place, event) in history.iter().enumerate() {
@@ -139,7 +139,7 @@ pub fn play<W: Play>(start: &W, history: &[W::Event]) -> Option<(usize, Violatio
 /// How many events are played at most while a history is shortened.
 const SHORTENING_MAX: usize = 20_000_000;
 
-/// Leaves out whatever the same law is broken without: first large pieces, then smaller ones, then single events.
+/// Leaves out all events without which the same law is broken: first large pieces, then smaller ones, then single events.
 pub fn shorten<W: Play>(start: &W, found: Counterexample<W::Event>) -> Counterexample<W::Event> {
     let Counterexample { mut history, mut violation } = found;
     let (mut piece, mut played) = ((history.len() / 2).max(1), 0);
@@ -176,7 +176,7 @@ fn digest(state: &impl Hash) -> u128 {
     u128::from(halves.high.finish()) << 64 | u128::from(halves.low.finish())
 }
 
-/// Two hashes of 64 bits at once, so that a state is gone through once.
+/// Two hashes of 64 bits computed at once, so that a state is traversed only once.
 struct Halves {
     high: FoldHasher<'static>,
     low: FoldHasher<'static>,
@@ -204,7 +204,7 @@ macro_rules! written_to_both {
 
 written_to_both!(write_u8: u8, write_u16: u16, write_u32: u32, write_u64: u64, write_u128: u128, write_usize: usize);
 
-/// What is hashed already needs no further hashing.
+/// A state that is already a hash needs no further hashing.
 #[derive(Hash, Default)]
 struct Folded(u64);
 

@@ -1,7 +1,7 @@
-//! A port of the [kernel](callboard_actors::kernel) without a runtime: one thread, no clock, nothing that waits.
+//! A port of the [kernel](callboard_actors::kernel) without a runtime: one thread, no clock, nothing that blocks.
 //!
-//! It does nothing of itself: a search or a simulator says when a write has settled, when a store was read, when a call comes
-//! back and when a step crashes. The rules are those of the kernel, as in production.
+//! It does nothing by itself: a search or a simulator decides when a write settles, when a store is read, when a call
+//! returns and when a step crashes. The rules are those of the kernel, as in production.
 
 mod parts;
 mod port;
@@ -22,18 +22,18 @@ use super::tamper::Tamper;
 /// The epoch of the first life.
 const FIRST_EPOCH: u64 = 1;
 
-/// One actor without an actor: a machine with the rules of the kernel around it, and nothing else.
+/// An actor without a runtime: a machine with the rules of the kernel around it, and nothing else.
 #[derive(Debug)]
 pub struct StandIn<M: Machine, S, W> {
     kernel: Kernel<M, StandInTerms>,
     around: Around<M>,
-    /// Where changes go.
+    /// The store that takes changes.
     pub store: S,
-    /// Who sees everything.
+    /// The law checker that observes everything.
     pub checker: W,
 }
 
-/// Something that never changes, and so is no part of the state of things.
+/// A value that never changes, and so is not part of the state.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Constant<T>(pub(super) T);
 
@@ -55,7 +55,7 @@ impl<T> std::ops::Deref for Constant<T> {
     }
 }
 
-/// A count that is no part of the state of things: two states are the same whatever it is.
+/// A count that is not part of the state: states are equal whatever its value.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Count(pub(super) u64);
 
@@ -69,7 +69,7 @@ impl Hash for Count {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
-/// Everything but what has left and was not heard, as in a copy.
+/// Everything except effects that have left and were not taken yet, as in a copy.
 impl<M, S, W> Hash for StandIn<M, S, W>
 where
     M: Machine<Ask: Hash, Answer: Hash, Call: Hash, Timer: Hash, Change: Hash, News: Hash, View: Hash> + Hash,
@@ -87,7 +87,7 @@ where
     S: Clone,
     W: Clone,
 {
-    /// Copies the whole, but for what has left and was not heard.
+    /// Copies everything except effects that have left and were not taken yet.
     fn clone(&self) -> Self {
         Self {
             kernel: self.kernel.clone(),
@@ -107,14 +107,14 @@ impl<M: Machine, S: Disk<M>, W: LawChecker<M>> StandIn<M, S, W> {
         begun
     }
 
-    /// Puts something between the machine and its world that makes it wrong.
+    /// Adds a fault between the machine and its world.
     #[must_use]
     pub fn tampered_with(mut self, tamper: Option<Rc<dyn Tamper<M>>>) -> Self {
         self.around.tamper = tamper;
         self
     }
 
-    /// What is put between the machine and its world.
+    /// The fault between the machine and its world.
     pub(crate) fn tamper(&self) -> Option<Rc<dyn Tamper<M>>> {
         self.around.tamper.clone()
     }
@@ -128,54 +128,54 @@ impl<M: Machine, S: Disk<M>, W: LawChecker<M>> StandIn<M, S, W> {
         }
     }
 
-    // === What the world may know ===
+    // === The observable state ===
 
     /// The machine, while it lives.
     pub const fn machine(&self) -> Option<&M> {
         self.kernel.machine()
     }
 
-    /// Whether it waits for its store to be read: [`loaded`](Self::loaded) goes on.
+    /// Whether it waits for its store to be read: [`loaded`](Self::loaded) continues.
     pub const fn is_loading(&self) -> bool {
         self.kernel.is_loading()
     }
 
-    /// Until when it leaves its store alone: [`wake`](Self::wake) goes on.
+    /// The time until which it leaves its store alone: [`wake`](Self::wake) continues.
     pub const fn pauses_until(&self) -> Option<Timestamp> {
         self.kernel.pauses_until()
     }
 
-    /// Whether it is over.
+    /// Whether the actor has ended.
     pub const fn has_ended(&self) -> bool {
         self.kernel.has_ended()
     }
 
-    /// When its next timer is due.
+    /// The time at which its next timer is due.
     pub fn next_timer(&self) -> Option<Timestamp> {
         self.kernel.next_timer()
     }
 
-    /// Whether a call is still waited for.
+    /// Whether the actor waits for this call.
     pub fn awaits(&self, call: u64) -> bool {
         self.kernel.awaits(call)
     }
 
-    /// The calls that are waited for.
+    /// The calls in flight.
     pub fn calls(&self) -> impl Iterator<Item = (u64, &M::Call)> + '_ {
         self.kernel.calls()
     }
 
-    /// Whether something waits for the disk before it leaves.
+    /// Whether an effect waits for the disk before it leaves.
     pub const fn is_waiting(&self) -> bool {
         self.kernel.is_waiting()
     }
 
-    /// Whether its disk is sick, as far as it knows.
+    /// Whether its disk is sick, by its last notification.
     pub fn is_sick(&self) -> bool {
         self.kernel.sick().is_some()
     }
 
-    /// How many steps its machines have taken, crashes included.
+    /// The number of steps of its machines, crashes included.
     pub const fn steps(&self) -> u64 {
         self.around.steps.0
     }
@@ -185,57 +185,57 @@ impl<M: Machine, S: Disk<M>, W: LawChecker<M>> StandIn<M, S, W> {
         self.around.crashes_next
     }
 
-    /// Takes what has left since this was asked before.
+    /// Takes the effects that have left since the last call.
     pub fn take_left(&mut self, into: &mut Vec<Left<M>>) {
         into.append(&mut self.around.left);
     }
 
-    /// Lets it note for its journal from now on.
+    /// Turns its journal on.
     pub fn begin_noting(&mut self) {
         self.around.entries.get_or_insert_default();
     }
 
-    /// What it has noted for its journal since this was asked before. Nothing if it does not note.
+    /// The journal entries since the last call. Empty if the journal is off.
     pub fn take_entries(&mut self) -> Vec<Recorded> {
         self.around.entries.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    // === What comes in ===
+    // === Inputs ===
 
-    /// A subscriber comes: a snapshot leaves when everything before it has. Before the machine lives nothing is done, since
-    /// it begins with a snapshot.
+    /// A subscriber subscribes: a snapshot leaves after all earlier effects. Does nothing before the machine lives, since
+    /// the machine begins with a snapshot.
     pub fn subscribe(&mut self) {
         if self.machine().is_some() {
             self.drive(Moment::default(), Event::Resync);
         }
     }
 
-    /// A message comes.
+    /// A message arrives.
     pub fn ask(&mut self, moment: Moment, asker: u64, ask: M::Ask) {
         self.drive(moment, Event::Asked { ask, asker });
     }
 
-    /// Its end is requested.
+    /// The actor is requested to stop.
     pub fn request_stop(&mut self, moment: Moment, mode: StopMode) {
         self.drive(moment, Event::StopRequested(mode));
     }
 
-    /// A call comes back. One that is not waited for any more has no effect.
+    /// A call returns. Without effect if the actor no longer waits for it.
     pub fn returned(&mut self, moment: Moment, number: u64, outcome: Result<M::Outcome, CallLost>) {
         self.drive(moment, Event::Returned { number, outcome });
     }
 
-    /// Time has passed: whatever is due by now runs, except what is set for this instant meanwhile.
+    /// Time has passed: all timers due by now run, except those that are set meanwhile for this instant.
     pub fn timers_due(&mut self, moment: Moment) {
         self.drive(moment, Event::TimersDue);
     }
 
-    /// The next step will crash when all of its work is done and before any of it has left.
+    /// The next step will crash after it has done all of its work and before any effect of it has left.
     pub const fn crash_next_step(&mut self) {
         self.around.crashes_next = true;
     }
 
-    /// The disk tells how far it has come.
+    /// The disk reports the progress of writes.
     pub fn settled(&mut self, moment: Moment, settled: Settlement) {
         let Settlement { epoch, through, is_written } = settled;
         if is_written {
@@ -264,7 +264,7 @@ impl<M: Machine, S: Disk<M>, W: LawChecker<M>> StandIn<M, S, W> {
         self.drive(moment, Event::Loaded(Err("the store cannot be read".to_owned())));
     }
 
-    /// The store was read: the machine is built, resumes, and hears what waits.
+    /// The store was read: the machine is built, resumes, and receives the waiting messages.
     pub fn loaded(&mut self, moment: Moment, image: M::Image) {
         let image = match &self.around.tamper {
             Some(tamper) => tamper.image(image),
@@ -275,7 +275,7 @@ impl<M: Machine, S: Disk<M>, W: LawChecker<M>> StandIn<M, S, W> {
 }
 
 impl<M: Machine<Image = ()>, S: Disk<M>, W: LawChecker<M>> StandIn<M, S, W> {
-    /// What has left since this was asked before. An actor that keeps nothing is built at once where it waits for that.
+    /// The effects that have left since the last call. An actor without a store is built at once when it waits for its store.
     pub fn leaving(&mut self, moment: Moment) -> Vec<Left<M>> {
         if self.is_loading() {
             self.loaded(moment, ());

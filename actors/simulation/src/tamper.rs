@@ -1,4 +1,4 @@
-//! Faults that are put between a machine and its world on purpose, so that one can see which law reports it.
+//! Injects deliberate faults between a machine and its world, to show which law detects them.
 
 use std::fmt::{self, Debug};
 use std::hash::{Hash, Hasher};
@@ -7,49 +7,49 @@ use callboard_actors::kernel::{Effect, Input, Machine};
 
 use super::stand_in::Left;
 
-/// Makes a machine wrong. Each method passes on what it gets unless it is overridden.
+/// Adds a fault to a machine. Each method passes its value on unchanged unless it is overridden.
 pub trait Tamper<M: Machine>: Debug {
-    /// What the machine hears; `None` keeps it from hearing this at all.
+    /// The input that the machine receives; `None` drops it.
     fn input(&self, input: Input<M>) -> Option<Input<M>> {
         Some(input)
     }
 
-    /// What becomes of the effects of a step.
+    /// The effects that a step has instead.
     fn effects(&self, machine: &M, input: &Input<M>, effects: Vec<Effect<M>>) -> Vec<Effect<M>> {
         let _ = (machine, input);
         effects
     }
 
-    /// What a machine is rebuilt from.
+    /// The image from which the machine is rebuilt.
     fn image(&self, image: M::Image) -> M::Image {
         image
     }
 
-    /// Whether this leaves only when everything that was written before is on disk, as if it were a promise.
+    /// Whether this leaves only when all earlier writes are on disk, as if it were a promise.
     fn waits_for_disk(&self, left: &Left<M>) -> bool {
         let _ = left;
         false
     }
 }
 
-/// A fault never changes, and so is no part of the state of things.
+/// A fault never changes, and so is not part of the state.
 impl<M: Machine> Hash for dyn Tamper<M> {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
-/// What becomes of the effects of a step.
+/// Replaces the effects of a step.
 pub type AlterEffects<M> = fn(&Input<M>, Vec<Effect<M>>) -> Vec<Effect<M>>;
 
-/// A fault in what a machine does.
+/// A fault in the effects of a machine.
 pub struct TamperEffects<M: Machine>(pub AlterEffects<M>);
 
-/// A fault in what a machine hears; `None` keeps it from hearing this at all.
+/// A fault in the inputs of a machine; `None` drops the input.
 pub struct TamperInput<M: Machine>(pub fn(Input<M>) -> Option<Input<M>>);
 
-/// A fault in what a machine is rebuilt from.
+/// A fault in the image from which a machine is rebuilt.
 pub struct TamperImage<M: Machine>(pub fn(M::Image) -> M::Image);
 
-/// A fault in what waits for the disk.
+/// A fault in the choice of effects that wait for the disk.
 pub struct TamperGates<M: Machine>(pub fn(&Left<M>) -> bool);
 
 impl<M: Machine> Tamper<M> for TamperEffects<M> {

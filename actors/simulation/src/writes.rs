@@ -1,4 +1,4 @@
-//! Writes that wait for a disk, and settle, fail and are cut off on request, in the way of the real persister.
+//! Writes that wait for a disk. They settle, fail and are cut off on request, like those of the real persister.
 
 use std::collections::VecDeque;
 
@@ -11,9 +11,9 @@ use super::stand_in::Settlement;
 pub enum Outcome {
     /// They are on disk.
     Written,
-    /// They are not.
+    /// They are not on disk.
     Failed,
-    /// The commit says that it failed, and yet they are on disk.
+    /// The commit reports failure, and yet they are on disk.
     FailedButWritten,
 }
 
@@ -33,18 +33,18 @@ impl<C> Default for Writes<C> {
 }
 
 impl<C> Writes<C> {
-    /// How many wait.
+    /// The number of waiting writes.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// What waits, in its order: read as if it were on disk by a machine that is built while the disk is sick.
+    /// The waiting writes in order: a machine that is built while the disk is sick reads them as if they were on disk.
     pub fn changes(&self) -> impl Iterator<Item = &C> + '_ {
         self.waiting.iter().map(|(_, change)| change)
     }
 
-    /// One more of the next writes is refused at once.
+    /// Refuses one more of the next writes at once.
     pub const fn refuse_next(&mut self) {
         self.refused += 1;
     }
@@ -52,7 +52,7 @@ impl<C> Writes<C> {
     /// Takes a change, as [`Disk::write`](super::Disk::write) does.
     pub fn take(&mut self, ticket: Ticket, change: C) -> Written {
         if self.failed_epoch >= Some(ticket.epoch) {
-            // Its owner is about to hear of it.
+            // Its owner is about to be notified.
             return Written::Later;
         }
         if self.refused > 0 {
@@ -63,7 +63,7 @@ impl<C> Writes<C> {
         Written::Later
     }
 
-    /// Settles so many of them as one commit; `apply` gets those that are on disk then. `None` if none waits.
+    /// Settles this number of writes as one commit; `apply` receives those that are on disk then. `None` if none waits.
     pub fn settle(&mut self, count: usize, outcome: Outcome, mut apply: impl FnMut(C)) -> Option<Settlement> {
         let (first, _) = self.waiting.front()?;
         let (epoch, mut through) = (first.epoch, first.sequence);
@@ -85,7 +85,7 @@ impl<C> Writes<C> {
         Some(Settlement { epoch, through, is_written })
     }
 
-    /// The host is gone, and so many of them had reached the disk; `apply` gets these.
+    /// The host is gone, and this number of writes had reached the disk; `apply` receives these.
     pub fn begin_run(&mut self, reached: usize, apply: impl FnMut(C)) {
         let waiting = std::mem::take(self).waiting;
         waiting.into_iter().take(reached).map(|(_, change)| change).for_each(apply);

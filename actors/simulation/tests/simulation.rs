@@ -1,4 +1,4 @@
-//! The simulator: a seed comes to the same each time, no law is broken, and a broken registry is found out, its history made
+//! The simulator: each seed gives one run, no law is broken, and a broken registry is detected, with a short history that reproduces it.
 //! short, and shown again.
 
 use std::time::Duration;
@@ -16,7 +16,7 @@ const SMALL: Simulation = Simulation::SMALL;
 const STORED: Simulation =
     Simulation { drivers: 0, processes: 0, volumes: 0, has_database: true, messages: 3_000, ..SMALL };
 
-/// Keeps the trace.
+/// Records the trace.
 #[derive(Default)]
 struct Trace(String);
 
@@ -44,8 +44,8 @@ fn the_same_seed_gives_the_same_trace_to_the_byte() {
     assert_ne!(first, other);
 }
 
-/// An allocation without a declared provider has lied about its name and served; a standby with the right one, which was well by itself,
-/// is at fault beside it.
+/// An allocation without a declared provider has reported a wrong name and served; a standby with the right name, which was well by
+/// itself, counts as faulty beside it.
 #[test]
 fn a_standby_with_another_name_than_what_served_need_not_be_warm_r1d_c031() {
     let simulation = Simulation {
@@ -65,7 +65,7 @@ fn a_standby_with_another_name_than_what_served_need_not_be_warm_r1d_c031() {
 fn many_seeds_break_no_law_and_do_every_fault() {
     let mut done = [0; Fault::ALL.len()];
     for seed in 1..=200 {
-        // Each way in which a disk becomes sick comes twice in as many seeds, by random.
+        // Each kind of disk fault occurs twice in this many seeds, at random.
         if seed > 20 && done.iter().all(|count| *count > 0) {
             break;
         }
@@ -108,7 +108,7 @@ fn a_host_that_is_killed_or_told_to_stop_before_it_has_read_anything_has_had_its
 #[test]
 fn a_persister_that_is_wrong_below_others_is_found_out_and_its_history_is_short_and_shows_it_again() {
     let simulation = Simulation { plugins: 2, allocations: 8, messages: 20_000, ..STORED };
-    // One that takes halves of a commit is found by the search: here a kill seldom comes between two rows.
+    // The search detects a persister that takes halves of a commit: here a kill seldom falls between two rows.
     for (fault, law) in
         [(PersisterFault::AnswersBeforeTheSync, Law::P1), (PersisterFault::StaysBroken, Law::P3)]
     {
@@ -130,7 +130,7 @@ fn a_registry_that_denies_whom_it_holds_is_found_out_and_its_history_is_short_an
     for question in at_once {
         finds_out(&simulation, || Tampers::deny(question), Law::R1, 10);
     }
-    // The caller gets this answer in the step of another message.
+    // The caller receives this answer in the step of another message.
     finds_out(&simulation, || Tampers::deny(Question::Wait(0, 0)), Law::Shell7, 10);
 }
 
@@ -160,7 +160,7 @@ fn supervisors_that_spare_siblings_are_found_out_and_their_history_is_short_and_
     finds_out(&SMALL, Tampers::spare_siblings, Law::S1, 30);
 }
 
-/// A host that is requested to stop waits for it for ever, and no history is short enough to show that.
+/// A host that is requested to stop waits forever, and no short history can show that.
 #[test]
 fn a_registry_that_never_ends_is_found_out_when_no_actor_takes_a_step_any_more_shell_7() {
     let simulation = Simulation { messages: 400_000, faults: "shutdown".parse().unwrap(), ..SMALL };
@@ -178,7 +178,7 @@ fn supervisors_of_allocations_that_do_not_deregister_are_found_out_a4() {
     finds_out(&SMALL, Tampers::forget_deregistrations, Law::A4, 30);
 }
 
-/// Only the registry shows it, when all is calm.
+/// Only the registry shows it, at rest.
 #[test]
 fn supervisors_of_monoliths_that_leave_one_half_registered_are_found_out_a4() {
     let simulation = |seed| Simulation { seed, allocations: 96, ..SMALL };
@@ -189,7 +189,7 @@ fn supervisors_of_monoliths_that_leave_one_half_registered_are_found_out_a4() {
     shows(&found, &simulation(seed), Tampers::forget_halves, Law::A4, 40);
 }
 
-/// Nothing but supervised allocations and the registry, whose machines crash again and again.
+/// Only supervised allocations and the registry, with machines that crash again and again.
 fn of_crashes() -> Simulation {
     let faults = "crash".parse().expect("it is a fault");
     Simulation { drivers: 0, processes: 0, volumes: 0, messages: 20_000, faults, ..SMALL }
@@ -200,21 +200,21 @@ fn an_owner_that_bears_supervisors_without_what_their_tasks_do_is_found_out_a5()
     finds_out(&of_crashes(), Tampers::forget_tasks, Law::A5, 20);
 }
 
-/// Only when all is calm it shows that a supervisor was not replaced.
+/// Only at rest it shows that a supervisor was not replaced.
 #[test]
 fn an_owner_that_misses_the_ends_of_supervisors_is_found_out_a5() {
     finds_out(&of_crashes(), Tampers::miss_endings, Law::A5, 20);
 }
 
-/// Machines that are wrong in this way are found out.
+/// Machines with this fault are detected.
 fn finds_out(simulation: &Simulation, tampers: impl Fn() -> Tampers, law: Law, events_max: usize) {
     let found =
         simulate_tampered(simulation, tampers(), &mut Unwatched).expect_err("they were not found out");
     shows(&found, simulation, tampers, law, events_max);
 }
 
-/// They are found out under this law, no more events than that are left of their history, these show it again, and sound machines
-/// live through them.
+/// They are detected under this law, with at most this many events left in their history; the history reproduces the fault, and correct
+/// machines replay it without a violation.
 fn shows(
     found: &Counterexample<Event>,
     simulation: &Simulation,

@@ -124,8 +124,8 @@ async fn ask_once(
     connection.call(rpc, deadline).await.map(|(answer, _)| answer)
 }
 
-/// What was found out from a process that is there and is not being stopped. Whether another one comes is known to the owner of the
-/// workload.
+/// The health of a process that exists and is not being stopped, if it is known. Only the owner of the workload knows whether
+/// another process follows.
 fn known_health(status: &AllocationStatus) -> Option<&'static str> {
     match (status.phase, &status.health) {
         (AllocationPhase::Stopping, _) | (_, Health::Starting | Health::Gone) => None,
@@ -133,7 +133,7 @@ fn known_health(status: &AllocationStatus) -> Option<&'static str> {
     }
 }
 
-/// What happened last. What happened before its instance began to connect anew is not so any more.
+/// The latest event. An event from before its instance began to reconnect is outdated.
 fn known_event(status: &AllocationStatus) -> &str {
     match (status.phase, &status.health) {
         (AllocationPhase::Registered, Health::Starting) => "its instance connects to it anew",

@@ -1,5 +1,5 @@
-//! Creates an allocation's directories, and has them removed. It follows no symlink. What else lies in the place of a socket gets another name. If a disk hangs, this
-//! work may resume after its deadline; then it removes nothing any more, since the socket may be that of the next task by now
+//! Creates an allocation's directories, and removes them. It follows no symlink. Another file in the place of a socket is renamed. If a
+//! disk hangs, this work may resume after its deadline; then it removes nothing, since the socket may be that of the next task by now
 //! (REG-08).
 
 use std::os::fd::OwnedFd;
@@ -20,9 +20,9 @@ use crate::vocabulary::{AllocationId, SocketPath};
 
 /// The connect timeout for a process that may listen on the socket.
 const KNOCK_DEADLINE: Duration = Duration::from_secs(1);
-/// How often directories are created whose parent is removed meanwhile.
+/// The limit of attempts to create directories whose parent is removed meanwhile.
 const MAKES_MAX: u32 = 100;
-/// How many files may lie beside a socket that were moved out of its place.
+/// The limit of files beside a socket that were moved out of its place.
 const SET_ASIDE_MAX: u32 = 16;
 
 /// The files of an allocation. Operations run in the order of their calls: a removal waits for a creation that is still
@@ -32,8 +32,8 @@ pub(super) struct Files {
     turn: Arc<Mutex<()>>,
 }
 
-/// The turn of one operation, for as long as a thread works on it: one that hangs keeps its turn after its caller has given up, so that
-/// the next one waits and does not hang another thread.
+/// The turn of one operation. It lasts until its thread is done: an operation that hangs keeps its turn after its caller has given up,
+/// so that the next one waits and does not block another thread.
 type Turn = Arc<OwnedMutexGuard<()>>;
 
 impl Files {
@@ -76,7 +76,7 @@ impl Files {
 pub(super) struct Trouble {
     path: PathBuf,
     reason: String,
-    /// Something on the way is not there: another allocation may have removed it meanwhile.
+    /// Something on the way is missing: another allocation may have removed it meanwhile.
     is_missing: bool,
     /// The disk is full or fails, and may be sound again.
     is_of_disk: bool,
@@ -161,7 +161,7 @@ impl Drop for CallerWaits {
     }
 }
 
-/// Runs file work of an allocation on a blocking thread, which has the turn until it is done.
+/// Runs file work of an allocation on a blocking thread, which holds the turn until it is done.
 async fn in_turn<T: Send + 'static>(
     turn: &Turn,
     work: impl FnOnce(&Asker) -> Result<T, Trouble> + Send + 'static,
@@ -210,8 +210,8 @@ pub(super) async fn is_listened_on(socket: &SocketPath) -> Result<bool, Trouble>
 const DIRECTORY: OFlags =
     OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::RDONLY);
 
-/// Creates all missing directories of a place, and opens the last. Again if the last allocation that was in one of them removes it
-/// just now.
+/// Creates all missing directories of a place, and opens the last. Retries if the last other allocation in one of them removes it
+/// at the same moment.
 fn make(place: &Place) -> Result<OwnedFd, Trouble> {
     let mut made = make_once(place);
     for _ in 1..MAKES_MAX {
@@ -294,7 +294,7 @@ fn check_mode(found: &Stat, access: Access, path: &Path) -> Result<(), Trouble> 
     Err(Trouble::new(path, format!("its mode {mode:04o} lets others in; set it to {right}")))
 }
 
-/// Removes a dead socket, and moves anything else out of its place, since a plugin could not listen there.
+/// Removes a dead socket, and moves any other file out of its place, since a plugin could not listen there.
 fn clear_place(place: &Place, file: &str, asker: &Asker) -> Result<(), Trouble> {
     let path = place.path().join(file);
     let directory = make(place)?;
@@ -315,7 +315,7 @@ const fn called(kind: FileType) -> &'static str {
     }
 }
 
-/// Gives a file another name in its directory: it may be user data.
+/// Renames a file within its directory: it may be user data.
 fn set_aside(directory: &OwnedFd, file: &str, path: &Path, what: &str, asker: &Asker) -> Result<(), Trouble> {
     for number in 1..=SET_ASIDE_MAX {
         asker.check(path)?;

@@ -12,14 +12,14 @@ use crate::shell::{Address, AskError, Database, FeedItem, Follower};
 use crate::vocabulary::{AllocationId, Health, PluginKey};
 use crate::volumes::{AwaitUnused, AwaitUnusedError, Volumes};
 
-/// How long to wait before the supervisor of instances is followed again after it has ended.
+/// The pause before the supervisor of instances is followed again after it has ended.
 const FOLLOW_PAUSE: Duration = Duration::from_secs(1);
 
-/// How many allocations are notified at once, and the pause before the next ones.
+/// The number of allocations that are notified at once, and the pause before the next ones.
 const NOTIFIED_AT_ONCE: usize = 256;
 const NOTIFY_PAUSE: Duration = Duration::from_millis(20);
 
-/// The answer of the owner of the volumes, or why there is none.
+/// The answer of the owner of the volumes, or the reason why there is none.
 type UnusedOutcome = Result<Result<(), AwaitUnusedError>, AskError>;
 
 /// The neighbours of an allocation's supervisor. Messages are sent in the order of calls, before the futures are returned.
@@ -30,29 +30,29 @@ pub trait Neighbours: 'static {
     /// Deregisters them.
     fn deregister(&self, message: Deregister) -> LocalBoxFuture<'static, Result<Deregistered, AskError>>;
 
-    /// The health of each plugin of an allocation whose instance talks to it, or will; empty if another one is active.
+    /// The health of each plugin of an allocation whose instance calls it, or will; empty if another allocation is active.
     fn health_of(
         &self,
         allocation: AllocationId,
         plugins: Vec<PluginKey>,
     ) -> LocalBoxFuture<'static, Result<Vec<Health>, AskError>>;
 
-    /// Waits until no instance talks to an allocation any more.
+    /// Waits until no instance calls an allocation.
     fn await_retired(&self, message: AwaitRetired) -> LocalBoxFuture<'static, RetiredOutcome>;
 
-    /// Waits until the volumes of a plugin are unused (V13). They always are, unless an implementation knows volumes.
+    /// Waits until the volumes of a plugin are unused (V13). Returns at once, unless an implementation knows volumes.
     fn await_unused(&self, _message: AwaitUnused) -> LocalBoxFuture<'static, UnusedOutcome> {
         Box::pin(std::future::ready(Ok(Ok(()))))
     }
 
-    /// Calls this for each allocation of whose plugin the instances know something new, for as long as the future is polled. It is never
+    /// Calls this for each allocation when the instances report a change of its plugin, while the future is polled. It is never
     /// called, unless an implementation follows the instances.
     fn follow_instances(&self, _notify: Box<dyn Fn(&AllocationId)>) -> LocalBoxFuture<'static, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    /// Calls this each time the disk takes writes again after it did not, for as long as the future is polled. It is never called, unless
-    /// an implementation knows a disk.
+    /// Calls this each time a sick disk takes writes again, while the future is polled. It is never called, unless an implementation
+    /// knows a disk.
     fn follow_disk(&self, _notify: Box<dyn Fn()>) -> LocalBoxFuture<'static, ()> {
         Box::pin(std::future::ready(()))
     }
@@ -72,9 +72,9 @@ pub struct Addresses {
     pub instances: Address<Instances>,
     /// Knows the volumes that its plugin serves; `None` if the host has no volumes.
     pub volumes: Option<Address<Volumes>>,
-    /// Knows who may listen at a socket.
+    /// Knows which process may listen at a socket.
     pub listeners: ListenerCheck,
-    /// Where registrations are written; `None` if its disk is never sick.
+    /// The database of registrations; `None` if its disk is never sick.
     pub database: Option<Database>,
 }
 
@@ -121,7 +121,7 @@ impl Neighbours for Addresses {
                         let reports: Vec<_> = items.iter().flat_map(reports).collect();
                         by_and_by(&reports, |report| notify(&report.allocation)).await;
                     }
-                    // Rounds ask until it runs again.
+                    // The supervisors ask in their rounds until the supervisor of instances runs again.
                     Err(_) => tokio::time::sleep(FOLLOW_PAUSE).await,
                 }
             }
@@ -132,7 +132,7 @@ impl Neighbours for Addresses {
         let Some(database) = &self.database else { return Box::pin(std::future::ready(())) };
         let mut disk = database.disk().watch();
         Box::pin(async move {
-            // Its end is that of the host.
+            // It ends with the host.
             while disk.wait_for(|health| health.reason().is_some()).await.is_ok()
                 && disk.wait_for(|health| health.reason().is_none()).await.is_ok()
             {
@@ -146,8 +146,8 @@ impl Neighbours for Addresses {
     }
 }
 
-/// Does this for all, with pauses: each allocation that is notified asks the registry and the instances, which take a bounded number of
-/// questions.
+/// Does this for all, with pauses: each notified allocation asks the registry and the instances, which accept a bounded number of
+/// messages.
 async fn by_and_by<T>(all: &[T], act: impl Fn(&T)) {
     for (number, some) in all.chunks(NOTIFIED_AT_ONCE).enumerate() {
         if number > 0 {
@@ -157,7 +157,7 @@ async fn by_and_by<T>(all: &[T], act: impl Fn(&T)) {
     }
 }
 
-/// The reports in what the supervisor of instances publishes.
+/// The reports in an item of the feed of the supervisor of instances.
 fn reports(item: &FeedItem<InstancesNews, InstancesView>) -> Vec<&InstanceReport> {
     match item {
         FeedItem::Snapshot { view, .. } => view.reports.iter().chain(&view.standby).collect(),

@@ -1,4 +1,4 @@
-//! Removes the directories of allocations: one socket file, and directories that are empty; never anything recursively, and nothing
+//! Removes the directories of allocations: one socket file, and empty directories; never anything recursively, and nothing
 //! through a symlink (VOL-06).
 
 use std::collections::BTreeSet;
@@ -56,8 +56,8 @@ fn leave(place: &Place, asker: &Asker) -> Result<(), Trouble> {
     }
 }
 
-/// Removes what allocations have left whose host was killed: their dead sockets and empty directories, but not those of these
-/// allocations. To be called while none of the others runs. Says what stays, and why.
+/// Removes the dead sockets and empty directories of allocations whose host was killed, except those of the `kept` allocations.
+/// Call it while none of the others runs. Returns what stays, and why.
 pub async fn sweep(layout: &Layout, kept: &[AllocationId]) -> Vec<String> {
     let kept: BTreeSet<PathBuf> = kept
         .iter()
@@ -77,8 +77,8 @@ pub async fn sweep(layout: &Layout, kept: &[AllocationId]) -> Vec<String> {
     left
 }
 
-/// Removes what these allocations have left whose host was killed: their dead sockets and empty directories. What a process listens at
-/// stays. To be called while none of them can be started. Says what stays besides, and why.
+/// Removes the dead sockets and empty directories of these allocations, whose host was killed. Sockets with a listening process stay.
+/// Call it while none of them can be started. Returns what else stays, and why.
 pub async fn clear(layout: &Layout, allocations: &[AllocationId]) -> Vec<String> {
     let mut left = Vec::new();
     for place in allocations.iter().flat_map(|allocation| layout.socket_places(allocation)) {
@@ -95,8 +95,8 @@ pub async fn clear(layout: &Layout, allocations: &[AllocationId]) -> Vec<String>
     left
 }
 
-/// Which allocations have left directories and run no more, but for these: their host was killed, and nothing listens for them. To be
-/// called before they are swept.
+/// The allocations that have left directories and no longer run, except the `kept` ones: their host was killed, and nothing listens for
+/// them. Call it before they are swept.
 pub async fn departed(layout: &Layout, kept: &[AllocationId]) -> Vec<AllocationId> {
     let mut departed = BTreeSet::new();
     for parent in layout.socket_parents() {
@@ -133,7 +133,7 @@ async fn has_ended(layout: &Layout, id: &AllocationId, parent: &Place) -> bool {
 async fn sweep_away(place: Place) -> Result<(), Trouble> {
     let path = place.path();
     let socket = SocketPath::new(path.join(SOCKET_FILE).to_string_lossy());
-    // Where no socket has room there is no listener.
+    // A path that is too long for a socket has no listener.
     if let Ok(socket) = socket
         && is_listened_on(&socket).await?
     {
@@ -142,7 +142,7 @@ async fn sweep_away(place: Place) -> Result<(), Trouble> {
     blocking(move |asker| take_away(&place, Some(SOCKET_FILE), asker)).await
 }
 
-/// The names in a directory; others than ours may be no text.
+/// The names in a directory, except those that are not UTF-8, which are not ours.
 fn names(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()

@@ -51,7 +51,7 @@ pub fn start(
 #[must_use]
 pub fn default_runtime_dir() -> PathBuf {
     let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    // That of another user, as `sudo -E` passes it, is none of ours.
+    // A directory of another user, as `sudo -E` passes it, is not ours.
     if let Some(own) = own.filter(|path| path.is_absolute() && reach(path).is_ok()) {
         return own;
     }
@@ -70,7 +70,7 @@ struct Held {
 
 type AllHeld = Rc<RefCell<HashMap<AllocationId, Held>>>;
 
-/// Tells each supervisor when the instances know something new of its plugin. A supervisor that has too much to do asks with its
+/// Notifies each supervisor when the instances report a change of its plugin. A supervisor that is too busy asks in its
 /// next round.
 fn follow_instances(neighbours: &dyn Neighbours, held: &AllHeld) -> JoinHandle<()> {
     let held = Rc::clone(held);
@@ -81,7 +81,7 @@ fn follow_instances(neighbours: &dyn Neighbours, held: &AllHeld) -> JoinHandle<(
     })))
 }
 
-/// Tells each supervisor when the disk takes writes again. One that has too much to do goes on after its pause.
+/// Notifies each supervisor when the disk takes writes again. A supervisor that is too busy continues after its pause.
 fn follow_disk(neighbours: &dyn Neighbours, held: &AllHeld) -> JoinHandle<()> {
     let held = Rc::clone(held);
     actix_rt::spawn(neighbours.follow_disk(Box::new(move || {
@@ -93,7 +93,7 @@ fn follow_disk(neighbours: &dyn Neighbours, held: &AllHeld) -> JoinHandle<()> {
 
 struct Handler {
     address: Address<Allocations>,
-    /// They end with this.
+    /// The tasks that notify the supervisors. They end with this.
     news: [JoinHandle<()>; 2],
     neighbours: Rc<dyn Neighbours>,
     held: AllHeld,
@@ -198,7 +198,7 @@ impl Handler {
         let settings = Settings { seed, ..self.settings.clone() };
         let (parent, allocation) = (self.address.clone(), id.clone());
         let told = move |news| {
-            // An owner that has ended needs no news.
+            // An owner that has ended needs no report.
             let _ = parent.notify(AllocationReported { allocation: allocation.clone(), life, news });
         };
         let running = allocation::start(&address, config, Rc::clone(&self.neighbours), told, settings);
@@ -224,7 +224,7 @@ impl Handler {
         Box::pin(async move { AllocationsOutcome::Ended(endings.next().await) })
     }
 
-    /// Applies `act` to a supervisor, if this life of it still exists. Its end is reported by its ending.
+    /// Applies `act` to a supervisor, if this life of it still exists. Its end is reported separately.
     fn with<T>(&self, id: &AllocationId, life: Attempt, act: impl FnOnce(&Held) -> T) -> Option<T> {
         self.held.borrow().get(id).filter(|held| held.life == life).map(act)
     }
@@ -285,7 +285,7 @@ fn make_ready(address: &Address<Allocation>, listener: Listener) -> Answering {
 }
 
 impl Drop for Handler {
-    /// An owner that is killed takes its supervisors with it: none survives without an owner (A5).
+    /// The end of an owner ends its supervisors: none survives without an owner (A5).
     fn drop(&mut self) {
         self.news.iter().for_each(JoinHandle::abort);
         for held in self.held.borrow().values() {

@@ -10,7 +10,7 @@ use crate::process::{ProcessName, ProcessSpec};
 
 /// Launches, probes and ends temporary instances: through the owner of the processes, or a fake in tests.
 pub trait Launcher: 'static {
-    /// Launches a process and waits for its handshake. On an error nothing of it may be left.
+    /// Launches a process and waits for its handshake. On an error no part of it may be left.
     fn launch(
         &self,
         name: ProcessName,

@@ -22,7 +22,7 @@ pub(super) fn map(
     Ok(entries)
 }
 
-/// Whether harmless deviations are refused, and remarks about those that are not.
+/// Whether harmless deviations are refused, and remarks about accepted ones.
 #[derive(Debug, Default)]
 pub(super) struct Leeway {
     pub(super) strict: bool,

@@ -31,7 +31,7 @@ fn without_remarks<T>((answer, _): (T, Vec<String>)) -> T {
     answer
 }
 
-/// The rule that an answer breaks which cannot be decoded.
+/// The rule that an undecodable answer breaks.
 const UNREADABLE_RULE: &str = "C011";
 
 /// A connection to one plugin process, cheap to clone.
@@ -57,8 +57,8 @@ impl Connection {
         Self::dial_proven(endpoint, limits, async |_| Ok(()), |_| ()).await
     }
 
-    /// The same; sends only after `prove` has accepted the listener that the kernel reports. `on_end` is called once when the connection
-    /// has ended, by whichever side; its argument says why if the plugin was cut off.
+    /// Like [`Self::dial`], but sends only after `prove` has accepted the listener that the kernel reports. `on_end` is called once when
+    /// the connection has ended, by either side; its argument is the reason if the plugin was cut off.
     ///
     /// # Errors
     /// As [`Self::dial`], and [`Cause::Stranger`] for a listener that is not accepted.
@@ -95,7 +95,7 @@ impl Connection {
     /// Checks that the socket is still the one that it is connected to.
     ///
     /// # Errors
-    /// [`Cause::SocketLost`] when it was deleted or replaced. A place that cannot be looked at says nothing.
+    /// [`Cause::SocketLost`] when it was deleted or replaced. A path that cannot be looked at proves nothing.
     pub fn check_socket(&self) -> Result<(), CallError> {
         let found = match socket_file(&self.endpoint) {
             Ok(file) if file.is_same_file(&self.file) => return Ok(()),
@@ -136,7 +136,7 @@ impl Connection {
         }
     }
 
-    /// Calls `GetPluginInfo`. Name and sizes are checked (C004, C005, C030). [`Self::call`] gives the remarks, too.
+    /// Calls `GetPluginInfo`. Name and sizes are checked (C004, C005, C030). [`Self::call`] also returns the remarks.
     ///
     /// # Errors
     /// When no answer comes within the deadline, when the plugin returns an error, or when its answer breaks a rule.
@@ -196,8 +196,7 @@ impl Connection {
     /// Calls `NodeGetInfo` (C006, C055, C146 to C148).
     ///
     /// # Errors
-    /// As [`Self::plugin_info`]. A plugin that need not answer returns [`Class::Unimplemented`](super::Class::Unimplemented)
-    /// (I7).
+    /// As [`Self::plugin_info`]. A plugin that need not implement it returns [`Class::Unimplemented`](super::Class::Unimplemented) (I7).
     pub async fn node_info(&self, deadline: Duration) -> Result<NodeInfo, CallError> {
         self.ask_node_info(deadline).await.map(without_remarks)
     }

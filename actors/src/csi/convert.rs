@@ -16,7 +16,7 @@ use crate::vocabulary::{
 pub(super) type Unknown = BTreeSet<i32>;
 
 /// A function that converts an enum value of the wire to a capability. The value 0, and unknown values of newer plugins, are skipped; the
-/// latter are added to the set of unknown ones (C026).
+/// unknown ones are added to the set (C026).
 macro_rules! known {
     ($wire:path, $ours:ident { $($variant:ident),* $(,)? }) => {{
         use $wire as Wire;
@@ -31,7 +31,7 @@ macro_rules! known {
     }};
 }
 
-/// The capabilities with these numbers, in order and without doubles. Unknown numbers are left out, with a remark (C026).
+/// The capabilities with these numbers, in order and without duplicates. Unknown numbers are left out, with a remark (C026).
 fn capabilities<T: Ord>(
     kind: &'static str,
     numbers: impl Iterator<Item = i32>,

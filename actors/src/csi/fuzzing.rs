@@ -13,7 +13,7 @@ const MAP_BYTES: usize = super::rules::MAP_BYTES_MAX;
 /// The first byte selects the answer type, the rest is the answer. An accepted answer is within all limits.
 ///
 /// # Panics
-/// When it is not.
+/// When it is not within all limits.
 pub(crate) fn answers(data: &[u8]) {
     let Some((which, bytes)) = data.split_first() else { return };
     match which % 7 {

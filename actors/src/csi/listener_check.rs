@@ -1,4 +1,4 @@
-//! Whether the listener at the socket of an allocation may be talked to.
+//! Checks whether the host may talk to the listener at the socket of an allocation.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::vocabulary::AllocationId;
 type Check = dyn Fn(&AllocationId, &Listener) -> Result<(), String> + Send + Sync;
 type IsEnding = dyn Fn(&AllocationId) -> bool + Send + Sync;
 
-/// Checks the listener at the socket of an allocation before anything is sent to it. By default anybody may listen.
+/// Checks the listener at the socket of an allocation before anything is sent to it. By default any process may listen.
 #[derive(Clone, Default)]
 pub struct ListenerCheck {
     check: Option<Arc<Check>>,
@@ -17,7 +17,7 @@ pub struct ListenerCheck {
 }
 
 impl ListenerCheck {
-    /// A check whose error names the listener and who was expected. It may block.
+    /// A check whose error names the actual and the expected listener. It may block.
     #[must_use]
     pub fn new(
         check: impl Fn(&AllocationId, &Listener) -> Result<(), String> + Send + Sync + 'static,
@@ -25,19 +25,19 @@ impl ListenerCheck {
         Self { check: Some(Arc::new(check)), is_ending: None }
     }
 
-    /// Knows also whether the process of an allocation was asked to end.
+    /// The same check, which also knows whether the process of an allocation was asked to end.
     #[must_use]
     pub fn with_endings(self, is_ending: impl Fn(&AllocationId) -> bool + Send + Sync + 'static) -> Self {
         Self { is_ending: Some(Arc::new(is_ending)), ..self }
     }
 
-    /// Whether the process of an allocation was asked to end: then its loss is no trouble.
+    /// Whether the process of an allocation was asked to end: then its loss is expected.
     #[must_use]
     pub fn is_ending(&self, allocation: &AllocationId) -> bool {
         self.is_ending.as_ref().is_some_and(|is_ending| is_ending(allocation))
     }
 
-    /// Checks a listener, on a thread for what blocks.
+    /// Checks a listener, on a thread for blocking work.
     ///
     /// # Errors
     /// When another process listens; names it.

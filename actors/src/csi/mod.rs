@@ -17,8 +17,8 @@
 //!                        +---- Fault ------+   an answer that breaks a rule is an error, never a crash (C011)
 //! ```
 //!
-//! An instance dials and asks about the plugin itself. What concerns volumes and snapshots goes through [`Client`], over a lease of
-//! the connection of that instance:
+//! An instance dials and asks about the plugin itself. Calls about volumes and snapshots go through [`Client`], over a lease of the
+//! connection of that instance:
 //!
 //! ```text
 //!  Lease --Client::new--> Client --create_volume(request, deadline)--> Volume | FailedCall -> Outcome (table C.6)

@@ -1,8 +1,8 @@
-//! What lies below a data directory is opened from the descriptor of that directory, name by name, and through no link.
+//! Opens files below a data directory from the descriptor of that directory, name by name, and follows no link.
 //!
-//! A host that runs holds its directory open. Should a link or another directory be put in its place, a path would lead elsewhere, and what a
-//! path lacks would be made anew. So these functions look first whether the path lies below a directory that a host of this process holds,
-//! and begin at its descriptor. Anywhere else they do what the functions of the standard library do.
+//! A running host holds its directory open. If a link or another directory is put in its place, a path leads elsewhere, and missing parts
+//! of a path would be created again. So these functions first check whether the path lies below a directory that a host of this
+//! process holds, and begin at its descriptor. Anywhere else they do the same as the functions of the standard library.
 
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -31,7 +31,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Holds this directory at this path from now on: what is opened below it begins at its descriptor.
+    /// Holds this directory at this path from now on: files below it are opened from its descriptor.
     pub(super) fn new(path: &Path, handle: File) -> Arc<Self> {
         let direct = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let held = Arc::new(Self { paths: [path.to_owned(), direct], handle });
@@ -45,7 +45,7 @@ impl Held {
         &self.paths[0]
     }
 
-    /// Checks that its path still leads to it. A file system that gives an error says nothing.
+    /// Checks that its path still leads to it. An error of the file system proves nothing.
     pub(super) fn check(&self) -> Result<(), Lost> {
         let numbers = |found: &std::fs::Metadata| (found.dev(), found.ino());
         match (self.handle.metadata(), std::fs::symlink_metadata(self.path())) {
@@ -57,7 +57,7 @@ impl Held {
 
     /// Opens a directory below it.
     fn enter(&self, below: &Path, flags: OFlags, missing: Missing) -> io::Result<OwnedFd> {
-        // The parts on the way may be closed to reading.
+        // The directories on the way may not be readable.
         let way = DIRECTORY | OFlags::PATH | OFlags::NOFOLLOW;
         let mut at = rustix::fs::openat(&self.handle, ".", way, Mode::empty())?;
         for part in below.components() {
@@ -89,33 +89,33 @@ fn told(error: Errno) -> io::Error {
     }
 }
 
-/// What becomes of directories on the way that are missing.
+/// The handling of missing directories on the way.
 #[derive(Debug, Clone, Copy)]
 enum Missing {
     Refused,
-    /// They are made with this mode.
+    /// They are created with this mode.
     Made(u32),
 }
 
-/// The directory that holds a path, and what of the path lies below it.
+/// The held directory above a path, and the rest of the path below it.
 fn holding(path: &Path) -> Option<(Arc<Held>, PathBuf)> {
     let all = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-    // The youngest first: one whose host has just ended may still be there.
+    // The latest first: a directory of a host that has just ended may still be in the list.
     all.iter().rev().filter_map(Weak::upgrade).find_map(|held| {
         let below = held.paths.iter().find_map(|own| path.strip_prefix(own).ok())?.to_owned();
         Some((held, below))
     })
 }
 
-/// The descriptor of the data directory that holds a path, the path of that directory, and the rest.
+/// The descriptor of the held data directory above a path, the path of that directory, and the rest.
 pub(super) fn begin(path: &Path) -> io::Result<Option<(OwnedFd, PathBuf, PathBuf)>> {
     let Some((held, below)) = holding(path) else { return Ok(None) };
     let at = held.enter(Path::new(""), OFlags::PATH, Missing::Refused)?;
     Ok(Some((at, held.path().to_owned(), below)))
 }
 
-/// Checks before something is made at a path that the data directory above it is in its place: what is made below its descriptor would not
-/// be found at that path.
+/// Checks, before something is created at a path, that the data directory above it is in its place: a file created below its descriptor
+/// would otherwise not be found at that path.
 ///
 /// # Errors
 /// [`Lost`].
@@ -134,7 +134,7 @@ pub fn enter(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     }
 }
 
-/// Opens a directory; makes those that are missing with this mode, unless the data directory is lost.
+/// Opens a directory; creates missing ones with this mode, unless the data directory is lost.
 ///
 /// # Errors
 /// If that fails, and if the data directory was removed or replaced.
@@ -164,7 +164,7 @@ pub fn open_file(path: &Path, flags: OFlags, mode: u32) -> io::Result<File> {
     })
 }
 
-/// Gives a file another name in its directory.
+/// Renames a file within its directory.
 ///
 /// # Errors
 /// If that fails.
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(made().to_string(), Lost::Replaced.told());
         assert_eq!(check(&path.join("csi")), Err(Lost::Replaced));
 
-        // What is there already is found in the directory that is held.
+        // Existing files are found in the held directory.
         let log = path.join("logs/inner/a.log");
         open_file(&log, NEW, 0o600).unwrap().write_all(b"line").unwrap();
         rename(&log, &path.join("logs/inner/b.log")).unwrap();

@@ -1,10 +1,10 @@
 //! The data directory of a host: whether it is ours, and whether it is still there while the host runs. A module, not an actor.
 //!
-//! A user that may write to it, or to a directory of ours in it, can put a link there, and the host writes, executes and removes elsewhere. So
-//! the directory is opened without following a link, and it and those below must be directories that only we may write to. From then on
-//! only we, or root, can change what they hold, nor put another directory in its place, since those on the way to it (`reach`) are
-//! checked too. It is kept open, which tells whether its path still leads to it; what is made and opened below it begins at its descriptor
-//! (`held`).
+//! A user that may write to it, or to a directory of ours in it, can put a link there; the host then writes, executes and removes files
+//! elsewhere. So the directory is opened without following a link, and it and those below must be directories that only we may write
+//! to. From then on only we, or root, can change their contents or put another directory in its place, since the directories on the way
+//! to it are checked too (`reach`). It is kept open, which shows whether its path still leads to it; files below it are created and
+//! opened from its descriptor (`held`).
 
 mod held;
 mod reach;
@@ -24,20 +24,20 @@ pub use reach::{reach, reach_or_make};
 
 use held::Held;
 
-/// The directories in it whose contents a host executes, removes or shows, or connects to, and that of the state of drivers.
+/// The directories in it whose contents a host executes, removes, shows or connects to, and the directory of the state of drivers.
 const BELOW: [&str; 6] = ["processes", "logs", "logmon", "csi", "users", "drivers"];
-/// What anybody else may not do: write.
+/// The permission that other users must not have: write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// Why a directory is not used. Nothing in it was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
-    /// A link is in its place, which may lead elsewhere tomorrow.
+    /// A link is in its place, which may lead elsewhere later.
     #[error("cannot use {}: it is a link to {}; give the directory itself, or mount it there", path.display(), to.display())]
     Link {
         /// The link.
         path: PathBuf,
-        /// Where it leads.
+        /// Its target.
         to: PathBuf,
     },
     /// It belongs to another user, who could change everything in it.
@@ -51,7 +51,7 @@ pub enum DataDirError {
         path: PathBuf,
         /// Its owner.
         owner: u32,
-        /// Who we are.
+        /// The user of this host.
         ours: u32,
     },
     /// Others may write to it.
@@ -74,7 +74,7 @@ pub enum DataDirError {
         above: PathBuf,
         /// Its owner.
         owner: u32,
-        /// Who we are.
+        /// The user of this host.
         ours: u32,
     },
     /// Others may write to a directory above it.
@@ -90,13 +90,13 @@ pub enum DataDirError {
         /// Its mode.
         mode: u32,
     },
-    /// Something that is no directory is where one of the host's own must be.
+    /// Something that is not a directory is in the place of one of the host's own directories.
     #[error("cannot use {}: it is no directory; look what it is and remove it", path.display())]
     NotADirectory {
-        /// What is there.
+        /// Its path.
         path: PathBuf,
     },
-    /// It cannot be made or opened.
+    /// It cannot be created or opened.
     #[error("cannot open {}: {source}", path.display())]
     System {
         /// The directory.
@@ -106,24 +106,24 @@ pub enum DataDirError {
     },
 }
 
-/// Why the path of a data directory does not lead to it any more.
+/// The reason why the path of a data directory no longer leads to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.told())]
 pub enum Lost {
-    /// Nothing is there.
+    /// Nothing is at the path.
     Removed,
-    /// Another file or directory is there.
+    /// Another file or directory is at the path.
     Replaced,
 }
 
 impl Lost {
-    /// Whether this error says that a data directory is lost.
+    /// Whether this error reports that a data directory is lost.
     #[must_use]
     pub fn is_in(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|inner| inner.is::<Self>())
     }
 
-    /// What happened, and what to do.
+    /// The event and the remedy.
     #[must_use]
     pub const fn told(self) -> &'static str {
         match self {
@@ -144,8 +144,8 @@ impl Lost {
 pub struct DataDir(Arc<Held>);
 
 impl DataDir {
-    /// Makes the directory if it does not exist, opens it without following a link, and checks that it is ours, what is below, and
-    /// what is above.
+    /// Creates the directory if it does not exist, opens it without following a link, and checks that it and the directories
+    /// below are ours, and that no other user can change the directories above.
     ///
     /// # Errors
     /// [`DataDirError`] names the directory and what to do.
@@ -171,16 +171,16 @@ impl DataDir {
         Ok(Self(Held::new(path, handle)))
     }
 
-    /// Checks that its path still leads to it. A file system that gives an error says nothing.
+    /// Checks that its path still leads to it. An error of the file system proves nothing.
     ///
     /// # Errors
-    /// [`Lost`] says what is there.
+    /// [`Lost`]: removed or replaced.
     pub fn check(&self) -> Result<(), Lost> {
         self.0.check()
     }
 }
 
-/// Opens a directory below another one, if it is there, and checks that it is ours.
+/// Opens a directory below another one, if it exists, and checks that it is ours.
 fn open_directory(
     at: impl std::os::fd::AsFd,
     name: &OsStr,

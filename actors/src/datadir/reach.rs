@@ -1,8 +1,8 @@
 //! Reaches a directory step by step from the root of the file system, through directories that no other user can change.
 //!
-//! A user that may rename a directory, or a link, on the way can put another directory at the end of it. So each one must belong to root or to us
-//! and be writable by no other user, or be sticky, where others can rename only what is theirs. Links are followed, since they are checked
-//! as well. Below a data directory that a host of this process holds, the first step begins at the descriptor of that, and no link is
+//! A user that may rename a directory, or a link, on the way can put another directory at the end of it. So each one must belong to root or
+//! to us, and be writable by no other user or be sticky (others can rename only their own files there). Links are followed, since they are
+//! checked as well. Below a data directory that a host of this process holds, the first step begins at its descriptor, and no link is
 //! followed. Each step begins at the descriptor of the one before, so nothing is exchanged between check and use.
 
 use std::ffi::OsString;
@@ -16,22 +16,22 @@ use rustix::io::Errno;
 
 use super::{DataDirError, WRITABLE_BY_OTHERS, held};
 
-/// How many links are followed, as in the kernel.
+/// The limit of links that are followed, as in the kernel.
 const LINKS_MAX: u32 = 40;
 /// Only the owner of a file renames it in a directory with this bit.
 const STICKY: u32 = 0o1000;
 pub(super) const STEP: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Opens the directory at an absolute path, for names below it only. It and all directories and links on the way are such that only
-/// root and we can put another one in the place of any of them.
+/// Opens the directory at an absolute path, for names below it only. Only root and we can put another one in the place of it or of a
+/// directory or link on the way.
 ///
 /// # Errors
-/// [`DataDirError`] names what others can change, or what the system refuses.
+/// [`DataDirError`] names the file that others can change, or the error of the system.
 pub fn reach(path: &Path) -> Result<OwnedFd, DataDirError> {
     Way::to(path)?.walk(|_, _| Err(Errno::NOENT))
 }
 
-/// The same; makes the directories that are missing, for us alone.
+/// Like [`reach`]; creates missing directories, accessible only to us.
 ///
 /// # Errors
 /// As [`reach`].
@@ -45,14 +45,14 @@ pub fn reach_or_make(path: &Path) -> Result<OwnedFd, DataDirError> {
 struct Way<'a> {
     end: &'a Path,
     at: OwnedFd,
-    /// Where that is.
+    /// The path of that directory.
     place: PathBuf,
-    /// What is still to be gone, the next one last.
+    /// The names that remain, the next one last.
     names: Vec<OsString>,
     links: u32,
     /// Whether it began at a data directory that is held open.
     is_below_held: bool,
-    /// Who owns the root of the file system: in a user namespace root itself may be a user without a number.
+    /// The owner of the root of the file system: in a user namespace, root itself may be a user without a number.
     owner_of_all: u32,
 }
 
@@ -125,7 +125,7 @@ impl<'a> Way<'a> {
         Ok(())
     }
 
-    /// Checks that no other user can change what is there.
+    /// Checks that no other user can change the file here.
     fn check(&self, found: &Stat) -> Result<(), DataDirError> {
         let (owner, ours) = (found.st_uid, rustix::process::geteuid().as_raw());
         let (path, above) = (self.end.to_owned(), self.place.clone());

@@ -1,4 +1,4 @@
-//! What a driver does: it holds the one connection, and passes its news on.
+//! The effect handler of a driver: holds its one connection, and passes its reports on.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -24,8 +24,8 @@ use crate::shell::{
 type Told = Box<dyn Fn(&DriverReport, bool)>;
 
 /// Starts a driver at a vacant address. Its connection is among `connections` while it is open. `told` is called synchronously for
-/// each published report, in order and without loss, with whether leases of its generation can be had; the last one says that it
-/// is gone.
+/// each published report, in order and without loss, with whether leases of its generation can be had. The last report says that the
+/// driver is gone.
 pub fn start(
     address: &Address<Driver>,
     config: DriverConfig,
@@ -56,11 +56,11 @@ struct Handler {
     connections: DriverConnections,
     /// The one connection to the plugin. There is no other.
     link: Rc<RefCell<Option<Link>>>,
-    /// Its program, as it was before the latest launch.
+    /// The state of its program before the latest launch.
     launched: Rc<Cell<FileState>>,
     told: Told,
     logged: Option<(DriverHealth, String)>,
-    /// Its health may change as often as it says so.
+    /// Limits the log of changes of its health, which may change as often as the driver reports.
     limit: LogLimit,
 }
 
@@ -75,7 +75,7 @@ impl EffectHandler<Driver> for Handler {
                 let (place, launched) =
                     (self.config.spec.process.executable.place(), Rc::clone(&self.launched));
                 Box::pin(async move {
-                    // Before the launch reads it: a change from here on is one.
+                    // Before the launch reads the file: from here on every change is detected.
                     launched.set(FileState::of(place).await);
                     owner.launch(name, spec).await
                 })
@@ -135,7 +135,7 @@ impl EffectHandler<Driver> for Handler {
 
 impl Handler {
     fn dial(&mut self, launched: &Launched) -> LocalBoxFuture<'static, Result<Reached, Trouble>> {
-        // Callers of the old connection see it end before the new one comes.
+        // Callers of the old connection receive its end before the new one is open.
         self.link.borrow_mut().take();
         let Some(handshake) = launched.handshake.clone() else {
             let what = "its process was launched without a handshake, so its socket is unknown".to_owned();
@@ -170,7 +170,7 @@ impl Handler {
         }
     }
 
-    /// Logs a change of health, and nothing else.
+    /// Logs only changes of health.
     fn log(&mut self, report: &DriverReport) {
         let DriverReport { name: driver, generation, health, reason, pid, .. } = report;
         let present = (*health, reason.clone());

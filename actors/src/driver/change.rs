@@ -1,14 +1,14 @@
-//! When a program that was refused has become another one.
+//! Detects that a program that was refused has been replaced or changed.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How often it is looked whether a program has changed.
+/// The polling interval for changes of a program.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// What tells one state of a file from another: its place on the disk, its size, and the times of its contents and its attributes.
-/// The default is that of no file.
+/// The identity of a state of a file: its place on the disk, its size, and the times of its contents and its attributes.
+/// The default is the state of a missing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct FileState(Option<[i128; 7]>);
 

@@ -1,3 +1,3 @@
-//! Any bytes, as the answers of a driver.
+//! Decodes arbitrary bytes as the answers of a driver.
 
 pub(crate) use super::client::fuzzing::answers;

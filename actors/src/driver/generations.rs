@@ -1,21 +1,21 @@
-//! Where the generations of drivers come from.
+//! The source of the generations of drivers.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::vocabulary::{Generation, RunNumber};
 
-/// How many generations each run of the host has for itself: more connections than can be made in one. The digits in front of
-/// nine others thus tell in which run a connection was made.
+/// The number of generations reserved for each run of the host: more connections than can be made in one. So the digits before
+/// the last nine show in which run a connection was made.
 const PER_RUN: u64 = 1_000_000_000;
 
 /// A counter that all drivers of a host share and that outlives their actors. Each run of the host has numbers of its own, since
-/// that of the run is on disk before anything starts: no generation ever comes twice, and a later one is always greater.
+/// the number of the run is on disk before anything starts: no generation is ever reused, and a later one is always greater.
 #[derive(Debug, Clone, Default)]
 pub struct Generations(Rc<Cell<Generation>>);
 
 impl Generations {
-    /// Those of this run of the host.
+    /// The generations of this run of the host.
     #[must_use]
     pub fn of_run(run: RunNumber) -> Self {
         let before = run.get().saturating_sub(1).saturating_mul(PER_RUN);

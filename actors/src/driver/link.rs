@@ -1,4 +1,4 @@
-//! The one connection to a driver's plugin, and what is asked over it.
+//! The one connection to a driver's plugin, and the calls over it.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const RULE: &str = "D103";
 type Fingerprints = Streaming<wire::FingerprintResponse>;
 type Opening = LocalBoxFuture<'static, Result<Response<Fingerprints>, Status>>;
 
-/// The stream of fingerprints. A plugin need not answer before it has something to tell.
+/// The stream of fingerprints. A plugin may answer only when it has something to report.
 enum Watching {
     Shut,
     Opening(Opening),
@@ -57,13 +57,13 @@ impl Link {
         let printed = actix_rt::spawn(stdio::log(spec.name.clone(), connection.stdio()));
         let watching = Rc::new(Mutex::new(Watching::Shut));
         if spec.not_launched.is_some() {
-            // One that is not ours to launch is not ours to configure either.
+            // A plugin that was not launched by us is not configured by us either.
             line.lend();
         }
         Ok(Self { connection, line, watching, printed })
     }
 
-    /// Whether leases of this generation can be had. None can before the plugin is configured: drivers fall over a `RecoverTask`
+    /// Whether leases of this generation can be had: only after the plugin is configured, since drivers crash on a `RecoverTask`
     /// that comes before the topology (T020).
     pub(super) fn may_lend(&self, generation: Generation) -> bool {
         self.line.generation() == generation && self.line.may_lend()
@@ -78,7 +78,7 @@ impl Link {
         self.line.hang_up(LineEnd { is_worth_retrying, reason }, within)
     }
 
-    /// Makes a step that is a call over the connection.
+    /// Performs a step that is a call over the connection.
     pub(super) fn advance(
         &self,
         start_step: StartStep,
@@ -129,7 +129,7 @@ impl Link {
         }
     }
 
-    /// Opens the stream of fingerprints anew, and reads the first.
+    /// Opens the stream of fingerprints again, and reads the first.
     fn watch(&self) -> LocalBoxFuture<'static, Result<Reached, Trouble>> {
         let mut stub = stub(&self.connection);
         let opening: Opening = Box::pin(async move { stub.fingerprint(wire::FingerprintRequest {}).await });
@@ -141,7 +141,7 @@ impl Link {
         })
     }
 
-    /// Reads the next fingerprint. Giving it up loses nothing.
+    /// Reads the next fingerprint. Dropping the future loses nothing.
     pub(super) fn read_on(&self) -> LocalBoxFuture<'static, Result<Reached, Trouble>> {
         let watching = Rc::clone(&self.watching);
         Box::pin(async move {
@@ -173,7 +173,7 @@ impl Link {
         })
     }
 
-    /// Asks the plugin politely to end. Whatever is not a yes is for signals to mend.
+    /// Requests the plugin to end. If it does not agree, signals follow.
     pub(super) fn shutdown(&self, deadline: Duration) -> LocalBoxFuture<'static, Result<Reached, Trouble>> {
         let connection = self.connection.clone();
         Box::pin(async move {

@@ -1,4 +1,4 @@
-//! What a driver needs of the owner of the processes.
+//! The requests of a driver to the owner of the processes.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::process::{LaunchError, Launched, ProcessName, ProcessSpec, ProcessTag
 use crate::processes::{AwaitEnd, LaunchProcess, NoSuchProcess, Processes, RecallProcess, StopProcess};
 use crate::shell::{Address, AskError};
 
-/// What came of an order to the owner of the processes.
+/// The result of a request to the owner of the processes.
 pub type Ordered = LocalBoxFuture<'static, Result<Reached, Trouble>>;
 
-/// The owner of the processes, as a driver sees it.
+/// The owner of the processes, as a driver uses it.
 pub trait ProcessOwner: 'static {
-    /// Finds out what became of the process of this name: [`Reached::Recalled`].
+    /// Determines the fate of the process of this name: [`Reached::Recalled`].
     fn recall(&self, name: ProcessName) -> Ordered;
 
     /// Launches a process: [`Reached::Launched`]. A trouble of the kind [`TroubleKind::Refused`] is final for this program.
@@ -27,10 +27,10 @@ pub trait ProcessOwner: 'static {
     /// Waits for the end of a process: [`Reached::Ended`].
     fn await_end(&self, name: ProcessName, tag: ProcessTag) -> Ordered;
 
-    /// Says whether the listener is this process, or one that it made.
+    /// Proves that the listener is this process or a descendant of it.
     ///
     /// # Errors
-    /// Who listens instead, and what to do.
+    /// Names the actual listener and the remedy.
     fn prove(&self, launched: Launched, listener: Listener) -> LocalBoxFuture<'static, Result<(), String>>;
 }
 
@@ -51,7 +51,7 @@ impl ProcessOwner for Address<Processes> {
         Box::pin(async move {
             match answer.await {
                 Ok(Ok(launched)) => Ok(Reached::Launched(launched)),
-                // What a program says may differ at its next start, as that of a wrapper does.
+                // The error may differ at the next start, as with a wrapper.
                 Ok(Err(error @ LaunchError::System { .. })) => Err(not_begun(error.to_string())),
                 Ok(Err(error)) if error.is_transient() || matches!(error, LaunchError::Handshake { .. }) => {
                     Err(trouble(error.to_string()))

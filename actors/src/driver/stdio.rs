@@ -1,13 +1,13 @@
-//! What a plugin prints after its handshake, as lines of our own log (D30, D55).
+//! Logs the output of a plugin after its handshake, line by line (D30, D55).
 
 use crate::goplugin::{LineReader, Output, Stdio, tell};
 use crate::shell::LogLimit;
 use crate::vocabulary::{DriverName, Rate};
 
-/// How many lines of one plugin are logged; more are counted and not logged, so that a plugin cannot flood the log.
+/// The limit of logged lines of one plugin; lines above it are only counted, so that a plugin cannot flood the log.
 const LINES: Rate = Rate { burst: 1_000, per_minute: 6_000 };
 
-/// Reads what a plugin prints until it prints no more, so that it is never held up by that, and logs it line by line.
+/// Reads the output of a plugin to its end, so that it never blocks the plugin, and logs it line by line.
 pub(super) async fn log(driver: DriverName, mut stdio: Stdio) {
     let mut readers = [LineReader::new(), LineReader::new()];
     let limit = LogLimit::new(&driver, LINES);

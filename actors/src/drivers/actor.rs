@@ -1,4 +1,4 @@
-//! What the owner of the drivers does: it holds their actors and those of their eventors.
+//! The effect handler of the owner of the drivers: holds their actors and those of their eventors.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -25,14 +25,14 @@ use crate::shell::{
 };
 use crate::vocabulary::{Attempt, DriverName, RunNumber};
 
-/// How many messages may be in flight to one child. Only its owner talks to it.
+/// The limit of messages in flight to one child. Only its owner sends to it.
 const CHILD_IN_FLIGHT_MAX: usize = 4_096;
-/// How many orders to children may wait to be carried out.
+/// The limit of queued calls to children.
 const ORDERS_MAX: usize = 1 << 20;
 
-/// Starts the owner of the drivers at a vacant address. The memory is to be the same when it is started again at the same
-/// address, so that it knows what the host wants of it; so are the generations. Drivers keep their connections among
-/// `connections`. The children get the same settings.
+/// Starts the owner of the drivers at a vacant address. A restart at the same address must get the same memory, which has the
+/// requests of the host and the generations. Drivers keep their connections among `connections`. The children get the same
+/// settings.
 pub fn start(
     address: &Address<Drivers>,
     options: DriversOptions,
@@ -55,8 +55,8 @@ pub fn start(
     start_machine(address, options, handler, memory, settings)
 }
 
-/// What the owner of the drivers knows in spite of a crash: what the host said and does not say again. It ends with the host,
-/// which says it again when it starts.
+/// The state of the owner of the drivers that survives a crash: the requests of the host, which it does not repeat. It ends with
+/// the host, which repeats them when it starts.
 #[derive(Debug, Clone, Default)]
 pub struct DriversMemory(Rc<Memory>);
 
@@ -68,8 +68,8 @@ struct Memory {
 }
 
 impl DriversMemory {
-    /// What is known at the beginning of this run of the host: nothing, but that its generations are its own. Events of tasks go
-    /// into these journals; they end with it.
+    /// The state at the beginning of this run of the host: empty, with generations of its own. Events of tasks go into these
+    /// journals; they end with it.
     #[must_use]
     pub fn of_run(run: RunNumber, journals: TaskJournals) -> Self {
         Self(Rc::new(Memory { image: RefCell::default(), generations: Generations::of_run(run), journals }))
@@ -97,7 +97,7 @@ impl Store<Drivers> for DriversMemory {
     }
 }
 
-/// Where a child is talked to.
+/// The address of a child.
 enum ChildAddress {
     Driver(Address<Driver>),
     Eventor(Address<Eventor>),
@@ -162,7 +162,7 @@ impl EffectHandler<Drivers> for Handler {
                 tracing::warn!(%driver, generation = generation.get(), error = %error, "stream of task events was interrupted");
             }),
             DriversNews::Left(report) => drop(self.limits.remove(&report.name)),
-            // Each driver logs for itself.
+            // Each driver logs its own reports.
             DriversNews::Reported(_) => {}
         }
     }
@@ -173,7 +173,7 @@ impl Handler {
         &self.memory.0.journals
     }
 
-    /// What may be logged of a driver here.
+    /// The limit of the log about a driver here.
     fn limit(&mut self, driver: &DriverName) -> &LogLimit {
         self.limits.entry(driver.clone()).or_insert_with(|| LogLimit::new(driver, BEHAVIOUR_RATE))
     }
@@ -254,7 +254,7 @@ impl Handler {
         Box::pin(async move {
             match asked.await {
                 Err(AskError::Crashed { .. } | AskError::Busy { .. }) => DriversOutcome::NotTaken,
-                // One that has ended is heard of by its ending.
+                // The end of a child is reported separately.
                 Ok(()) | Err(_) => DriversOutcome::Done,
             }
         })
@@ -269,7 +269,7 @@ impl Handler {
     }
 }
 
-/// What a child answers, or nothing if it is not there any more.
+/// The answer of a child; empty if the child is gone.
 async fn told(asked: Option<impl Future<Output = Result<Vec<Folded>, AskError>>>) -> Vec<Folded> {
     match asked {
         Some(asked) => asked.await.unwrap_or_default(),
@@ -278,7 +278,7 @@ async fn told(asked: Option<impl Future<Output = Result<Vec<Folded>, AskError>>>
 }
 
 impl Drop for Handler {
-    /// However the owner ends, what its children hold goes on: they hear of it before they are ended.
+    /// However the owner ends, the processes and tasks of its children continue: the children are asked to detach before they are killed.
     fn drop(&mut self) {
         let () = self.children.look(|_, child| child.running.request_stop(StopMode::Detach));
     }

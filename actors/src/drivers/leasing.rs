@@ -1,4 +1,4 @@
-//! Leases of drivers, for host programs: the owner of the drivers says which generation serves, and its connection is leased.
+//! Leases drivers to host programs: the owner of the drivers names the serving generation, and its connection is leased.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::driver::client::{DriverClient, DriverConnections};
 use crate::shell::{Address, AskError};
 use crate::vocabulary::DriverName;
 
-/// The pause before the next question if a connection ended between the answer and the lease.
+/// The pause before the next request if a connection ended between the answer and the lease.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 /// Why there is no lease of a driver now.
@@ -30,8 +30,8 @@ pub enum DriverNotLeased {
 }
 
 impl DriverNotLeased {
-    /// Whether a later request may succeed without anything being done about it. [`NotAnswered`](Self::NotAnswered) may be, as
-    /// [`AskError::is_transient`] says; after the end of the host only the leases of the next one can be had.
+    /// Whether a later request may succeed without any change. [`NotAnswered`](Self::NotAnswered) may be, as
+    /// [`AskError::is_transient`] says; after the end of the host only leases of the next host can be had.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
@@ -56,7 +56,7 @@ impl DriverLeases {
         Self { drivers, connections }
     }
 
-    /// A lease of a driver, as soon as it is what is wanted. Zero returns the present state.
+    /// A lease of a driver, as soon as it is in the wanted state. Zero returns the present state.
     ///
     /// # Errors
     /// Those of [`DispenseDriver`] when the driver cannot be had in time, and [`DriverNotLeased::NotAnswered`] when the host is not
@@ -69,17 +69,17 @@ impl DriverLeases {
     ) -> impl Future<Output = Result<DriverClient, DriverNotLeased>> + use<> {
         let (leases, driver) = (self.clone(), driver.clone());
         let dispense = move |within| DispenseDriver { name: driver.clone(), wanted, within };
-        // Like every message it is sent before this returns.
+        // Like every message, the request is sent before this returns.
         let mut asked = self.drivers.ask(dispense(within));
         async move {
-            // A timeout that no clock can hold has no end.
+            // A timeout that a clock cannot represent has no end.
             let until = Instant::now().checked_add(within);
             loop {
                 let DispensedDriver { driver, generation } = asked.await??;
                 if let Some(client) = leases.connections.lease(&driver, generation) {
                     return Ok(client);
                 }
-                // Its connection has ended, and its owner has not heard of that.
+                // Its connection has ended, and its owner has not received that yet.
                 if until.is_some_and(|until| Instant::now() >= until) {
                     return Err(DriverNotLeased::JustEnded { driver });
                 }

@@ -1,4 +1,4 @@
-//! What an eventor does: it holds the one stream, and fills the journals of the handlers.
+//! The effect handler of an eventor: holds the one stream, and fills the journals of the handlers.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,8 +11,8 @@ use crate::driver::client::{Asked, DriverConnections, DriverError, DriverRpc, Ev
 use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, Started, start as start_machine};
 use crate::vocabulary::DriverName;
 
-/// Starts an eventor of a driver at a vacant address; it finds its streams among `connections`, and puts events into `journals`. `told` is called synchronously for
-/// all that it publishes, in order and without loss.
+/// Starts an eventor of a driver at a vacant address. It opens its streams through `connections`, and puts events into `journals`.
+/// `told` is called synchronously for all its news, in order and without loss.
 pub fn start(
     address: &Address<Eventor>,
     options: EventorOptions,
@@ -24,7 +24,7 @@ pub fn start(
     start_machine(address, options, handler, NoStore, settings)
 }
 
-/// The stream that is open.
+/// The open stream.
 struct Reader {
     stream: Mutex<EventStream>,
     closed: Notify,
@@ -69,14 +69,14 @@ impl EffectHandler<Eventor> for Handler {
 }
 
 impl Handler {
-    /// The connection of this generation has ended; the next one is announced when it is there.
+    /// The connection of this generation has ended; the next one is announced when it is open.
     fn gone(&self) -> EventorOutcome {
         let asked = Asked { driver: self.driver.clone(), rpc: DriverRpc::TaskEvents };
         let reason = "its connection has ended".to_owned();
         EventorOutcome::Heard(Err(DriverError::PluginGone { asked, is_worth_retrying: true, reason }))
     }
 
-    /// Closes the stream that is open. Its reader drops it.
+    /// Closes the open stream. Its reader drops it.
     fn close(&mut self) {
         if let Some(reader) = self.reader.borrow_mut().take() {
             reader.closed.notify_one();

@@ -19,13 +19,13 @@ struct Table {
     /// The number of the latest handler.
     handlers: u64,
     open: HashMap<JournalId, Open>,
-    /// Where that goes which comes for a journal that was handed over.
+    /// The journals that receive the events of journals that were handed over.
     heirs: HashMap<JournalId, JournalId>,
 }
 
 struct Open {
     shared: Arc<Shared>,
-    /// Whether the owner of the drivers knows of it. Until then only its reader does.
+    /// Whether the owner of the drivers knows the journal. Until then only its reader does.
     is_claimed: bool,
 }
 
@@ -39,7 +39,7 @@ struct State {
 }
 
 /// The handler's end of a task's journal: reads the task's events in order, each once, at its own pace. When it is dropped,
-/// the task's events go nowhere.
+/// the task's events are discarded.
 pub struct TaskEvents {
     shared: Arc<Shared>,
     journals: Weak<Mutex<Table>>,
@@ -47,8 +47,8 @@ pub struct TaskEvents {
 }
 
 impl TaskJournals {
-    /// Opens a journal of at most `limit` items, for a handler that has had everything up to `after`: in this run of the host or
-    /// in an earlier one. Its id goes into [`RegisterTaskHandler`](crate::drivers::RegisterTaskHandler).
+    /// Opens a journal of at most `limit` items, for a handler that has received everything up to `after`: in this run of the host
+    /// or in an earlier one. Its id goes into [`RegisterTaskHandler`](crate::drivers::RegisterTaskHandler).
     #[must_use]
     pub fn open(&self, limit: usize, after: Option<EventPosition>) -> (JournalId, TaskEvents) {
         let mut table = self.table();
@@ -58,9 +58,9 @@ impl TaskJournals {
         (id, TaskEvents { shared, journals: Arc::downgrade(&self.0), id })
     }
 
-    /// Opens a journal whose items are handed to a function one by one, in order, on the present arbiter and outside of every
-    /// actor; an actix recipient fits in with `move |item| recipient.do_send(Told(item))`. The function is called no more once the
-    /// task that is returned is aborted; it ends by itself when nothing comes any more.
+    /// Opens a journal whose items are passed to a function one by one, in order, on the present arbiter and outside of every
+    /// actor; for an actix recipient, use `move |item| recipient.do_send(Told(item))`. The function is no longer called once the
+    /// returned task is aborted; the task ends by itself at the end of the journal.
     pub fn call_back(
         &self,
         limit: usize,
@@ -76,8 +76,8 @@ impl TaskJournals {
         (id, task)
     }
 
-    /// Puts an item in, which never waits for the handler (EVT-01). The eventor does; a host does only to try out a handler of its
-    /// own.
+    /// Puts an item in, which never waits for the handler (EVT-01). Called by the eventor; a host calls it only to test its own
+    /// handler.
     pub fn put(&self, id: JournalId, item: TaskEventItem) -> Taken {
         // The table stays locked meanwhile: the journal that was found could be handed over, and the item would be lost.
         let table = self.table();
@@ -88,10 +88,10 @@ impl TaskJournals {
         taken
     }
 
-    /// Says that nothing comes any more. What waits can still be read.
+    /// Ends a journal. Its unread items can still be read.
     pub fn end(&self, id: JournalId) {
         let mut table = self.table();
-        // The journal that it was handed over to goes on.
+        // The journal that received its items continues.
         if table.heirs.remove(&id).is_some() {
             return;
         }
@@ -101,15 +101,15 @@ impl TaskJournals {
         end_each(open);
     }
 
-    /// Notes that the owner of the drivers knows of a journal, and ends it from now on.
+    /// Marks a journal as known to the owner of the drivers. From now on only the owner ends it.
     pub(crate) fn claim(&self, id: JournalId) {
         if let Some(open) = self.table().open.get_mut(&id) {
             open.is_claimed = true;
         }
     }
 
-    /// Where a journal stands: the place of the last event that was put in, or that the handler had before. One whose handler is
-    /// still to come is made, with room for so many items.
+    /// The position of a journal: that of the last event that was put in, or that the handler had received before. The journal of a
+    /// handler that is not registered yet is created, with room for `limit` items.
     pub(crate) fn position(&self, id: JournalId, limit: usize) -> Option<EventPosition> {
         let mut table = self.table();
         let shared = match (table.find(id), id) {
@@ -124,7 +124,7 @@ impl TaskJournals {
         shared.lock().journal.last().cloned()
     }
 
-    /// Gives what waits in one journal to another, and everything that comes for it later as well.
+    /// Moves the unread items of one journal to another, which also receives all later items of the first.
     pub(crate) fn hand_over(&self, from: JournalId, to: JournalId) {
         let mut table = self.table();
         let Some(open) = table.open.remove(&from) else { return };
@@ -137,7 +137,7 @@ impl TaskJournals {
         wake(reader);
     }
 
-    /// Ends all that the owner of the drivers knew and does not know any more.
+    /// Ends the journals that the owner of the drivers knew and no longer knows.
     pub(crate) fn end_others(&self, known: &HashSet<JournalId>) {
         let mut table = self.table();
         table.heirs.retain(|_, heir| known.contains(heir));
@@ -147,7 +147,7 @@ impl TaskJournals {
         end_each(others);
     }
 
-    /// Ends all.
+    /// Ends all journals.
     pub(crate) fn end_all(&self) {
         let mut table = self.table();
         table.heirs.clear();
@@ -216,13 +216,13 @@ impl Shared {
 }
 
 impl TaskEvents {
-    /// Waits for the next item. `None` means that nothing comes any more: the task was forgotten, its driver removed, or
-    /// another handler took this one's place. Giving up this future loses nothing.
+    /// Waits for the next item. `None` means the end: the task was forgotten, its driver removed, or another handler
+    /// replaced this one. Dropping this future loses nothing.
     pub async fn next(&mut self) -> Option<TaskEventItem> {
         poll_fn(|context| self.poll_item(context)).await
     }
 
-    /// The next item if there is one now.
+    /// The next item, without waiting.
     pub fn try_next(&mut self) -> Option<TaskEventItem> {
         self.shared.take()
     }
@@ -243,7 +243,7 @@ impl TaskEvents {
 impl Drop for TaskEvents {
     fn drop(&mut self) {
         self.shared.lock().abandoned = true;
-        // One that was never registered is ended only here.
+        // Only this ends a journal that was never registered.
         if let Some(journals) = self.journals.upgrade().map(TaskJournals) {
             let mut table = journals.table();
             if table.open.get(&self.id).is_some_and(|open| !open.is_claimed) {

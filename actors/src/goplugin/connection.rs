@@ -24,7 +24,7 @@ use crate::vocabulary::SocketPath;
 /// The service name for gRPC health checks of a plugin (D50).
 const HEALTH_SERVICE: &str = "plugin";
 
-/// The rule that an answer breaks which cannot be decoded, or exceeds the size limit (D41).
+/// The rule that is broken by an answer that cannot be decoded or exceeds the size limit (D41).
 const UNREADABLE_RULE: &str = "D41";
 
 /// The size limit of answers to calls of this module, in bytes: names, versions and a schema are small. Answers of a
@@ -149,7 +149,7 @@ impl Connection {
     /// Checks whether the plugin answers at all. As in every go-plugin host, the reported health status is ignored (D50).
     ///
     /// # Errors
-    /// When no answer comes within the deadline, or an error does.
+    /// When no answer arrives within the deadline, or an error is returned.
     pub async fn ping(&self, deadline: Duration) -> Result<(), CallError> {
         let mut client = HealthClient::new(self.channel()).max_decoding_message_size(ANSWER_BYTES_MAX);
         let question = HealthCheckRequest { service: HEALTH_SERVICE.to_owned() };
@@ -159,8 +159,8 @@ impl Connection {
     /// Queries the identity of a plugin (D102). Its type, name and versions are checked.
     ///
     /// # Errors
-    /// When no answer comes within the deadline, when the plugin returns an error, or when its answer breaks a rule. A
-    /// process that is no such plugin answers [`Class::Unimplemented`](crate::rpc::Class::Unimplemented).
+    /// When no answer arrives within the deadline, when the plugin returns an error, or when its answer breaks a rule. A
+    /// process that is not such a plugin answers [`Class::Unimplemented`](crate::rpc::Class::Unimplemented).
     pub async fn plugin_info(&self, deadline: Duration) -> Result<PluginInfo, CallError> {
         let mut client = self.base();
         let answer = client.plugin_info(asked(base::PluginInfoRequest {}, deadline));
@@ -191,7 +191,7 @@ impl Connection {
     /// Asks a plugin to shut down. It may ignore this; only its exit proves that it has ended (D60).
     ///
     /// # Errors
-    /// When no answer comes within the deadline (D65), or an error that does not indicate an end: then waiting for one is
+    /// When no answer arrives within the deadline (D65), or an error that does not indicate an end: then waiting for one is
     /// useless.
     pub async fn shutdown(&self, deadline: Duration) -> Result<ShutdownAnswer, CallError> {
         let mut client =
@@ -222,7 +222,7 @@ impl Connection {
     /// uniform errors; the request sends the deadline to the plugin by itself or not at all.
     ///
     /// # Errors
-    /// When no answer comes within the deadline, when an error does, or when `convert` finds a fault.
+    /// When no answer arrives within the deadline, when an error is returned, or when `convert` finds a fault.
     pub async fn within<W, T>(
         &self,
         call: &'static str,

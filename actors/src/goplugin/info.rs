@@ -29,7 +29,7 @@ pub struct PluginInfo {
 }
 
 impl PluginInfo {
-    /// Checks an answer. A name that is no valid path component, an unknown type and a version that is empty or contains
+    /// Checks an answer. A name that is not a valid path component, an unknown type and a version that is empty or contains
     /// blanks are faults of the plugin.
     pub(super) fn of_wire(answer: base::PluginInfoResponse) -> Result<Self, Fault> {
         let plugin_type = plugin_type(answer.r#type)?;

@@ -1,7 +1,7 @@
 //! The go-plugin protocol with a plugin process: connection, base service, output, graceful shutdown, diagnosis.
 //!
 //! A module, not an actor: `process` starts plugins and reads their output, `driver` and others are clients of their
-//! services. What is parsed of it is [plain data](callboard_machines::goplugin).
+//! services. Its parsed data is [plain data](callboard_machines::goplugin).
 //!
 //! ```text
 //!                    Handshake

@@ -17,7 +17,7 @@ use crate::rpc::{Cause, Channel, Class, Code, cause};
 /// The size limit of a piece, in bytes. By convention a piece has at most 1 KiB.
 const PIECE_BYTES_MAX: usize = 1024 * 1024;
 
-/// The rule that a piece breaks which cannot be decoded.
+/// The rule that is broken by a piece that cannot be decoded.
 const UNREADABLE_RULE: &str = "D55";
 
 const CALL: &str = "StreamStdio";
@@ -42,7 +42,7 @@ pub struct Printed {
 
 /// The output stream of a plugin.
 ///
-/// An old plugin has no such stream: then it ends at once, which is no error (D55).
+/// An old plugin has no such stream: then it ends at once, which is not an error (D55).
 pub struct Stdio {
     phase: Phase,
     endpoint: PluginEndpoint,
@@ -92,7 +92,7 @@ impl Stdio {
         }
     }
 
-    /// Whether the plugin has such a stream, as far as known: `false` once it has answered that it has none.
+    /// Whether the plugin has such a stream, if known: `false` once it has answered that it has none.
     #[must_use]
     pub const fn is_supported(&self) -> bool {
         self.is_supported

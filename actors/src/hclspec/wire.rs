@@ -12,7 +12,7 @@ pub fn schema_from_wire(spec: &wire::Spec) -> Result<Schema, MalformedSchema> {
     Schema::from_sent(&from_wire(spec))
 }
 
-/// Converts a plugin's schema without a check. Its depth is limited by what the decoder of protobuf accepts.
+/// Converts a plugin's schema without a check. Its depth is limited by the decoder of protobuf.
 #[must_use]
 pub fn from_wire(spec: &wire::Spec) -> SentSpec {
     let Some(block) = &spec.block else { return SentSpec::Empty };

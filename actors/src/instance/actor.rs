@@ -40,7 +40,7 @@ pub fn start(
     start_machine(address, config, handler, NoStore, settings)
 }
 
-/// The connection of the instance, and its place among those that leases use.
+/// The connection of the instance, and its entry among the connections for leases.
 struct Held {
     connection: Connection,
     open: OpenConnection,
@@ -70,7 +70,7 @@ impl EffectHandler<Instance> for Handler {
 
     fn published(&mut self, news: &InstanceReport) {
         log(news, self.listeners.is_ending(&news.allocation));
-        // Before its supervisor learns that it is healthy.
+        // Before its supervisor receives the report that it is healthy.
         if let Some(held) = &*self.held.borrow() {
             held.open.gate().set_lendable(news.health == Health::Healthy);
         }
@@ -110,12 +110,12 @@ impl Handler {
         let held = held.as_ref().map(|held| (held.connection.clone(), held.open.gate().enter_unlimited()));
         let (socket, deadline) = (self.socket.clone(), self.limits.call_deadline);
         Box::pin(async move {
-            // A connection that has ended admits nothing; the call says how it ended.
+            // A connection that has ended admits no calls; the call reports how it ended.
             let Some((connection, _pass)) = held else {
                 let cause = Cause::Disconnected { detail: "there is no connection".to_owned() };
                 return Err(CallError::new(Step::Call(rpc), socket, deadline, cause));
             };
-            // Once in a round: a client that dials this path has to reach what is reported here.
+            // Checked once in a round: a client that dials this path has to reach the reported plugin.
             if rpc == Rpc::Probe {
                 connection.check_socket()?;
             }
@@ -141,7 +141,7 @@ impl Handler {
     }
 }
 
-/// A plugin whose process was asked to end is no trouble when it is lost.
+/// Logs a report. The loss of a plugin whose process was asked to end is expected.
 fn log(report: &InstanceReport, is_ending: bool) {
     let InstanceReport { plugin, allocation, generation, health, remarks, .. } = report;
     match health {

@@ -47,7 +47,7 @@ pub fn start(
     start_machine(address, options, handler, NoStore, settings)
 }
 
-/// What an instance serves.
+/// The plugin and generation of an instance.
 type Served = (PluginKey, Generation);
 
 struct Handler {

@@ -1,4 +1,4 @@
-//! Leases of plugins, for host programs: the supervisor of instances says which generation serves, and its connection is leased.
+//! Gives leases of plugins to host programs: the supervisor of instances chooses the serving generation, and its connection is leased.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::vocabulary::PluginKey;
 /// The pause before the next question if a connection ended between the answer and the lease.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Why there is no lease of a plugin now.
+/// The reason that there is no lease of a plugin now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LeaseRefused {
     /// The plugin is not available.
@@ -30,8 +30,8 @@ pub enum LeaseRefused {
 }
 
 impl LeaseRefused {
-    /// Whether a later request may succeed without anything being done about it. [`NotAnswered`](Self::NotAnswered) may be, as
-    /// [`AskError::is_transient`] says; after the end of the host only the leases of the next one can be had.
+    /// Whether a later request may succeed without any action. For [`NotAnswered`](Self::NotAnswered) see [`AskError::is_transient`]; after
+    /// the end of the host only the next host can give leases.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
@@ -48,7 +48,7 @@ impl LeaseRefused {
     }
 }
 
-/// Gives leases of plugins. Clones share everything; it can be used from any thread with a tokio runtime.
+/// Provides leases of plugins. Clones share everything; it can be used from any thread with a tokio runtime.
 #[derive(Debug, Clone)]
 pub struct Leases {
     instances: Address<Instances>,
@@ -67,7 +67,7 @@ impl Leases {
     /// # Errors
     /// Those of [`Dispense`] when the plugin is not healthy in time, and [`LeaseRefused::NotAnswered`] when the host is not running.
     pub async fn lease(&self, plugin: &PluginKey, within: Duration) -> Result<Lease, LeaseRefused> {
-        // A timeout that no clock can hold has no end.
+        // A timeout beyond the range of the clock never ends.
         let until = Instant::now().checked_add(within);
         let mut is_retry = false;
         loop {
@@ -77,12 +77,12 @@ impl Leases {
             if let Some(lease) = lease {
                 return Ok(lease);
             }
-            // Its connection has ended, and its instance has not looked since.
+            // Its connection has ended, and its instance has not checked since.
             let check = self.instances.ask(CheckNow { plugin: plugin.clone() });
             if timeout(left, check).await.is_err() || until.is_some_and(|until| Instant::now() >= until) {
                 return Err(LeaseRefused::JustEnded { plugin: plugin.clone() });
             }
-            // After a failed look the next request waits for a healthy generation. Only a connection that ends again needs a pause.
+            // After a failed check the next request waits for a healthy generation. Only a connection that ends again needs a pause.
             if std::mem::replace(&mut is_retry, true) {
                 sleep(RETRY_PAUSE.min(left)).await;
             }

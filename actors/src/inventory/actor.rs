@@ -1,4 +1,4 @@
-//! What the inventory does: it listens to the instances, and logs what it finds.
+//! The effect handler of the inventory: follows the instances, and logs each offer.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::shell::{
 };
 use crate::volumes::Volumes;
 
-/// Whom an inventory follows besides the instances.
+/// The actors that an inventory follows besides the instances.
 #[derive(Debug, Clone, Default)]
 pub struct Besides {
     /// The owner of the drivers.
@@ -29,9 +29,9 @@ pub struct Besides {
     pub volumes: Option<Address<Volumes>>,
 }
 
-/// Starts the inventory behind a vacant address. It follows `instances`, whether these run already or come
-/// later; with `drivers` it offers them too, and its first wait covers those that their owner has or expects; with `allocations` it
-/// covers those that are prepared; with `volumes` it tells how many are in use.
+/// Starts the inventory at a vacant address. It follows `instances`, whether these run already or start later; with `drivers` it offers
+/// them too, and its first wait covers the drivers that their owner has or expects; with `allocations` it covers the prepared allocations;
+/// with `volumes` it reports how many are in use.
 pub fn start(
     address: &Address<Inventory>,
     instances: Address<Instances>,
@@ -77,7 +77,7 @@ impl Handler {
         })
     }
 
-    /// Waits until it is known of every driver whether it serves. `None`: there is no owner of drivers.
+    /// Waits until it is known for every driver whether it serves. `None`: there is no owner of drivers.
     fn await_drivers(&self, within: Duration) -> Option<LocalBoxFuture<'static, InventoryOutcome>> {
         let drivers = self.drivers.as_ref()?.0.clone();
         let summary = drivers.ask(AwaitDrivers { within });
@@ -95,7 +95,7 @@ impl EffectHandler<Inventory> for Handler {
             InventoryCall::Follow { source, afresh } => self.follow(source, afresh),
             InventoryCall::AwaitDrivers { within } => self.await_drivers(within),
         };
-        // Without that actor there is nothing to hear.
+        // Without that actor there is nothing to receive.
         Started::Running(outcome.unwrap_or_else(|| std::future::pending().boxed_local()))
     }
 
@@ -126,7 +126,7 @@ fn log_first(summary: &FirstSummary) {
     for (plugin, reason) in unhealthy {
         tracing::warn!(%plugin, state = "unhealthy", error = %reason, "first fingerprint");
     }
-    // A driver that runs has found nothing to drive; no plugin of the others is there.
+    // An undetected driver runs and has nothing to drive; an undetected CSI plugin is gone.
     let (gone, undetected): (Vec<_>, Vec<_>) =
         undetected.iter().partition(|plugin| plugin.plugin_type.is_csi());
     for plugin in &gone {

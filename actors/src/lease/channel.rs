@@ -33,7 +33,7 @@ impl Service<Request<Body>> for LeasedChannel {
     type Error = LeaseError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
-    /// Always ready: a full or closed connection is the answer of each call.
+    /// Always ready: each call itself reports a full or closed connection.
     fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), LeaseError>> {
         Poll::Ready(Ok(()))
     }
@@ -70,7 +70,7 @@ impl HttpBody for LeasedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, LeaseError>>> {
-        // First, since a stream may always have more.
+        // Polled first, since a stream may always have more data.
         if let Poll::Ready(end) = self.pass.poll_cut(context) {
             return Poll::Ready(Some(Err(cut(&self.leased, end))));
         }
@@ -101,7 +101,7 @@ fn cut(leased: &Leased, end: ConnectionEnd) -> LeaseError {
 }
 
 fn broken_off(leased: &Leased, error: ChannelError) -> LeaseError {
-    // One that was closed before ended for that reason, and its plugin may have gone meanwhile.
+    // A connection that was closed before ended for that reason, and its plugin may be gone meanwhile.
     let end = leased.end(leased.gate.end().unwrap_or(ConnectionEnd::Lost));
     LeaseError::Broken { error, end }
 }
@@ -113,7 +113,7 @@ fn not_admitted(leased: &Leased, refused: NotAdmitted<ConnectionEnd>) -> LeaseEr
     }
 }
 
-/// The connection had ended before the call, which is noticed with the first call, or broke off during it.
+/// The connection had ended before the call, which the first call notices, or broke during it.
 fn broken(leased: &Leased, error: ChannelError) -> LeaseError {
     match error {
         ChannelError::Ended => ended(leased, ConnectionEnd::Lost),

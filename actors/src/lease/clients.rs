@@ -13,8 +13,8 @@ use super::connections::Leased;
 use crate::sync::Arc;
 use crate::vocabulary::{AllocationId, CsiFingerprint, Generation, PluginKey};
 
-/// The permission to call one generation of a plugin, over the connection of its instance. Dropping it gives it back; calls in
-/// flight, and channels and clients made from it, still count until they end.
+/// The permission to call one generation of a plugin, over the connection of its instance. Dropping it returns the lease; calls in flight,
+/// and channels and clients made from it, still count until they end.
 ///
 /// It never reconnects: after its connection has ended every call fails with [`LeaseError::Ended`](super::LeaseError::Ended). It can be
 /// used from any thread and any runtime.

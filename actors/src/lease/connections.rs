@@ -1,4 +1,4 @@
-//! The open connections of all instances, as leases find them.
+//! Keeps the open connections of all instances for leases.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use crate::rpc::Channel;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::vocabulary::{AllocationId, CsiFingerprint, Generation, PluginKey};
 
-/// What all leases of one connection share.
+/// The state that all leases of one connection share.
 #[derive(Debug)]
 pub(super) struct Leased {
     pub(super) plugin: PluginKey,
@@ -23,7 +23,7 @@ pub(super) struct Leased {
 }
 
 impl Leased {
-    /// Why it takes no more calls, from the end of its connection. When the host is stopping, that matters more.
+    /// The reason that it takes no more calls, given the end of its connection. A stop of the host takes precedence.
     pub(super) fn end(&self, of_connection: ConnectionEnd) -> ConnectionEnd {
         match self.host_stops.load(Ordering::Relaxed) {
             true => ConnectionEnd::Retired(RetireCause::HostStops),
@@ -37,11 +37,11 @@ pub(crate) fn counts<E: Clone>(gate: &Gate<E>) -> LeasedCalls {
     LeasedCalls { leases: gate.leases(), in_flight: gate.calls() }
 }
 
-/// A connection serves one generation of a plugin, and no other connection does.
+/// A connection serves one generation of a plugin, and no other connection serves it.
 type Served = (PluginKey, Generation);
 
-/// The open connections of all instances. Clones share them; it can be used from any thread. It lives as long as the host, and so longer than
-/// an owner of the instances that its supervisor starts anew.
+/// The open connections of all instances. Clones share them; it can be used from any thread. It lives as long as the host, and so longer
+/// than an owner of the instances that its supervisor restarts.
 #[derive(Debug, Clone, Default)]
 pub struct Connections {
     open: Arc<Mutex<HashMap<Served, Arc<Leased>>>>,
@@ -56,22 +56,22 @@ impl Connections {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says that the host is stopping: from now on each error of a lease says that a new one cannot help. Nothing else changes.
+    /// Notes that the host is stopping: from now on each error of a lease states that a new lease cannot help. Nothing else changes.
     pub fn host_stops(&self) {
         self.host_stops.store(true, Ordering::Relaxed);
     }
 
-    /// Says that an instance was started, which may connect.
+    /// Notes that an instance was started, which may connect.
     pub(crate) fn instance_started(&self) {
         self.had_instances.store(true, Ordering::Relaxed);
     }
 
-    /// Whether any instance was started so far: an owner that begins now gives each plugin another generation (I2).
+    /// Whether any instance was started so far: an owner that begins now assigns each plugin another generation (I2).
     pub(crate) fn had_instances(&self) -> bool {
         self.had_instances.load(Ordering::Relaxed)
     }
 
-    /// Adds the connection of an instance, in the place of a former one.
+    /// Adds the connection of an instance, in place of an earlier one.
     pub(crate) fn open(
         &self,
         (plugin, allocation, generation): (PluginKey, AllocationId, Generation),
@@ -98,14 +98,14 @@ impl Connections {
         leased.filter(|leased| leased.gate.lend()).map(|leased| Lease::new(leased, Arc::clone(fingerprint)))
     }
 
-    /// The leases of a generation of a plugin and its calls in flight. Nothing if it has no connection.
+    /// The number of leases of a generation of a plugin and of its calls in flight. Zero if it has no connection.
     #[must_use]
     pub fn calls_of(&self, plugin: &PluginKey, generation: Generation) -> LeasedCalls {
         let leased = self.open_ones().get(&(plugin.clone(), generation)).cloned();
         leased.map_or_else(LeasedCalls::default, |leased| counts(&leased.gate))
     }
 
-    /// The same of all connections to each allocation, also of those that are about to end.
+    /// The numbers for all connections to each allocation, including those that are about to end.
     #[must_use]
     pub fn calls_by_allocation(&self) -> BTreeMap<AllocationId, LeasedCalls> {
         let all: Vec<_> = self.open_ones().values().map(Arc::clone).collect();
@@ -132,7 +132,7 @@ impl OpenConnection {
 }
 
 impl Drop for OpenConnection {
-    /// Ends it: what is in flight is cut, and the plugin sees the connection close, also if leases are still held.
+    /// Ends it: calls in flight are cut, and the plugin sees the connection close, even if leases are still held.
     fn drop(&mut self) {
         let Leased { plugin, generation, allocation, gate, channel, .. } = &*self.leased;
         let mut open = self.connections.open_ones();

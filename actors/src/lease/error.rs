@@ -1,4 +1,4 @@
-//! Why a call over a lease has no answer of the plugin.
+//! The errors of calls over a lease that have no answer of the plugin.
 
 use std::error::Error;
 use std::fmt;
@@ -10,8 +10,8 @@ use super::gate::ConnectionEnd;
 use crate::rpc::ChannelError;
 use crate::vocabulary::{AllocationId, Generation, PluginKey};
 
-/// Why a call over a lease has no answer of the plugin. A generated client returns it as the source of a [`Status`]; [`LeaseError::of`]
-/// finds it there.
+/// The reason that a call over a lease has no answer of the plugin. A generated client returns it as the source of a [`Status`];
+/// [`LeaseError::of`] finds it there.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
     /// The connection of the lease has ended, or its generation retires. The call was not sent.
@@ -25,7 +25,7 @@ pub enum LeaseError {
         allocation: AllocationId,
         /// The generation of the lease.
         generation: Generation,
-        /// Why it has ended.
+        /// The reason that it has ended.
         end: ConnectionEnd,
     },
     /// The call was in flight when its connection was closed. Whether it took effect is unknown (C015).
@@ -40,7 +40,7 @@ pub enum LeaseError {
         allocation: AllocationId,
         /// The generation of the lease.
         generation: Generation,
-        /// Why its connection was closed.
+        /// The reason that its connection was closed.
         end: ConnectionEnd,
     },
     /// Too many calls are in flight to this plugin (F17). The call was not sent.
@@ -57,7 +57,7 @@ pub enum LeaseError {
         /// The error of the connection.
         #[source]
         error: ChannelError,
-        /// Why its connection was closed before, if it was; else it was lost.
+        /// The reason that its connection was closed before, if it was; else it was lost.
         end: ConnectionEnd,
     },
 }
@@ -67,9 +67,9 @@ pub enum LeaseError {
 pub enum NewLease {
     /// The same lease can be used again.
     NotNeeded,
-    /// It reaches the generation that serves, or the plugin when it is back.
+    /// A new lease reaches the generation that serves, or the plugin when it is back.
     Helps,
-    /// No allocation served the plugin when the lease ended: a new one works once another allocation does.
+    /// No allocation served the plugin when the lease ended: a new lease works once another allocation serves it.
     HelpsOnceServed,
     /// The host is stopping and gives no more leases.
     CannotHelp,
@@ -123,8 +123,8 @@ impl LeaseError {
         }
     }
 
-    /// Whether another call needs a new lease, and one can be had now or later: [`Self::new_lease`] says which. If not, the same lease can
-    /// be used again, or the host is stopping.
+    /// Whether another call needs a new lease, which is available now or later, as [`Self::new_lease`] tells. If not, the same lease can be
+    /// used again, or the host is stopping.
     #[must_use]
     pub const fn needs_new_lease(&self) -> bool {
         match self.new_lease() {

@@ -8,14 +8,14 @@ use callboard_machines::lease::RetireCause;
 
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Why a connection admits no more calls.
+/// The reason that a connection admits no more calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionEnd {
     /// The plugin closed it, or its process ended. A new lease reaches the plugin when it is back.
     Lost,
     /// The registry routes to another generation or to none, or the host is stopping.
     Retired(RetireCause),
-    /// Its instance closed it: it crashed, was killed, or connects anew. A new lease reaches the plugin over the next connection.
+    /// Its instance closed it: it crashed, was killed, or reconnects. A new lease reaches the plugin over the next connection.
     Closed,
 }
 
@@ -29,12 +29,12 @@ impl fmt::Display for ConnectionEnd {
     }
 }
 
-/// Why a call may not begin.
+/// The reason that a call may not begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotAdmitted<E> {
     /// The connection is closed.
     Closed(E),
-    /// So many calls are in flight.
+    /// This number of calls is in flight.
     Full(usize),
 }
 
@@ -47,7 +47,7 @@ enum Phase<E> {
 
 #[derive(Debug)]
 struct Call {
-    /// Whether it only watches: its end is not awaited, and closing the connection cuts it.
+    /// Whether the call only watches: its end is not awaited, and closing the connection cuts it.
     is_watching: bool,
     /// The task to wake when it is cut.
     waker: Option<Waker>,
@@ -61,7 +61,7 @@ struct State<E> {
     leases: usize,
     /// The calls in flight by number.
     calls: HashMap<u64, Call>,
-    /// The number of those that only watch.
+    /// The number of calls that only watch.
     watching: usize,
     next: u64,
     /// The task that waits until no call is in flight.
@@ -73,7 +73,7 @@ impl<E> State<E> {
         matches!(self.phase, Phase::Open)
     }
 
-    /// The task that waits for the end of the calls in flight, if there is none any more.
+    /// The task that waits for the end of the calls in flight, if no call is left.
     fn drained(&mut self) -> Option<Waker> {
         if self.calls.len() == self.watching { self.drain.take() } else { None }
     }
@@ -112,12 +112,12 @@ impl<E: Clone> Gate<E> {
         self.admit(self.calls_max, false)
     }
 
-    /// The same for a call of the instance itself, which no call of a lease may hold up (HLT-03).
+    /// [`enter`](Self::enter) for a call of the instance itself, which no call of a lease may block (HLT-03).
     pub(crate) fn enter_unlimited(self: &Arc<Self>) -> Result<Pass<E>, NotAdmitted<E>> {
         self.admit(usize::MAX, false)
     }
 
-    /// The same for a call that only watches: its end is not awaited, and closing the connection cuts it.
+    /// [`enter`](Self::enter) for a call that only watches: its end is not awaited, and closing the connection cuts it.
     pub(crate) fn enter_watching(self: &Arc<Self>) -> Result<Pass<E>, NotAdmitted<E>> {
         self.admit(usize::MAX, true)
     }
@@ -146,7 +146,7 @@ impl<E: Clone> Gate<E> {
         self.state().leases
     }
 
-    /// Says whether leases may be given: only while the plugin behind the connection is identified and healthy.
+    /// Sets whether leases may be given: only while the plugin behind the connection is identified and healthy.
     pub(crate) fn set_lendable(&self, is_lendable: bool) {
         self.state().is_lendable = is_lendable;
     }
@@ -169,12 +169,12 @@ impl<E: Clone> Gate<E> {
         self.state().leases -= 1;
     }
 
-    /// Whether it admits no more calls.
+    /// Whether it no longer admits calls.
     pub(crate) fn is_closed(&self) -> bool {
         !self.state().is_open()
     }
 
-    /// Why it admits no more calls. `None` while it does.
+    /// The reason that it admits no more calls. `None` while it does.
     pub(crate) fn end(&self) -> Option<E> {
         match &self.state().phase {
             Phase::Open => None,
@@ -195,7 +195,7 @@ impl<E: Clone> Gate<E> {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Ready when no call is in flight, but for those that only watch. One task may wait.
+    /// Ready when no call is in flight, except calls that only watch. One task may wait.
     pub(crate) fn poll_drained(&self, context: &Context<'_>) -> Poll<()> {
         let mut state = self.state();
         if state.calls.len() == state.watching {
@@ -203,7 +203,7 @@ impl<E: Clone> Gate<E> {
         }
         let former = state.drain.replace(context.waker().clone());
         drop(state);
-        // What a waker drops may come back here, so the lock is released first.
+        // Dropping a waker may call back into this gate, so the lock is released first.
         drop(former);
         Poll::Pending
     }
@@ -233,7 +233,7 @@ pub(crate) struct Pass<E> {
 }
 
 impl<E: Clone> Pass<E> {
-    /// From now on it only watches.
+    /// From now on the call only watches.
     pub(crate) fn watch(&self) {
         let mut guard = self.gate.state();
         let state = &mut *guard;

@@ -13,17 +13,17 @@
 //!
 //! Invariants:
 //!
-//! - Calls in flight are counted, those of the instance itself included. When `InstanceLimits::calls_max`
-//!   of them are in flight, a call of a lease is refused at once ([`LeaseError::TooMany`], F17); those of the instance never are.
+//! - Calls in flight are counted, including calls of the instance itself. When `InstanceLimits::calls_max` of them are in flight, a call of
+//!   a lease is refused at once ([`LeaseError::TooMany`], F17); calls of the instance never are.
 //! - A lease is given only over a connection that is open, and whose plugin is identified and healthy (C031).
 //! - Once a connection is closed no new call begins (I6). A call that has begun ends by itself, or is cut when its connection ends.
 //! - An instance that retires waits for the calls in flight within its deadline (SHD-04), so an allocation that is reported as
 //!   stopped has no call in flight (A4).
-//! - Each error says what is known of a new lease ([`NewLease`]): whether it helps, helps once another allocation serves, or cannot help
-//!   since the host is stopping.
+//! - Each error states whether a new lease ([`NewLease`]) helps, helps once another allocation serves, or cannot help since the host is
+//!   stopping.
 //! - A cut call is reported to its caller, with its plugin and generation, and logged. Whether it took effect is unknown (C015).
 //!
-//! Everything here is shared between threads. No lock is held while anything is called or awaited.
+//! All types here are shared between threads. No lock is held during a call or an await.
 
 mod channel;
 mod clients;

@@ -36,13 +36,13 @@ pub struct Search {
     pub owner: String,
     /// The processes of drivers, which are never the task's.
     pub drivers: BTreeSet<u32>,
-    /// Where the processes of the run were last located: evidence, also for processes that do not name the task any more.
+    /// The earlier locations of the processes of the run: evidence, also for processes that no longer name the task.
     pub known: Traces,
     /// The processes of other runs, as located since the present boot: PID and start time in ticks. Never this run's.
     pub others: BTreeSet<(u32, u64)>,
     /// The process that a driver reports as the task's.
     pub named: Option<Named>,
-    /// When the run was begun; `None` if unknown.
+    /// The start of the run; `None` if unknown.
     pub begun: Option<Begun>,
     /// Whether the end of the run is uncertain. Then a hidden process that may be of the run leaves the result unsettled.
     pub is_in_doubt: bool,
@@ -169,7 +169,7 @@ impl Search {
                 return Err(Unsettled::Left { processes: told_left(table, &processes, &proven) });
             }
             for pid in proven.keys() {
-                // One that cannot be signalled is found again, and reported at the timeout.
+                // A process that cannot be signalled is found again, and reported at the timeout.
                 let _ = kill(table, &processes, *pid);
             }
             killed.extend(proven);
@@ -247,7 +247,7 @@ impl Search {
         Ok(case.suspects(&suspicion, proven))
     }
 
-    /// The parents of proven processes, and what drivers of this host began; and all processes, if the handle names an existing socket.
+    /// The parents of proven processes, processes begun by drivers of this host, and all processes if the handle names an existing socket.
     fn may_be_executors(
         &self,
         table: &ProcessTable,
@@ -468,7 +468,7 @@ mod tests {
         without_the_right_to_look(look_at_what_is_closed);
     }
 
-    /// The PID in a printed line; the inner `None` for the line that says it is closed, the outer one for anything else.
+    /// The PID in a printed line; the inner `None` for the line that reports it as closed, the outer one for anything else.
     fn said(line: &str) -> Option<Option<u32>> {
         let number = line.strip_prefix("number ").and_then(|number| number.parse().ok());
         (line == "it is closed").then_some(None).or(number.map(Some))
@@ -504,7 +504,7 @@ mod tests {
         assert!(matches!(unsettled, Unsettled::Hidden { .. }), "{unsettled}");
         let told = unsettled.to_string();
         assert!(told.contains(&format!("process {pid} (user ")) && told.contains("CAP_SYS_PTRACE"), "{told}");
-        // Its driver has seen its end, or it was begun before a reboot.
+        // Its driver has seen its end, or the run was begun before a reboot.
         Search { is_in_doubt: false, ..search.clone() }.end(&table, TIMEOUT).expect("there is no doubt");
         let of_another_boot = Some(Begun { boot: "another".to_owned(), since_boot: since_boot() });
         Search { begun: of_another_boot, ..search.clone() }.end(&table, TIMEOUT).expect("nothing lives");

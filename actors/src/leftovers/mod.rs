@@ -1,4 +1,4 @@
-//! Leftover processes of a task if its driver cannot be queried, or its answer proves nothing (TH040, TH041). A module, no
+//! Leftover processes of a task if its driver cannot be queried, or its answer proves nothing (TH040, TH041). A module, not an
 //! actor.
 //!
 //! A driver that could not recover a task, or that refused to start one, may have left its processes behind, and a second
@@ -17,17 +17,17 @@
 //! ```
 //!
 //! Proven processes are killed, behind an open file descriptor and with their start time compared, so that PID reuse harms
-//! no other process (T192); then the search is repeated until nothing is left. An empty environment is no evidence: such a
-//! process may be in the middle of an `exec`, and is checked again. An environment that this host may not read is no
-//! evidence either; the module `hidden` there decides whether the process may be the task's, and as long as it may be, the result is
+//! no other process (T192); then the search is repeated until nothing is left. An empty environment is not evidence: such a
+//! process may be in the middle of an `exec`, and is checked again. An environment that this host may not read is not
+//! evidence either; the module `hidden` there decides whether the process may be the task's. While it may be, the result is
 //! unsettled.
 //!
 //! A program may drop its environment, or overwrite it. So a task is located while it is healthy ([`Search::locate`],
 //! TH052), when its parents exist and its driver reports its process; the result is passed to a later search.
 //!
-//! What is proven is [decided](callboard_machines::leftovers) from a snapshot; `table` reads it from `/proc`, `ending` kills.
+//! The proofs are [decided](callboard_machines::leftovers) from a snapshot; `table` reads it from `/proc`, `ending` kills.
 //!
-//! An embedder uses it after a recovery that failed for good: [`Search::end`] with the ids that its task had.
+//! An embedder uses it after a recovery that failed permanently: [`Search::end`] with the ids of its task.
 
 mod ending;
 mod table;

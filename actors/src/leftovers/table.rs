@@ -103,7 +103,7 @@ impl ProcessTable {
         ProcessStatus::read(&fs::read(self.place(pid, "stat")).ok()?)
     }
 
-    /// The environment of a process. An unreadable one is no evidence.
+    /// The environment of a process. An unreadable one is not evidence.
     fn environment(&self, pid: u32) -> io::Result<Environment> {
         match read_environment(&living_directory(self.root.join(pid.to_string())).join("environ")) {
             Ok(bytes) => Ok(text::environment(&bytes)),
@@ -117,7 +117,7 @@ impl ProcessTable {
         }
     }
 
-    /// Which sockets with a path these processes hold, and their command lines.
+    /// The sockets with a path that these processes hold, and their command lines.
     pub(super) fn holders(&self, pids: &BTreeSet<u32>) -> io::Result<Vec<Holder>> {
         let sockets: BTreeMap<u64, String> =
             text::sockets(&fs::read_to_string(self.root.join("net/unix"))?).into_iter().collect();

@@ -32,7 +32,7 @@ pub(super) struct Held {
 
 impl Held {
     /// Creates the pipes of a task, or reuses existing ones that are ours, and records that they are held. `others` is the
-    /// number of tasks that have pipes already. Where that cannot be recorded, as on a full disk, what was created is removed.
+    /// number of tasks that have pipes already. If that cannot be recorded, as on a full disk, the created pipes are removed.
     pub(super) fn make(directory: &Path, spec: &LogSpec, others: usize) -> Result<Self, LogsError> {
         spec.check()?;
         datadir::enter_or_make(directory, 0o700).map_err(not_written(directory))?;
@@ -65,7 +65,7 @@ impl Held {
         let held = Self { logs, pipes: [out, err], _stages: stages };
         if let Err(error) = Record::new(held.logs.clone(), true).write(directory) {
             if !was_open {
-                // The error of the record says more.
+                // The error of the record is more informative.
                 let _ = held.remove_pipes(directory);
             }
             return Err(not_written(directory)(error));
@@ -73,8 +73,8 @@ impl Held {
         Ok(held)
     }
 
-    /// Reopens the pipes that an earlier run of the host has recorded. `None` if they were removed, and only the record of that could
-    /// not be written.
+    /// Reopens the pipes that an earlier run of the host has recorded. `None` if they were removed, and only the record of the removal
+    /// could not be written.
     pub(super) fn take_up(directory: &Path, logs: &OpenLogs) -> Result<Option<Self>, LogsError> {
         let spec = &logs.spec;
         let place = with_descriptors(|| HeldDirectory::open(&spec.root, &spec.directory))?;
@@ -106,8 +106,8 @@ impl Held {
         self.pipes.iter().map(|pipe| pipes::waiting(pipe).unwrap_or_default()).sum()
     }
 
-    /// Closes and removes the pipes; a file that has replaced one stays. The record still says where the logs are. The pipes come first:
-    /// a full disk takes no record, and pipes that a later run finds would be read for ever.
+    /// Closes and removes the pipes; a file that has replaced one stays. The record still names the place of the logs. The pipes go
+    /// first: a full disk takes no record, and a later run that finds pipes would read them forever.
     pub(super) fn let_go(self, directory: &Path) -> Result<(), LogsError> {
         let removed = self.remove_pipes(directory);
         let recorded = Record::new(self.logs, false).write(directory).map_err(not_written(directory));
@@ -204,7 +204,7 @@ mod tests {
         names
     }
 
-    /// As on a full disk: no record can be written from now on.
+    /// No record can be written from now on, as on a full disk.
     fn no_record(ours: &Path) -> PathBuf {
         let in_the_way = ours.join("web.new");
         fs::create_dir_all(&in_the_way).expect("a directory");

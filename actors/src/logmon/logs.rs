@@ -65,7 +65,7 @@ pub enum LogsError {
     /// The log writer does not run, and could not be started in time.
     #[error("the log writer does not run: {reason}")]
     NotRunning {
-        /// The reason, as far as known.
+        /// The reason, if known.
         reason: String,
     },
 }

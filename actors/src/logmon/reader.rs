@@ -59,7 +59,7 @@ impl LogReader {
     /// Begins before the oldest line.
     ///
     /// # Errors
-    /// When the directory or a file cannot be read. A missing file is no error.
+    /// When the directory or a file cannot be read. A missing file is not an error.
     pub fn from_start(place: LogPlace) -> io::Result<Self> {
         let next = place.files(None)?;
         Ok(Self { place, opened: None, next, skipped: 0 })
@@ -127,7 +127,7 @@ impl LogReader {
                     return Ok(0);
                 }
             }
-            // There is a later file, so nothing is written to this one any more: the rest of it is read now.
+            // There is a later file, so nothing more is written to this one: the rest of it is read now.
             if let Some(opened) = &mut self.opened {
                 let count = opened.file.read(bytes)?;
                 if count > 0 {

@@ -40,7 +40,7 @@ impl Record {
         let mut file = datadir::open_file(&next, flags, 0o600)?;
         let written = file.write_all(&serde_json::to_vec(self)?).and_then(|()| datadir::rename(&next, &path));
         if written.is_err() {
-            // The error of the write says more.
+            // The error of the write is more informative.
             let _ = datadir::remove_file(&next);
         }
         written
@@ -99,7 +99,7 @@ pub fn places(directory: &Path) -> io::Result<Vec<(String, LogStream, LogPlace)>
     if records.is_empty() {
         return Ok(Vec::new());
     }
-    // Files of other users in the same directory are no logs: a task may have created them.
+    // Files of other users in the same directory are not logs: a task may have created them.
     let owner = fs::metadata(directory)?.uid();
     let place = |record: &Record, stream| {
         let spec = &record.logs.spec;

@@ -1,4 +1,4 @@
-//! One stream in the log writer: its turns, what delays it, and when its pipe must be drained.
+//! One stream in the log writer: its turns, its delays, and when its pipe must be drained.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;

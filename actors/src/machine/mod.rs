@@ -13,9 +13,9 @@ use rustix::io::Errno;
 /// that run as other users are below.
 pub const MACHINE: &str = "/run/callboard";
 
-/// Everybody may traverse it, only its owner may list it.
+/// Every user may traverse it, only its owner may list it.
 const PASSABLE: u32 = 0o711;
-/// For its owner alone.
+/// Only its owner has access.
 const PRIVATE: u32 = 0o700;
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -34,7 +34,7 @@ pub fn make_passable(directory: &Path) -> io::Result<bool> {
 /// Creates a private directory of this user, in a traversable one, which is created too if missing.
 ///
 /// # Errors
-/// When one of them cannot be created, or an existing one is no directory that only this user may write to.
+/// When one of them cannot be created, or an existing one is not a directory that only this user may write to.
 pub fn make_private(directory: &Path) -> io::Result<()> {
     if let Some(parent) = directory.parent() {
         make_passable(parent)?;

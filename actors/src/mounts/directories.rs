@@ -14,9 +14,9 @@ use super::{Made, MountId, PathKind, Place, PlaceError};
 
 /// The mode of a directory that leads to a mount point: others may pass it, and not list it.
 const PASSABLE: Mode = Mode::RWXU.union(Mode::XGRP).union(Mode::XOTH);
-/// How often making begins again because a directory on the way is removed meanwhile, with the last path below it.
+/// The number of times that making begins again, with the last path below it, because a directory on the way is removed meanwhile.
 const RACES_MAX: usize = 10;
-/// A file is opened for nothing but its name.
+/// A file is opened only for its name.
 const OPEN: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// An open file or directory on the mount of the base.
@@ -29,10 +29,10 @@ struct Entry {
     bytes: u64,
 }
 
-/// What a name leads to.
+/// The object that a name leads to.
 enum Found {
     Absent,
-    /// A mount point: what is mounted was not touched.
+    /// A mount point: the mount was not touched.
     Mounted,
     Entry(Entry),
 }
@@ -42,7 +42,7 @@ pub(super) fn make_mount_point(place: &Place) -> Result<Made, PlaceError> {
     again_while_absent(place, |parent, _, name| Ok(parent.make(name, Mode::empty())?.map(|(made, _)| made)))
 }
 
-/// Makes the directories above a path, and looks what is there.
+/// Makes the directories above a path, and looks at the path.
 pub(super) fn make_parent(place: &Place) -> Result<Made, PlaceError> {
     again_while_absent(place, |parent, made, name| match parent.child(name)? {
         Found::Mounted => Ok(Some(Made::Mounted)),
@@ -77,8 +77,8 @@ pub(super) fn make_file(place: &Place) -> Result<Made, PlaceError> {
     })
 }
 
-/// Makes the directories above a place, then its last name, which is given whether the one above it is new. It answers `None` if its parent
-/// has gone.
+/// Makes the directories above a place, then its last name. `last` receives whether the directory above is new, and answers `None` if its
+/// parent is gone.
 fn again_while_absent(
     place: &Place,
     last: impl Fn(&Entry, Made, &str) -> Result<Option<Made>, PlaceError>,
@@ -104,7 +104,7 @@ fn again_while_absent(
     Err(PlaceError::Refused { attempt: "make", path: place.path(), reason })
 }
 
-/// Removes a place if it is empty and ours, and the empty directories above it but for those that stay.
+/// Removes a place if it is empty and ours, and the empty directories above it, except those that are kept.
 pub(super) fn remove(place: &Place) -> Result<Vec<PathBuf>, PlaceError> {
     let mut parents = vec![Entry::base(place.base())?];
     let (last, above) = place.names().split_last().expect("a place has at least one name");
@@ -123,7 +123,7 @@ pub(super) fn remove(place: &Place) -> Result<Vec<PathBuf>, PlaceError> {
     if parents.len() == place.names().len() {
         removed.extend(parents[parents.len() - 1].remove(last)?);
     }
-    // The kernel decides whether one is empty. One that stays is used by another place, or is not ours.
+    // The kernel decides whether a directory is empty. A directory that stays is used by another place, or is not ours.
     for (parent, name) in parents.iter().zip(place.names()).take(parents.len() - 1).skip(place.kept()).rev() {
         match parent.remove(name) {
             Ok(Some(path)) => removed.push(path),
@@ -150,7 +150,7 @@ impl Entry {
         Ok(Self { fd, path, kind: kind(&facts), owner: facts.stx_uid, mode, bytes: facts.stx_size })
     }
 
-    /// What a name in this directory leads to. Neither a link nor a mount is followed.
+    /// The object that a name in this directory leads to. Neither a link nor a mount is followed.
     fn child(&self, name: &str) -> Result<Found, PlaceError> {
         let path = self.path.join(name);
         let resolve = ResolveFlags::BENEATH
@@ -169,7 +169,7 @@ impl Entry {
         }
     }
 
-    /// As [`child`](Self::child), where the kernel has no `openat2`.
+    /// [`child`](Self::child) for a kernel without `openat2`.
     fn child_by_mount_id(&self, name: &str) -> Result<Found, PlaceError> {
         let path = self.path.join(name);
         let fd = match rustix::fs::openat(&self.fd, name, OPEN, Mode::empty()) {
@@ -190,8 +190,8 @@ impl Entry {
         }
     }
 
-    /// Makes a directory in this one, or takes one of ours that is there, and gives it its mode. `None` if this one has been removed. There is
-    /// no entry of a mount point.
+    /// Makes a directory in this one, or takes one of ours that is there, and sets its mode. `None` if this one has been removed. For a
+    /// mount point there is no entry.
     fn make(&self, name: &str, mode: Mode) -> Result<Option<(Made, Option<Self>)>, PlaceError> {
         let made = match rustix::fs::mkdirat(&self.fd, name, mode) {
             Ok(()) => Made::New,
@@ -204,7 +204,7 @@ impl Entry {
             Found::Mounted => Ok(Some((Made::Mounted, None))),
             Found::Entry(entry) => {
                 entry.must_be(PathKind::Directory)?.must_be_ours()?;
-                // Others may have closed a directory of theirs on the way; a bare mount point is always closed.
+                // The owner may have closed an existing directory on the way; a bare mount point is always closed.
                 if made == Made::New || mode.is_empty() {
                     entry.set_mode(mode)?;
                 }
@@ -252,12 +252,12 @@ impl Entry {
         if self.owner == rustix::process::geteuid().as_raw() {
             return Ok(self);
         }
-        // A link belongs to whom it may; what is wrong with it is that it is one.
+        // The owner of a link does not matter: the error is that it is a link.
         self.must_be(if self.kind == PathKind::Link { PathKind::Directory } else { self.kind })?;
         Err(PlaceError::Foreign { path: self.path.clone(), owner: self.owner })
     }
 
-    /// Sets the mode of exactly this file, whatever its name leads to now, unless it has that already.
+    /// Sets the mode of exactly this file, even if its name leads elsewhere now, unless it has that mode already.
     fn set_mode(&self, mode: Mode) -> Result<(), PlaceError> {
         if self.mode == mode {
             return Ok(());

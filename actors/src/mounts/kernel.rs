@@ -1,4 +1,4 @@
-//! Looks at one path: what it is, what is mounted there, and whether that answers.
+//! Looks at one path: its kind, the mount there, and whether that answers.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -19,28 +19,28 @@ use crate::datadir;
 const TABLE: &str = "/proc/self/mountinfo";
 /// The size limit of a mount table, in bytes. The kernel allows 100,000 mounts of a namespace, of some 200 bytes each.
 const TABLE_BYTES_MAX: u64 = 256 * 1_024 * 1_024;
-/// How often a look begins again because mounts change meanwhile.
+/// The number of times that a look begins again because mounts change meanwhile.
 const RACES_MAX: usize = 5;
 /// `STATX_MNT_ID_UNIQUE` (Linux 6.8), which rustix does not name. Older kernels leave it out of the answer.
 const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
-/// `AT_STATX_FORCE_SYNC`: the file system asks its server, whatever it has in its cache.
+/// `AT_STATX_FORCE_SYNC`: the file system asks its server, despite its cache.
 const FORCE_SYNC: AtFlags = AtFlags::STATX_FORCE_SYNC;
-/// What is read of a block device: no disk has larger blocks than a page, which direct reads have to be aligned to.
+/// The bytes that are read of a block device: no disk has larger blocks than a page, to which direct reads have to be aligned.
 const BLOCK_BYTES: usize = 4_096;
-/// Opened for nothing but its place.
+/// Opened only for its place.
 const FOR_ITS_PLACE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
 /// The mount table of this process. Touches no file system, so it does not hang on a dead one.
 ///
 /// # Errors
-/// When it cannot be read, or is no mount table.
+/// When it cannot be read, or is not a mount table.
 pub fn mounts_of_this_process() -> io::Result<MountTable> {
     let mut content = Vec::new();
     File::open(TABLE)?.take(TABLE_BYTES_MAX).read_to_end(&mut content)?;
     MountTable::parse(&content).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// The mount table, as a look answers.
+/// The mount table, with the error type of a look.
 pub(super) fn table() -> Result<MountTable, LookError> {
     mounts_of_this_process().map_err(|error| refused(Path::new(TABLE), &error))
 }
@@ -59,7 +59,7 @@ pub(super) fn look(path: &Path, tables: &SharedTable, ticket: &Ticket) -> Result
     if !path.is_absolute() {
         return Err(refused(path, &"it is not absolute"));
     }
-    // The table tells the file system of a path before that is touched: one that hangs takes no more threads then.
+    // The table gives the file system of a path before that is touched: a file system that hangs takes no more threads then.
     if !ticket.does_any_hang()
         && let Some(look) = by_unique_id(path, ticket)?
     {
@@ -68,8 +68,8 @@ pub(super) fn look(path: &Path, tables: &SharedTable, ticket: &Ticket) -> Result
     by_table(path, tables, ticket)
 }
 
-/// Looks at a path without the mount table, which is what costs most where there are many mounts. `None` if this kernel does not say all
-/// that is needed: `openat2` since Linux 5.6, unless a seccomp filter forbids it, and the unique id since Linux 6.8.
+/// Looks at a path without the mount table, which costs most where there are many mounts. `None` if this kernel lacks `openat2` (since
+/// Linux 5.6, unless a seccomp filter forbids it) or the unique id (since Linux 6.8).
 fn by_unique_id(path: &Path, ticket: &Ticket) -> Result<Option<PathLook>, LookError> {
     let found = match resolve(path, OFlags::NOFOLLOW) {
         Ok(found) => found,
@@ -107,7 +107,7 @@ pub(super) fn by_table(path: &Path, tables: &SharedTable, ticket: &Ticket) -> Re
     Err(refused(path, &"the mounts on it change while it is looked at; look again later"))
 }
 
-/// One try. `None` if the path leads to another mount than the table says: it was read before a change.
+/// One try. `None` if the path leads to another mount than in the table: the table was read before a change.
 fn once(path: &Path, tables: &SharedTable, ticket: &Ticket) -> Result<Option<PathLook>, LookError> {
     let table = tables.get(table);
     let table = table.as_ref().as_ref().map_err(Clone::clone)?;
@@ -132,7 +132,7 @@ fn once(path: &Path, tables: &SharedTable, ticket: &Ticket) -> Result<Option<Pat
     Ok(Some(look))
 }
 
-/// Adds to a look what is there, when its file system has answered.
+/// Completes a look with the kind of the path, after its file system has answered.
 fn touch(look: &mut PathLook, found: &OwnedFd) -> Result<(), LookError> {
     let path = &look.path;
     let facts = rustix::fs::statx(found, "", AtFlags::EMPTY_PATH | FORCE_SYNC, StatxFlags::BASIC_STATS)
@@ -158,7 +158,7 @@ fn touch(look: &mut PathLook, found: &OwnedFd) -> Result<(), LookError> {
 /// Opens a path without links in it, for looking only. The last name may be a link, which is not followed.
 fn open(path: &Path) -> Result<OwnedFd, Errno> {
     match resolve(path, OFlags::NOFOLLOW) {
-        // Without openat2 a link on the way leads to a mount that the table does not have at this path, or to none at all.
+        // Without openat2 a link on the way leads to a mount that the table does not have at this path, or to none.
         Err(Errno::NOSYS | Errno::PERM) => {
             rustix::fs::openat(CWD, path, FOR_ITS_PLACE | OFlags::NOFOLLOW, Mode::empty())
         }
@@ -166,11 +166,11 @@ fn open(path: &Path) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Opens a path that has no link in it, for nothing but its place: to mount it, or on it. What others may write could have become a link
-/// to anything.
+/// Opens a path that has no link in it, only for its place: to mount it, or on it. A path that others can write may have become a link to
+/// anything.
 ///
 /// # Errors
-/// Why it cannot be opened; a link is named, with what to do.
+/// The reason that it cannot be opened; a link is named, with what to do.
 pub fn open_without_links(path: &Path) -> io::Result<OwnedFd> {
     resolve(path, OFlags::empty()).map_err(|error| match error {
         Errno::LOOP => io::Error::other(format!(
@@ -190,13 +190,13 @@ fn resolve(path: &Path, also: OFlags) -> Result<OwnedFd, Errno> {
     rustix::fs::openat2(CWD, path, FOR_ITS_PLACE | also, Mode::empty(), resolve)
 }
 
-/// The first part of a path that is a link, to be shown: the path itself if there is none any more.
+/// The first part of a path that is a link, to be shown: the path itself if there is no link now.
 fn first_link(path: &Path) -> &Path {
     let parts = path.ancestors().filter(|part| part.is_symlink());
     parts.last().unwrap_or(path)
 }
 
-/// The ids of the mount on which an open file lies, as far as the kernel says them. Touches no file system.
+/// The ids of the mount on which an open file lies, if the kernel reports them. Touches no file system.
 pub(super) fn ids(file: BorrowedFd<'_>) -> Result<Option<(MountId, Option<UniqueMountId>)>, Errno> {
     let plain = facts_of_mount(file, StatxFlags::MNT_ID)?;
     if plain.stx_mask & StatxFlags::MNT_ID.bits() == 0 {
@@ -207,7 +207,7 @@ pub(super) fn ids(file: BorrowedFd<'_>) -> Result<Option<(MountId, Option<Unique
     Ok(Some((MountId(plain.stx_mnt_id), has_unique.then_some(UniqueMountId(unique.stx_mnt_id)))))
 }
 
-/// What the kernel says of an open file without its file system.
+/// The kernel's own facts about an open file, without its file system.
 fn facts_of_mount(file: BorrowedFd<'_>, wanted: StatxFlags) -> Result<Statx, Errno> {
     rustix::fs::statx(file, "", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, wanted)
 }
@@ -226,7 +226,7 @@ pub(super) fn kind(facts: &Statx) -> PathKind {
 }
 
 /// The sequence number of the disk behind a block device, whose file remains when the disk goes, or gives way to another one. `None` if
-/// the kernel does not say.
+/// the kernel does not report it.
 fn disk(path: &Path, number: DeviceNumber) -> Result<Option<u64>, LookError> {
     let devices = Path::new("/sys/dev/block");
     if !devices.is_dir() {
@@ -248,8 +248,8 @@ fn disk(path: &Path, number: DeviceNumber) -> Result<Option<u64>, LookError> {
     Err(LookError::Dead { path: path.to_owned(), reason })
 }
 
-/// Reads the begin of a block device from its disk, not from a cache. One that this process may not open, or not read like this, proves
-/// nothing.
+/// Reads the begin of a block device from its disk, not from a cache. A device that this process may not open, or not read like this,
+/// proves nothing.
 fn read_directly(path: &Path, found: &OwnedFd) -> Result<(), LookError> {
     let opened = format!("/proc/self/fd/{}", found.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NONBLOCK | OFlags::CLOEXEC;

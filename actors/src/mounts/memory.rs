@@ -20,7 +20,7 @@ struct Held {
     mounted: u64,
     /// Directories that stay when those below them are removed.
     kept: BTreeSet<PathBuf>,
-    /// What the paths have in common whose file systems do not answer, and how long a look at them takes.
+    /// The common part of the paths whose file systems do not answer, and the duration of a look at them.
     hanging: Option<(String, Duration)>,
 }
 
@@ -42,7 +42,7 @@ impl Held {
     }
 }
 
-/// What a kernel has mounted, and the directories that were made. Clones are the same kernel.
+/// The mounts of a kernel, and the directories that were made. Clones are the same kernel.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryMounts(Arc<Mutex<Held>>);
 
@@ -59,7 +59,7 @@ impl MemoryMounts {
         held.mounts.entry(path.into()).or_insert(number);
     }
 
-    /// Unmounts what is mounted at a path, if anything is.
+    /// Unmounts the mount at a path, if there is one.
     pub fn unmount(&self, path: &str) {
         self.held().mounts.remove(Path::new(path));
     }
@@ -82,7 +82,7 @@ impl MemoryMounts {
         self.held().mounts.keys().cloned().collect()
     }
 
-    /// The file systems at paths with this part answer no more: a look at them takes so long, and finds out nothing.
+    /// The file systems at paths with this part no longer answer: a look at them takes this long, and has no result.
     pub fn hang(&self, part: &str, limit: Duration) {
         self.held().hanging = Some((part.to_owned(), limit));
     }

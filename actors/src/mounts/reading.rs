@@ -1,9 +1,9 @@
-//! One reading for all that ask for it at once.
+//! Shares one reading among all callers that ask for it at the same time.
 //!
-//! The kernel writes the whole mount table for each reader, so with thousands of mounts the table is what a look costs that needs it. Such
+//! The kernel writes the whole mount table for each reader, so with thousands of mounts a look that needs the table is expensive. Such
 //! looks that run side by side share a reading: the next one that *begins* after they have asked. An earlier one could lack a mount that
-//! was made before they asked. After a reading that took long and was not for one look alone, the next one waits a while for more looks,
-//! so that many of them at once do not keep a processor busy with reading.
+//! was made before they asked. After a reading that took long and was not for one look alone, the next one waits for more looks, so that
+//! many of them at once do not keep a processor busy with reading.
 //!
 //! Any thread may ask, so `actors/tests/threads` model-checks this file with shuttle.
 
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, thread};
 
-/// A reading that took less is followed by another one at once, and so is one for which one look alone has waited.
+/// A shorter reading is followed by another one at once, and so is a reading that was for one look alone.
 const LONG: Duration = Duration::from_millis(2);
-/// How many times as long as a long reading the pause behind it is, and its limit.
+/// The factor of the pause after a long reading to its duration, and the limit of the pause.
 const PAUSE_TIMES: u32 = 3;
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
-/// What is read, and whether it is being read.
+/// The last reading, and whether one is under way.
 #[derive(Debug)]
 pub(crate) struct Reading<T> {
     state: Mutex<State<T>>,
@@ -27,14 +27,14 @@ pub(crate) struct Reading<T> {
 
 #[derive(Debug)]
 struct State<T> {
-    /// How many readings have begun.
+    /// The number of readings that have begun.
     begun: u64,
     is_underway: bool,
-    /// What the last reading brought, and its number.
+    /// The result of the last reading, and its number.
     last: Option<(u64, Arc<T>)>,
-    /// How many looks wait for a reading of another one.
+    /// The number of looks that wait for another look's reading.
     waiting: usize,
-    /// When the next one may begin. `None`: at once.
+    /// The earliest time of the next reading. `None`: at once.
     next_at: Option<Instant>,
 }
 
@@ -48,8 +48,8 @@ impl<T> Default for Reading<T> {
 }
 
 impl<T> Reading<T> {
-    /// What a reading brings that begins now or later. This thread reads, unless another one does it for both. It waits as long as
-    /// two readings and the pauses before them take at most.
+    /// The result of a reading that begins now or later. This thread reads, unless another one does it for both. It waits as long as two
+    /// readings and the pauses before them take at most.
     pub(crate) fn get(&self, read: impl FnOnce() -> T) -> Arc<T> {
         let mut state = self.lock();
         let wanted = state.begun + 1;
@@ -91,13 +91,13 @@ impl<T> Reading<T> {
     }
 }
 
-/// When the next reading may begin while many wait, after one from `begun` to `ended`; `None` if that is at once.
+/// The earliest time of the next reading while many wait, after a reading from `begun` to `ended`; `None` if that is at once.
 fn next_at(begun: Instant, ended: Instant) -> Option<Instant> {
     let took = ended.saturating_duration_since(begun);
     (took >= LONG).then(|| ended + (took * PAUSE_TIMES).min(PAUSE_MAX))
 }
 
-/// A reading that is underway. It ends although its thread panics: another one reads then.
+/// A reading that is under way. It ends even if its thread panics: then another thread reads.
 struct End<'r, T>(&'r Reading<T>);
 
 impl<T> Drop for End<'_, T> {

@@ -21,17 +21,17 @@ pub struct KernelMounts {
     look: Look,
 }
 
-/// How it looks.
+/// The function of a look.
 type Look = fn(&Path, &SharedTable, &Ticket) -> Result<PathLook, LookError>;
 
 impl KernelMounts {
-    /// Asks within these limits.
+    /// Looks within these limits.
     #[must_use]
     pub fn new(limits: MountLimits) -> Self {
         Self { threads: Threads::new(limits), tables: Arc::default(), look: kernel::look }
     }
 
-    /// The same, on any kernel as on one that has no unique ids: each look reads the mount table.
+    /// The same, but on any kernel as on one without unique ids: each look reads the mount table.
     #[must_use]
     pub fn by_table(limits: MountLimits) -> Self {
         Self { look: kernel::by_table, ..Self::new(limits) }

@@ -1,4 +1,4 @@
-//! Work that may hang: on threads of its own, with a time limit, and a bounded number of them.
+//! Runs work that may hang: on a bounded number of separate threads, with a time limit.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ impl Threads {
         Self { limits, slots, workers: Arc::default(), running: Arc::default() }
     }
 
-    /// Runs work on a path. It goes on when the caller has gone, or when its time is up.
+    /// Runs work on a path. The work continues when the caller is gone, or its time is over.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         attempt: &'static str,
@@ -62,9 +62,9 @@ impl Threads {
         let (answer, answered) = oneshot::channel();
         let begun = self.workers.run(move || {
             let result = work(&mut ticket);
-            // The slot is free before the caller goes on.
+            // The slot is free before the caller continues.
             drop(ticket);
-            // A caller whose time was up has gone.
+            // A caller whose time is over is gone.
             let _ = answer.send(result);
         });
         let refused = |reason: String| LookError::Refused { path: path.clone(), reason };
@@ -79,7 +79,7 @@ impl Threads {
         }
     }
 
-    /// Waits for a free slot. While every thread hangs, nothing is waited for.
+    /// Waits for a free slot. While every thread hangs, it does not wait.
     async fn admit(&self, attempt: &'static str, path: &Path) -> Result<Ticket, LookError> {
         let permit = match self.slots.clone().try_acquire_owned() {
             Ok(permit) => permit,
@@ -99,7 +99,7 @@ impl Threads {
         Ok(Ticket { number, path: path.to_owned(), limits: self.limits, running, _slot: permit })
     }
 
-    /// What has not answered in time, the longest first.
+    /// The work that has not answered in time, the longest first.
     pub(super) fn hanging(&self) -> Vec<Hanging> {
         let running = lock(&self.running);
         let late = running.work.values().filter(|work| work.began.elapsed() >= self.limits.time);
@@ -136,8 +136,8 @@ impl Ticket {
         lock(&self.running).work.values().any(|work| work.began.elapsed() >= self.limits.time)
     }
 
-    /// Notes the file system that is touched next. Refused if the same look hangs already, or as many of this file system as may; of work
-    /// that hangs before its file system was known, `device_of` may tell it.
+    /// Notes the file system that is touched next. Refused if the same look hangs already, or the limit of this file system is reached; for
+    /// work that hangs before its file system was known, `device_of` may know it.
     pub(super) fn touches(
         &self,
         device: DeviceNumber,
@@ -184,7 +184,7 @@ mod tests {
     /// NFS asks its server when a path is opened, before it is known on which file system it lies.
     #[tokio::test]
     async fn what_hangs_before_its_file_system_is_known_counts_for_that_file_system_vol_08() {
-        // Whatever runs is late at once.
+        // All work is late at once.
         let limits = MountLimits { time: Duration::ZERO, threads: 4, hanging_per_device: 1 };
         let threads = Threads::new(limits);
         let (dead, sound) = (DeviceNumber { major: 0, minor: 7 }, DeviceNumber { major: 8, minor: 1 });
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(next.touches(dead, |_| None), Ok(()), "nothing says that it is the same one");
     }
 
-    /// What hangs is named, and not what was looked at before.
+    /// The path that hangs is named, and not the path that was looked at before.
     #[tokio::test]
     async fn what_hangs_at_the_second_of_two_paths_is_told_with_that_path_v7_vol_08() {
         let limits = MountLimits { time: Duration::from_millis(50), threads: 1, hanging_per_device: 1 };
@@ -214,7 +214,7 @@ mod tests {
         drop(end);
     }
 
-    /// Does work, and gives the thread on which it was done.
+    /// Does work, and returns its thread.
     fn thread_of(workers: &Workers) -> ThreadId {
         let (tell, told) = mpsc::channel();
         workers.run(move || tell.send(thread::current().id()).expect("it is waited for")).expect("it starts");
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn a_thread_does_the_next_work_too() {
         let (workers, mut threads) = (Workers::default(), HashSet::new());
-        // It may not wait yet when the next work comes; then that gets another one.
+        // The thread may not wait yet when the next work arrives; then that work gets another thread.
         while threads.insert(thread_of(&workers)) {}
     }
 
@@ -234,7 +234,7 @@ mod tests {
         let workers = Workers::waiting_for(idle_max);
         let first = thread_of(&workers);
         while thread_of(&workers) == first {
-            // It ends at some time: the next work finds none that waits.
+            // It ends eventually: then the next work finds no waiting thread.
             thread::sleep(2 * idle_max);
         }
     }

@@ -1,6 +1,6 @@
-//! Threads that wait a while for more work before they end: starting one for each look costs more than most looks.
+//! Keeps threads that wait for more work before they end: starting a thread for each look costs more than most looks.
 //!
-//! Work never waits for a thread that is busy and may hang: it goes to one that waits, or to a new one.
+//! Work never waits for a thread that is busy and may hang: it goes to a waiting thread, or to a new one.
 //!
 //! Any thread may give work, so `actors/tests/threads` model-checks this file with shuttle.
 
@@ -11,32 +11,32 @@ use std::time::Duration;
 
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, thread};
 
-/// How long a thread waits for more work, by default.
+/// The time that a thread waits for more work, by default.
 const IDLE_MAX: Duration = Duration::from_secs(10);
-/// How many threads wait at most; further ones end behind their work. As many as are at work at one time by default: looks come in
-/// bursts, and each burst would start most of them again.
+/// The maximum number of waiting threads; further ones end after their work. By default it equals the limit of threads at work: looks
+/// arrive in bursts, and each burst would start most of them again.
 const WAITING_MAX: usize = 32;
-/// The stack of a thread; the deepest one parses the mount table, on the heap.
+/// The stack of a thread; the deepest work parses the mount table, on the heap.
 const STACK_BYTES: usize = 256 * 1_024;
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// The threads of one owner. Those that wait end when it is dropped, the others behind their work.
+/// The threads of one owner. When it is dropped, waiting threads end, and the others after their work.
 pub(crate) struct Workers(Arc<Shared>);
 
 struct Shared {
-    /// How long a thread waits for more work.
+    /// The time that a thread waits for more work.
     idle_max: Duration,
     state: Mutex<State>,
     /// There is work, or the owner has gone.
     changed: Condvar,
 }
 
-/// There is never more work than threads that wait.
+/// There is never more work than waiting threads.
 #[derive(Default)]
 struct State {
     work: VecDeque<Work>,
-    /// How many threads wait, those included for which there is work already.
+    /// The number of waiting threads, including those for which there is work already.
     waiting: usize,
     is_over: bool,
 }
@@ -48,15 +48,15 @@ impl Default for Workers {
 }
 
 impl Workers {
-    /// Threads that wait for more work for so long.
+    /// Threads that wait for more work for this time.
     pub(crate) fn waiting_for(idle_max: Duration) -> Self {
         Self(Arc::new(Shared { idle_max, state: Mutex::default(), changed: Condvar::new() }))
     }
 
-    /// Does this on a thread that waits, or on a new one.
+    /// Runs this on a waiting thread, or on a new one.
     ///
     /// # Errors
-    /// No thread could be started.
+    /// If no thread could be started.
     pub(crate) fn run(&self, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let mut state = self.0.lock();
         if state.waiting > state.work.len() {
@@ -79,7 +79,7 @@ impl Workers {
 }
 
 impl Shared {
-    /// Waits for work. `None`: enough others wait, there was none for a while, or the owner has gone.
+    /// Waits for work. `None`: enough others wait, none arrived in that time, or the owner is gone.
     fn next(&self) -> Option<Work> {
         let mut state = self.lock();
         if state.waiting >= WAITING_MAX {

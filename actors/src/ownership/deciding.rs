@@ -31,7 +31,7 @@ pub(super) enum Change {
     Replaced,
     /// The directory is the same, and the path is not.
     Renamed,
-    /// Neither is the same, and the former path has no directory with this mark any more.
+    /// Neither is the same, and the former path no longer has a directory with this mark.
     Restored,
 }
 

@@ -98,11 +98,11 @@ pub enum OwnershipError {
     Unclear {
         /// The directory to be used.
         data_dir: PathBuf,
-        /// Where its mark was written.
+        /// The path at which its mark was written.
         other: PathBuf,
         /// Its own path, as written in the file.
         here: String,
-        /// Why the other path cannot be inspected.
+        /// The reason why the other path cannot be inspected.
         reason: String,
     },
 }

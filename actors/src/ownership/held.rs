@@ -25,7 +25,7 @@ use crate::vocabulary::hex;
 
 /// The directory below that of the machine, or of the user.
 const MARKS: &str = "marks";
-/// The beginning of the names of files that stand for the path of a data directory; those of marks have no letter beyond f.
+/// The prefix of the files for the path of a data directory; names of files for marks have no letter beyond f.
 const PATH_PREFIX: &str = "path-";
 /// The timeout for a host that is ending: after a kill the kernel closes its files one by one.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
@@ -109,7 +109,7 @@ pub(super) fn hold(
     Ok(Some(HeldMark { _lock: lock, _places: places }))
 }
 
-/// Locks a file that stands for the place of the data directory. The lock in the directory itself does not exclude a second host when the
+/// Locks a file for the place of the data directory. The lock in the directory itself does not exclude a second host if the
 /// directory was removed or replaced while the first one runs.
 fn hold_place(
     path: &Path,
@@ -135,12 +135,12 @@ fn hold_place(
     }
 }
 
-/// The mounts that this process sees, by which a path means the same to it as to another one.
+/// The mount namespace of this process: a path means the same to all processes in it.
 fn mount_namespace() -> OsString {
     fs::read_link("/proc/self/ns/mnt").map(PathBuf::into_os_string).unwrap_or_default()
 }
 
-/// The files that stand for the place of a data directory: one for its path as these mounts show it, and one for its name in the directory
+/// The files for the place of a data directory: one for its path as these mounts show it, and one for its name in the directory
 /// above, which other mounts may show elsewhere. Containers that share this directory of marks have other directories at the same paths.
 fn files_of_place(marks: &Path, data_dir: &Path, mounts: &OsStr) -> Vec<PathBuf> {
     let file = |parts: &[&[u8]]| {
@@ -157,7 +157,7 @@ fn files_of_place(marks: &Path, data_dir: &Path, mounts: &OsStr) -> Vec<PathBuf>
 }
 
 /// Checks that no host had its data at this path before the directory there was removed or replaced, without changing anything. For a
-/// directory in which no host has run: that of a running host is locked.
+/// directory in which no host has run: the directory of a running host is locked.
 ///
 /// # Errors
 /// [`OwnershipError::Replaced`].
@@ -165,7 +165,7 @@ pub fn check_path(data_dir: &Path, marks: &Path) -> Result<(), OwnershipError> {
     let parent = data_dir.parent().and_then(|parent| parent.canonicalize().ok());
     let (Some(parent), Some(name)) = (parent, data_dir.file_name()) else { return Ok(()) };
     let is_held = |lock: &PathBuf| {
-        // A shared lock is refused by that of a host, and refuses that of no other look.
+        // A shared lock is refused while a host has the lock, and does not refuse the shared lock of another check.
         let Ok(file) = OpenOptions::new().read(true).open(lock) else { return false };
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
     };
@@ -256,7 +256,7 @@ mod tests {
             |above: &Path, mounts: &str| files_of_place(stage.path(), &above.join("data"), mounts.as_ref());
         let first = files(&here, "mnt:[1]");
         assert_eq!(first.len(), 2);
-        // The directory above it is another one, as in another container, or since it was removed and made again.
+        // The directory above it is another one, as in another container, or after it was removed and created again.
         fs::rename(&here, &there).unwrap();
         fs::create_dir(&here).unwrap();
         assert_eq!(files(&here, "mnt:[1]")[0], first[0], "the same path among the same mounts");

@@ -10,11 +10,11 @@
 //!                                             another with this mark ──► one is a copy: refused, with the remedy
 //! ```
 //!
-//! The path, the device and the inode of a directory are no stable identity: a directory is moved, a backup restored, and a
+//! The path, the device and the inode of a directory are not a stable identity: a directory is moved, a backup restored, and a
 //! device has another number after a reboot. So the mark is written once and kept (TH053).
 //!
 //! If the original was itself moved, its copy does not find it. So a mark is also locked on the machine while its host runs. The path of
-//! the directory is locked too, for a second host that finds nothing there since the directory was removed or replaced.
+//! the directory is locked too, against a second host that finds an empty path because the directory was removed or replaced.
 //!
 //! The database is opened before, since its lock excludes a second host.
 

@@ -1,15 +1,15 @@
 //! Pauses of the whole process: it was stopped, its machine was suspended, or it got no processor for long.
 //!
-//! After a pause every deadline that passed meanwhile is over at once, although the process could not check. So a host [watches](watch) for
-//! pauses, and then
+//! After a pause every deadline that passed meanwhile has expired at once, although the process could not check. So a host
+//! [watches](watch) for pauses, and then
 //!
-//! - a call whose deadline passed in a pause goes on for what it had left when the pause began, and at least for a second
+//! - a call whose deadline passed in a pause continues for the time that it had left when the pause began, and at least for a second
 //!   ([`within`]);
-//! - the timers of its actors that were set before are postponed by the length of the pause, so they keep their order: first what
-//!   looks, then what gives up;
-//! - the clock of the shell has the time for which the machine was suspended, which the monotonic clock leaves out.
+//! - the timers of its actors that were set before are postponed by the length of the pause, so they keep their order: first those
+//!   that check, then those that give up;
+//! - the clock of the shell includes the time for which the machine was suspended, which the monotonic clock leaves out.
 //!
-//! A pause is a fact about the process, so it is kept for the process. A program that watches for none, as under virtual time, has none.
+//! A pause concerns the process, so it is kept for the process. A program that does not watch for pauses, as under virtual time, has none.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,13 +22,13 @@ use tokio::time::error::Elapsed;
 
 /// How often the process notes that it runs.
 pub const NOTED_EVERY: Duration = Duration::from_millis(500);
-/// How much later than that it may be before it was paused. A busy machine delays a process by less.
+/// A delay of the note by more than this is a pause. A busy machine delays a process by less.
 const TOLERANCE: Duration = Duration::from_secs(2);
-/// How long a call whose deadline passed in a pause goes on at least: what has been answered meanwhile can be read by then.
+/// The minimum time for which a call whose deadline passed in a pause continues: enough to read an answer that arrived meanwhile.
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
 static STATE: Mutex<State> = Mutex::new(State { watchers: 0, noted: None, latest: None });
-/// For how long the machine has been suspended in all, in nanoseconds, as far as it was watched.
+/// The total time for which the machine has been suspended, in nanoseconds, while it was watched.
 static SUSPENDED: AtomicU64 = AtomicU64::new(0);
 
 struct State {
@@ -56,18 +56,18 @@ impl Noted {
 /// A pause of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pause {
-    /// Which one it was, from one on.
+    /// Its number, from 1.
     pub number: u64,
-    /// When the process was last known to run before it.
+    /// The last time at which the process was known to run before it.
     pub from: Instant,
-    /// When its end was noticed.
+    /// The time at which its end was noticed.
     pub until: Instant,
-    /// For how long the machine was suspended; the monotonic clock stood still.
+    /// The time for which the machine was suspended; the monotonic clock stood still.
     pub suspended: Duration,
 }
 
 impl Pause {
-    /// How long the process did not run.
+    /// The time for which the process did not run.
     #[must_use]
     pub fn length(&self) -> Duration {
         self.until - self.from + self.suspended
@@ -78,7 +78,7 @@ fn lock() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The latest pause, if there was one. One that has just ended is noticed here.
+/// The latest pause, if there was one. A pause that has just ended is noticed here.
 #[must_use]
 pub fn latest() -> Option<Pause> {
     let mut state = lock();
@@ -94,7 +94,7 @@ pub fn latest() -> Option<Pause> {
     state.latest
 }
 
-/// For how long the machine was suspended between two notes, if there was a pause.
+/// The time for which the machine was suspended between two notes, if there was a pause.
 fn suspended_between(before: Noted, now: Noted) -> Option<Duration> {
     let passed = now.since_boot.saturating_sub(before.since_boot);
     let suspended = passed.saturating_sub(now.at - before.at);
@@ -103,13 +103,13 @@ fn suspended_between(before: Noted, now: Noted) -> Option<Duration> {
     (passed > NOTED_EVERY + TOLERANCE).then_some(suspended)
 }
 
-/// For how long the machine has been suspended in all, as far as it was watched.
+/// The total time for which the machine has been suspended, while it was watched.
 #[must_use]
 pub fn suspended() -> Duration {
     Duration::from_nanos(SUSPENDED.load(Ordering::Relaxed))
 }
 
-/// Watches for pauses until it is dropped, and says each one.
+/// Watches for pauses until it is dropped, and reports each one.
 pub async fn watch(mut paused: impl FnMut(Pause)) {
     let _watcher = Watcher::begin();
     let mut seen = latest().map(|pause| pause.number);
@@ -123,7 +123,7 @@ pub async fn watch(mut paused: impl FnMut(Pause)) {
     }
 }
 
-/// Without a watcher it is not recorded that the process runs.
+/// While there is no watcher, the process does not note that it runs.
 struct Watcher;
 
 impl Watcher {
@@ -147,7 +147,7 @@ impl Drop for Watcher {
     }
 }
 
-/// Waits for something until a deadline. A deadline that passed in a pause of the process does not count: see the
+/// Waits for a future until a deadline. A deadline that passed in a pause of the process does not count: see the
 /// [module](self).
 ///
 /// # Errors
@@ -167,7 +167,7 @@ pub async fn within<F: Future>(deadline: Duration, future: F) -> Result<F::Outpu
     }
 }
 
-/// How much was left of a deadline when the pause began in which it passed.
+/// If the deadline passed in the pause, the time that was left when the pause began, and at least [`LOOK`].
 fn left_of(pause: Option<Pause>, deadline: Instant) -> Option<Duration> {
     let pause = pause.filter(|pause| (pause.from..=pause.until).contains(&deadline))?;
     Some((deadline - pause.from).max(LOOK))

@@ -21,10 +21,10 @@ use super::store::Store;
 use super::worker::{self, Done, Task};
 use crate::pauses;
 
-/// How many rounds the actor yields at most before it starts a commit, while more writes arrive.
+/// The limit of rounds that the actor yields before it starts a commit, while more writes arrive.
 const ROUNDS_MAX: usize = 8;
 
-/// How long a disk that did not take a commit is left alone, the first time; the pause doubles.
+/// The pause after a disk did not take a commit, the first time; it doubles.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_LONGEST: Duration = Duration::from_secs(2);
 
@@ -43,11 +43,11 @@ pub(super) struct Committer {
     tasks: Handoffs<Task>,
     disk: Disk,
     is_in_place: bool,
-    /// The commit that the disk did not take, and how often in a row.
+    /// The commit that the disk did not take, and the number of attempts in a row.
     held: Option<(Batch, u32)>,
-    /// The retry of what is held.
+    /// The retry of the held commit.
     retry: Option<SpawnHandle>,
-    /// How often the present commit was tried before.
+    /// The number of earlier attempts of the present commit.
     tried: u32,
     /// Whether the thread has a commit, and not a job.
     is_committing: bool,
@@ -92,7 +92,7 @@ impl Committer {
         }
     }
 
-    /// Schedules the start of what is queued.
+    /// Schedules the start of the queued work.
     fn gather(&mut self, context: &mut Context<Self>) {
         if self.work == Work::Idle && self.pacing.is_enough(self.inbox.writes()) {
             self.begin(context);
@@ -133,7 +133,7 @@ impl Committer {
 
     // === A sick disk ===
 
-    /// Looks again when the present commit, or the end, has had its time.
+    /// Checks again when the present commit, or the close, has reached its deadline.
     fn watch(&mut self, context: &mut Context<Self>) {
         if self.may_hang() && !self.is_watched {
             self.is_watched = true;
@@ -156,7 +156,7 @@ impl Committer {
         }
     }
 
-    /// How much longer the present commit may take.
+    /// The time that the present commit may still take.
     fn patience(&self) -> Duration {
         patience(self.since, Instant::now(), pauses::latest())
     }
@@ -165,7 +165,7 @@ impl Committer {
         self.is_committing || self.inbox.is_closing()
     }
 
-    /// The disk did not take a commit, which is tried again later.
+    /// Handles a commit that the disk did not take: it is retried later.
     fn not_taken(&mut self, batch: Batch, error: &WriteError, context: &mut Context<Self>) {
         self.disk.is_sick(self.inbox.path(), &error.to_string());
         self.inbox.set_sick(true);
@@ -177,7 +177,7 @@ impl Committer {
         }
     }
 
-    /// Runs a job of a reader: what the disk does not take counts as if it were there.
+    /// Runs a job of a reader: it reads the writes that the disk did not take as if they were on disk.
     fn answer_job(&mut self, context: &mut Context<Self>) {
         let Some((batch, _)) = &self.held else { return };
         let mut unwritten = Operations::clone(&batch.operations);
@@ -186,7 +186,7 @@ impl Committer {
         }
     }
 
-    /// Leaves the disk alone for a while, then tries this.
+    /// Leaves the disk alone for a while, then retries this batch.
     fn rest(&mut self, batch: Batch, context: &mut Context<Self>) -> Work {
         let pause = PAUSE_FIRST.saturating_mul(1 << self.tried.min(5)).min(PAUSE_LONGEST);
         self.held = Some((batch, self.tried + 1));
@@ -197,7 +197,7 @@ impl Committer {
         Work::Resting
     }
 
-    /// Nothing is to be done. Whether a sick disk is sound again is tried with an empty commit.
+    /// Nothing is queued. An empty commit checks whether a sick disk is sound again.
     fn rest_if_sick(&mut self, context: &mut Context<Self>) -> Work {
         if self.disk.health() == DiskHealth::Sound || self.inbox.is_closing() {
             return Work::Idle;
@@ -214,7 +214,7 @@ impl Committer {
         }
     }
 
-    /// This is the end: what the disk does not take is lost, and its owners are notified.
+    /// The persister is closing: writes that the disk did not take are lost, and their owners are notified.
     fn give_up(&mut self, batch: Batch, error: &WriteError, context: &mut Context<Self>) {
         let before = self.inbox.unwritten();
         let dropped = self.settle(&batch.progress, batch.writes, &Err(error.clone()));
@@ -228,7 +228,7 @@ impl Committer {
         self.gather(context);
     }
 
-    /// A job is done. The disk may still have to be tried again, or another reader may have come meanwhile.
+    /// A job is done. The disk may still need a retry, or another reader may have come meanwhile.
     fn ran(&mut self, context: &mut Context<Self>) {
         self.work = Work::Idle;
         match self.held.take() {
@@ -251,7 +251,7 @@ impl Committer {
         }
     }
 
-    /// Tells the ledgers. Returns how many other writes a failure drops.
+    /// Notifies the ledgers. Returns how many other writes a failure drops.
     fn settle(&mut self, progress: &[Progress], writes: usize, outcome: &Result<(), WriteError>) -> usize {
         let (listeners, dropped) = self.inbox.settle(progress, writes, outcome.is_err());
         if let Err(error) = outcome {
@@ -280,7 +280,7 @@ impl Handler<Called> for Committer {
 
     fn handle(&mut self, Called: Called, context: &mut Context<Self>) {
         if self.work == Work::Resting && self.inbox.is_closing() {
-            // Once more, before it is lost.
+            // One more attempt, before it is lost.
             self.try_again(context);
         } else if self.work == Work::Resting {
             self.answer_job(context);

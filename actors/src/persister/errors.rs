@@ -64,7 +64,7 @@ impl LoadError {
     }
 }
 
-/// Why a database was not closed in order. The file is sound nevertheless, and holds everything that was acknowledged (P4).
+/// Why a database was not closed in order. The file is sound nevertheless, and contains everything that was acknowledged (P4).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CloseError {
     /// The thread of the persister ended before.
@@ -73,14 +73,14 @@ pub enum CloseError {
         /// The database file.
         path: PathBuf,
     },
-    /// The disk did not take what was handed over last.
+    /// The disk did not take the last writes.
     #[error("{writes} writes to {path} are lost: {reason}")]
     NotWritten {
         /// The database file.
         path: PathBuf,
         /// How many writes are not on disk.
         writes: usize,
-        /// What was wrong with the disk.
+        /// The error of the disk.
         reason: String,
     },
 }

@@ -62,7 +62,7 @@ impl Persister {
         self.inbox.open_ledger(open)
     }
 
-    /// Frees the ledger of an owner that has ended, if it was not opened again since. What the owner has handed over is still committed.
+    /// Frees the ledger of an owner that has ended, unless it was reopened since. Writes that the owner handed over are still committed.
     pub fn close_ledger(&self, owner: Owner, id: LedgerId) {
         self.inbox.close_ledger(owner, id);
     }
@@ -78,7 +78,7 @@ impl Persister {
     ///
     /// # Errors
     ///
-    /// [`LoadError`], and then nothing was changed. Single damaged records are no error: see [`Loaded::damaged`].
+    /// [`LoadError`], and then nothing was changed. Single damaged records are not an error: see [`Loaded::damaged`].
     pub fn load<R: Record + Send + 'static>(
         &self,
     ) -> impl Future<Output = Result<Loaded<R>, LoadError>> + use<R> + 'static {
@@ -87,12 +87,12 @@ impl Persister {
     }
 
     /// Reads any number of tables at once, behind every write that was handed over before this call. `work` is done on the thread of the
-    /// database, which commits nothing meanwhile. Also returns the damaged records that were found, which are set aside whatever `work`
-    /// returns.
+    /// database, which commits nothing meanwhile. Also returns the damaged records that were found, which are set aside whatever the
+    /// result of `work`.
     ///
     /// # Errors
     ///
-    /// What `work` returns, or that the database is closed.
+    /// The error of `work`, or that the database is closed.
     pub fn read<T, W>(
         &self,
         work: W,
@@ -148,11 +148,11 @@ impl Persister {
     }
 
     /// Settles all pending writes, then closes the file and releases the lock. Later writes fail with `Closed`. Idempotent. A sick
-    /// disk gets each write once more; as long as it does not answer at all, neither does this.
+    /// disk gets each write once more; while it does not answer at all, this does not return.
     ///
     /// # Errors
     ///
-    /// If the persister's thread has ended already, or if the disk did not take all that was handed over.
+    /// If the persister's thread has ended already, or if the disk did not take all writes that were handed over.
     pub async fn close(&self) -> Result<(), CloseError> {
         self.inbox.begin_closing();
         let closed = self.ask(Store::close);
@@ -167,7 +167,7 @@ impl Persister {
         }
     }
 
-    /// Whether it has crashed. Nothing that is handed over is done from then on.
+    /// Whether it has crashed. Writes and jobs that are handed over from then on are not executed.
     pub(crate) fn has_ended(&self) -> bool {
         self.inbox.is_closed()
     }
@@ -196,7 +196,7 @@ impl Persister {
             Box::new(move || drop(answer.send(result)))
         });
         self.inbox.lay_job(job);
-        // It may be waiting for a sick disk, and is not called for that.
+        // The inbox does not wake an actor that waits for a sick disk, so it is always woken here.
         self.committer.do_send(Called);
         answered
     }

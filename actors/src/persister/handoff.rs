@@ -1,7 +1,7 @@
-//! Hands tasks to a thread, one at a time. The thread ends when none comes for a while.
+//! Hands tasks to a thread, one at a time. The thread ends when no task comes for a while.
 //!
 //! An owner may start a second thread before it is notified that the first one has ended. A late notification of the first
-//! says nothing about the second: [`Handoffs::left`] distinguishes them.
+//! does not concern the second: [`Handoffs::left`] distinguishes them.
 
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

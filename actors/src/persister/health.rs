@@ -1,4 +1,4 @@
-//! The health of the disk: whether it takes what is written, as every user of the database sees it.
+//! The health of the disk, whether it takes writes, for all users of the database.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use tracing::{error, info};
 use crate::pauses::{LOOK, Pause};
 use crate::vocabulary::Timestamp;
 
-/// How long a commit may take. Then the disk counts as sick, and the callers that wait for it are answered.
+/// The deadline of a commit. After it the disk counts as sick, and the callers that wait for it are answered.
 pub const WRITE_DEADLINE: Duration = Duration::from_secs(3);
 
-/// How much longer a commit that began at `since` may take before the disk counts as sick. A pause of the process in that time does not
-/// count: the commit goes on for what it had left when the pause began, and at least for [`LOOK`].
+/// The time that a commit that began at `since` may still take before the disk counts as sick. A pause of the process in that time does
+/// not count: after it, the commit has the time that it had left when the pause began, and at least [`LOOK`].
 pub(super) fn patience(since: Instant, now: Instant, pause: Option<Pause>) -> Duration {
     let until = since + WRITE_DEADLINE;
     // A pause begins when the process was last known to run, which may be before the commit.
@@ -26,23 +26,23 @@ pub(super) fn patience(since: Instant, now: Instant, pause: Option<Pause>) -> Du
     until.saturating_duration_since(now)
 }
 
-/// Whether the disk takes what is written.
+/// Whether the disk takes writes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum DiskHealth {
-    /// It does.
+    /// It takes writes.
     #[default]
     Sound,
-    /// It does not, or not within [`WRITE_DEADLINE`]. What was handed over is written when it is sound again.
+    /// It takes no writes, or not within [`WRITE_DEADLINE`]. Pending writes are written when it is sound again.
     Sick {
-        /// What is wrong.
+        /// The error.
         reason: String,
-        /// Since when.
+        /// The time at which it became sick.
         since: Timestamp,
     },
 }
 
 impl DiskHealth {
-    /// What is wrong, if something is.
+    /// The error of a sick disk.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
@@ -57,13 +57,13 @@ impl DiskHealth {
 pub struct Disk(Arc<watch::Sender<DiskHealth>>);
 
 impl Disk {
-    /// How it is.
+    /// The present health.
     #[must_use]
     pub fn health(&self) -> DiskHealth {
         self.0.borrow().clone()
     }
 
-    /// Hears of each change.
+    /// Returns a receiver of each change.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<DiskHealth> {
         self.0.subscribe()

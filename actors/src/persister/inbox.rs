@@ -58,7 +58,7 @@ impl Inbox {
         self.is_closing.load(Ordering::Relaxed)
     }
 
-    /// Writes are lost, and with them the last state of these rows.
+    /// Counts lost writes, and keeps the last state of their rows.
     pub(crate) fn lose(&self, writes: usize, rows: Vec<UnwrittenRow>) {
         self.lost.fetch_add(writes, Ordering::Relaxed);
         self.lost_rows.lock().unwrap_or_else(PoisonError::into_inner).extend(rows);
@@ -68,14 +68,14 @@ impl Inbox {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// The rows that are not on disk as they were handed over, those that are lost included, by table and key.
+    /// The rows whose last state is not on disk, including lost ones, by table and key.
     pub(crate) fn unwritten(&self) -> Vec<UnwrittenRow> {
         let mut rows = self.lost_rows.lock().unwrap_or_else(PoisonError::into_inner).clone();
         rows.extend(self.queue.with(|queue| last_of_each(queue.unwritten())));
         rows
     }
 
-    /// What waits for a sick disk is merged.
+    /// Sets whether the disk is sick: writes that wait for a sick disk are merged.
     pub(crate) fn set_sick(&self, is_sick: bool) {
         self.queue.with(|queue| queue.set_sick(is_sick));
     }
@@ -92,7 +92,7 @@ impl Inbox {
         self.commits.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Enqueues a write. True: the caller must wake the actor. If the actor has ended for good, the write fails, and its
+    /// Enqueues a write. True: the caller must wake the actor. If the actor has ended permanently, the write fails, and its
     /// owner is notified.
     pub(crate) fn lay_write(&self, write: &Write) -> bool {
         let pushed = self.queue.push(
@@ -113,7 +113,7 @@ impl Inbox {
         }
     }
 
-    /// Enqueues a job, behind every earlier write. True: the caller must wake the actor. If the actor has ended for good,
+    /// Enqueues a job, behind every earlier write. True: the caller must wake the actor. If the actor has ended permanently,
     /// the job is dropped.
     pub(crate) fn lay_job(&self, job: Job) -> bool {
         self.queue.push(|queue| queue.push_job(job), |_| ()) == Ok(Pushed::Wake)

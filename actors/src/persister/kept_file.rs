@@ -1,4 +1,4 @@
-//! The place of a database file, in which it has to stay: what is written to one that was removed or replaced is lost with the host.
+//! Checks that a database file stays in its place: writes to a file that was removed or replaced are lost with the host.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -9,14 +9,14 @@ use std::os::unix::fs::MetadataExt;
 use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
 
-/// What is said of a file that is not in its place any more.
+/// The error for a file that is missing from its place.
 const MISSING: &str = "its file was removed or renamed while the host runs, so nothing that is written from now on would be there at the \
                        next start; put the same file back, or stop the host";
-/// What is said of another file in its place.
+/// The error for another file in its place.
 const REPLACED: &str = "another file is in its place while the host runs, and what this host knows is not in that one; put the former \
                         file back, or stop the host";
 
-/// Which file it is on this machine.
+/// The identity of a file on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileIdentity {
     device: u64,
@@ -28,13 +28,13 @@ impl FileIdentity {
         file.metadata().map(|found| Self { device: found.dev(), inode: found.ino() })
     }
 
-    /// Checks that this is the file that a host has had from the beginning.
+    /// Checks that this is the file that the host opened first.
     pub(super) fn check(self, first: Self) -> io::Result<()> {
         if self == first { Ok(()) } else { Err(io::Error::other(REPLACED)) }
     }
 }
 
-/// The place in which a file has to stay.
+/// The place in which a file must stay.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) identity: FileIdentity,

@@ -16,14 +16,14 @@ pub(super) enum Scan<R> {
     Newer { theirs: u16, ours: u16 },
 }
 
-/// Reads what has keys with this prefix in a table, as if these operations were on disk already.
+/// Reads the records of a table whose keys have this prefix, as if these operations were on disk already.
 pub(super) fn scan<R: Record>(
     database: &Database,
     unwritten: Option<&Operations>,
     prefix: &[u8],
 ) -> Result<Scan<R>, redb::Error> {
     let mut reading = Reading::new();
-    // The last operation on a key counts.
+    // The last operation on a key applies.
     let of_table = unwritten.into_iter().flat_map(Operations::iter).filter(|change| change.table == R::TABLE);
     let below = of_table.filter(|change| change.key.starts_with(prefix));
     let above: BTreeMap<_, _> = below.map(|change| (change.key, change.sealed)).collect();
@@ -52,7 +52,7 @@ pub(super) fn scan<R: Record>(
     Ok(reading.done(!above.is_empty()))
 }
 
-/// What was read of a table so far.
+/// The records of a table that were read so far.
 struct Reading<R> {
     loaded: Loaded<R>,
     migrated: Vec<usize>,
@@ -78,7 +78,7 @@ impl<R: Record> Reading<R> {
         }
     }
 
-    /// The table says that it has so many records.
+    /// Compares with the number of records in the table, and reports missing ones as damaged.
     fn miss(&mut self, records: u64) {
         let records = records.saturating_sub(self.seen);
         if records > 0 {
@@ -109,7 +109,7 @@ fn can_be_moved(damaged: &Damaged) -> bool {
 }
 
 /// Writes migrated records back in the present schema and moves damaged ones to quarantine, in one transaction with
-/// what is written instead of them.
+/// the records that are written in their place.
 pub(super) fn tidy<R: Record>(
     database: &Database,
     loaded: &Loaded<R>,

@@ -71,11 +71,11 @@ impl fmt::Display for Holder {
     }
 }
 
-/// The host that has locked a data directory now. `None` if there is none, or the kernel does not show it: it is another machine's, or in a
-/// process namespace of its own. The lock itself is not touched, since a host that starts meanwhile would not get it.
+/// The host that has locked a data directory now. `None` if there is none, or if the kernel does not show it: a host on another machine
+/// or in another process namespace. The lock itself is not touched, since a host that starts meanwhile would not get it.
 #[must_use]
 pub fn holder_of(data_dir: &Path) -> Option<Holder> {
-    // Whatever lies in its place is not waited for.
+    // Never blocks, whatever file is in its place.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(open(data_dir.join(LOCK_FILE), flags, Mode::empty()).ok()?);
     let inode = file.metadata().ok()?.ino();
@@ -84,7 +84,7 @@ pub fn holder_of(data_dir: &Path) -> Option<Holder> {
     locks.lines().any(|line| is_lock_of(line, holder.pid, inode)).then_some(holder)
 }
 
-/// Whether a line of the kernel's list of locks is that of this process on this file.
+/// Whether a line of the kernel's list of locks is a lock of this process on this file.
 fn is_lock_of(line: &str, pid: Option<u32>, inode: u64) -> bool {
     let mut words = line.split_whitespace().skip(1);
     let is_flock = [words.next(), words.nth(1)] == [Some("FLOCK"), Some("WRITE")];

@@ -148,7 +148,7 @@ impl MemoryDisk {
         let disk = self.clone();
         Arc::new(move || {
             if disk.images().fault == Some(DiskFault::Panics) {
-                // On purpose, so that nothing of it is printed.
+                // Not `panic!`, so that no message is printed.
                 std::panic::resume_unwind(Box::new("this disk panics when it is opened"));
             }
             Ok(Box::new(disk.clone()))

@@ -16,14 +16,14 @@ pub struct Settled {
     pub through: u64,
     /// Success: every write of this epoch up to `through` is on disk. An error: all unsettled writes of this epoch, whatever
     /// their sequence, and all later writes of this epoch or an earlier one are not acknowledged and will not be written.
-    /// The failed commit is on disk entirely or not at all, and only a [`load`](super::Persister::load) can tell which.
+    /// The failed commit is on disk entirely or not at all, and only a [`load`](super::Persister::load) can show which.
     pub outcome: Result<(), WriteError>,
 }
 
 /// The recipient of an owner's write results.
 pub(super) type Listener = Recipient<Settled>;
 
-/// Sets the recipient of an owner's write results. A second one replaces the first, which is not notified any more.
+/// Sets the recipient of an owner's write results. A second one replaces the first, which is no longer notified.
 #[derive(Debug, Clone, Message)]
 #[rtype(result = "()")]
 pub struct OpenLedger {

@@ -1,4 +1,4 @@
-//! The persister: the one owner of the database. What it decides is [plain data](callboard_machines::persister).
+//! The persister: the one owner of the database. Its decisions are [plain data](callboard_machines::persister).
 //!
 //! Callers hand over [`Write`]s and do not wait. All writes that are queued when a commit starts share it (under high load,
 //! half of them may be left for the next). When the commit is on disk, each owner's ledger gets one [`Settled`] with the
@@ -19,19 +19,18 @@
 //! - P1 A successful [`Settled`] means on disk. Virtual time waits for a commit.
 //! - P2, RES-08 Each record has a checksum and a schema number. Older records are migrated when they are loaded, a damaged
 //!   one is quarantined and the rest load, and a newer file is refused and not changed.
-//! - P3 When the disk takes a commit not at all or not within [`WRITE_DEADLINE`], it is *sick* ([`Disk`]): the callers that wait for it are
+//! - P3 When the disk does not take a commit, or not within [`WRITE_DEADLINE`], it is *sick* ([`Disk`]): the callers that wait for it are
 //!   answered, and the same commit is tried again on a reopened database until it is on disk, before any later one, or until
 //!   an actor loads what is on disk. A commit that is given up is reported to its owners, whose other pending writes
-//!   are dropped. When the persister itself crashes, as after
-//!   a panic of its thread, every unsettled write and every later one fails too, and [`ended`](Persister::ended) notifies its
-//!   supervisor.
+//!   are dropped. When the persister itself crashes, as after a panic of its thread, every unsettled write and every later one
+//!   fails too, and [`ended`](Persister::ended) notifies its supervisor.
 //! - P4 After a kill at any instant, the file opens again and holds everything that was acknowledged.
 //! - P5 A second host on the same directory is refused; the error names the first one.
 //! - P6 Records are stored in the clear, in a file that only its user can read. Do not store secrets.
-//! - SHELL-1A Behind a sick disk, from 1,024 waiting writes on, only the last change of each row by each owner is kept. What was merged
-//!   shares one commit, so the disk never holds a state that was not handed over.
+//! - SHELL-1A Behind a sick disk, from 1,024 waiting writes on, only the last change of each row by each owner is kept. Merged changes
+//!   share one commit, so the disk never has a state that was not handed over.
 //!
-//! Limits: 4,096 writes or 8 MiB per commit, apart from what was merged, 1,000,000 writes or 256 MiB queued, 1 MiB per record, 64 MiB of
+//! Limits: 4,096 writes or 8 MiB per commit, except merged changes, 1,000,000 writes or 256 MiB queued, 1 MiB per record, 64 MiB of
 //! the file cached in memory. Between commits the thread spins for 150 microseconds, because waking it takes a good part of a commit.
 //!
 //! Not guaranteed: while a file is open, redb distinguishes a torn commit from a whole one by page checksums. If a byte of

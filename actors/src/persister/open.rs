@@ -1,4 +1,4 @@
-//! Opens a data directory: inspects it first, and changes nothing that it may not.
+//! Opens a data directory: inspects it first, and changes only what it may change.
 //!
 //! ```text
 //!   directory -> lock -> look (create) -> open (repair) -> begin a new run
@@ -39,7 +39,7 @@ pub const LOCK_FILE: &str = "callboard.lock";
 const COPY_TIMEOUT: Duration = Duration::from_secs(2);
 const COPY_PAUSE: Duration = Duration::from_millis(2);
 
-/// Where to open the database.
+/// The place and the settings of the database.
 #[derive(Clone)]
 pub struct Options {
     /// The directory of the database. It is created, accessible to this user alone, if it does not exist.
@@ -97,7 +97,7 @@ pub(super) fn database_path(data_dir: &Path) -> PathBuf {
     data_dir.join(DATABASE_FILE)
 }
 
-/// Makes the directory if it does not exist, and holds it open for the names in it.
+/// Creates the directory if it does not exist, and holds it open for the names in it.
 fn open_directory(data_dir: &Path) -> Result<OwnedFd, OpenError> {
     let failed = |error: io::Error| Cause::Io(error).into_open_error(data_dir);
     DirBuilder::new().recursive(true).mode(0o700).create(data_dir).map_err(failed)?;

@@ -58,7 +58,7 @@ impl<Q> SharedQueue<Q> {
         self.lock().is_closed
     }
 
-    /// The consumer ends for good: `clear` handles the remaining items, and later pushes are refused.
+    /// The consumer ends permanently: `clear` handles the remaining items, and later pushes are refused.
     pub(crate) fn close<T>(&self, clear: impl FnOnce(&mut Q) -> T) -> T {
         let mut state = self.lock();
         state.is_closed = true;

@@ -1,4 +1,4 @@
-//! The storage of the database, and what is known about its syncs.
+//! The storage of the database, and the state of its syncs.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -31,7 +31,7 @@ pub(super) struct Source {
 }
 
 enum Kind {
-    /// A file in this directory, which is held open: whatever is at its path later, it is the same directory.
+    /// A file in this directory, which is held open: whatever is at its path later, the directory stays the same.
     File(OwnedFd),
     Made(MakeBackend),
 }
@@ -96,7 +96,7 @@ impl Source {
         self.sync_failed.store(false, Ordering::Release);
     }
 
-    /// The file in the directory, always the same one, and the place in which it has to stay.
+    /// The file in the directory, always the same one, and the place in which it must stay.
     fn kept_file(&self, directory: &OwnedFd) -> io::Result<(File, Place)> {
         let file = open_at(directory, self.name(), OFlags::RDWR)?;
         let identity = FileIdentity::of(&file)?;
@@ -134,7 +134,7 @@ impl fmt::Debug for Source {
     }
 }
 
-/// A backend that records failed syncs. A sync fails also as long as its file is not in its place.
+/// A backend that records failed syncs. A sync also fails while its file is not in its place.
 ///
 /// After a failed sync the system may treat pages as clean although they never reached the disk, and the next sync does not
 /// retry them. [`Watched::rewrite`] writes them again.
@@ -285,7 +285,7 @@ mod tests {
         source.create().unwrap();
         let open = source.for_writing().unwrap();
         open.sync_data().unwrap();
-        // Renamed, and a copy in its place, as of a backup: neither what is open nor what is opened again goes on.
+        // The file is renamed, and a copy, as of a backup, is in its place: both the open file and a newly opened one fail.
         fs::rename(&path, &aside).unwrap();
         let told = open.sync_data().unwrap_err().to_string();
         assert!(told.contains("removed or renamed") && told.contains("put the same file back"), "{told}");
@@ -294,7 +294,7 @@ mod tests {
         for told in [open.sync_data().unwrap_err(), source.for_writing().unwrap_err()] {
             assert!(told.to_string().contains("another file is in its place"), "{told}");
         }
-        // So it is with a copy of a file that has no name any more.
+        // The same with a copy of a file that no longer has a name.
         fs::rename(&aside, &path).unwrap();
         open.sync_data().unwrap();
         source.for_writing().unwrap().sync_data().unwrap();

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! redb refuses everything after an I/O error, so the database is dropped then and reopened at its next use (P3). If a sync
-//! had failed, every byte is first written and synced once more, since only then it is known what is on disk.
+//! had failed, every byte is first written and synced once more, since only then the content of the disk is known.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -36,7 +36,7 @@ pub struct Store {
     source: Source,
     state: State,
     lock: Option<Lock>,
-    /// What is read as if it were on disk, while the disk does not take it.
+    /// Operations that are read as if they were on disk, while the disk does not take them.
     unwritten: Option<Operations>,
     /// Dropped last, after the file and its lock.
     open: Option<watch::Sender<()>>,
@@ -54,12 +54,12 @@ impl Store {
         Self { source, state: State::Open(database), lock, unwritten: None, open: None }
     }
 
-    /// The receivers of `open` learn by its drop that the database may be opened again.
+    /// The drop of `open` notifies its receivers that the database may be opened again.
     pub(super) fn note_when_gone(&mut self, open: watch::Sender<()>) {
         self.open = Some(open);
     }
 
-    /// From now on what is read is what is on disk and these operations behind it.
+    /// From now on reads return what is on disk with these operations applied.
     pub(super) fn read_over(&mut self, unwritten: Option<Operations>) {
         self.unwritten = unwritten;
     }
@@ -136,8 +136,8 @@ impl Store {
         open_database(backend)
     }
 
-    /// Loads a table of a file that cannot be opened for writing. `None` if the readable bytes may differ from the disk, and are not
-    /// those that will be written to it again.
+    /// Loads a table of a file that cannot be opened for writing. `None` if the readable bytes may differ from the disk, and will not
+    /// be written to it again.
     fn scan_without_writing<R: Record>(
         &self,
         unwritten: Option<&Operations>,

@@ -6,9 +6,9 @@ use super::errors::LoadError;
 use super::store::Store;
 use super::taken::TakenNames;
 
-/// The tables of the database, as they are at one point in the order of all writes.
+/// The tables of the database at one point in the order of all writes.
 ///
-/// What a reader needs of several tables is read in one visit: each visit wakes two threads, and no commit goes on across it.
+/// A reader of several tables reads them in one visit: each visit wakes two threads, and no commit runs during it.
 #[derive(Debug)]
 pub struct Tables<'a> {
     store: &'a mut Store,
@@ -30,12 +30,12 @@ impl<'a> Tables<'a> {
     ///
     /// # Errors
     ///
-    /// [`LoadError`], and then this table was not changed. Single damaged records are no error: see [`Loaded::damaged`].
+    /// [`LoadError`], and then this table was not changed. Single damaged records are not an error: see [`Loaded::damaged`].
     pub fn load<R: Record>(&mut self) -> Result<Loaded<R>, LoadError> {
         self.load_below(&[])
     }
 
-    /// Like [`load`](Self::load), for the records whose keys begin with these bytes. The others are not read, however many they are.
+    /// Like [`load`](Self::load), for the records whose keys begin with these bytes. Other records are not read, however many there are.
     ///
     /// # Errors
     /// As for [`load`](Self::load).

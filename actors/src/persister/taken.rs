@@ -1,4 +1,4 @@
-//! Names of tables and owners in a database that belong to others.
+//! The names of tables and owners in a database that belong to others.
 
 use callboard_machines::persister::{Operation, Owner, Table};
 

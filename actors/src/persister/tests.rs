@@ -1,4 +1,4 @@
-//! The inbox by itself.
+//! Tests of the inbox alone.
 
 use std::path::Path;
 

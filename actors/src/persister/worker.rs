@@ -25,8 +25,8 @@ use crate::sync::{Arc, Instant, Mutex, PoisonError, spawn_blocking, thread};
 /// How long the thread spins for more work before it ends.
 const LINGER: Duration = Duration::from_micros(150);
 
-/// A database operation other than a write. The actor answers its caller: [`Done`] wakes the thread of the actor anyway, and an answer from
-/// here would wake it once more.
+/// A database operation other than a write. The actor answers its caller: [`Done`] wakes the thread of the actor anyway, and an answer
+/// from here would wake it once more.
 pub(crate) type Job = Box<dyn FnOnce(&mut Store) -> Reply + Send>;
 
 /// Answers the caller of a job.
@@ -35,7 +35,7 @@ pub(crate) type Reply = Box<dyn FnOnce() + Send>;
 pub(crate) enum Task {
     Commit(Batch),
     Run(Job),
-    /// As if these operations, which the disk does not take, were on it.
+    /// Runs the job as if these operations, which the disk did not take, were on disk.
     RunOver(Operations, Job),
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn start(
     let store = Arc::clone(store);
     let work = move || worker.work(&store);
     if is_in_place {
-        // No time passes, so that a story under virtual time has one order. A panic ends it as it would end a thread.
+        // No time passes, so that a run under virtual time has one order. A panic ends it as it would end a thread.
         drop(catch_unwind(AssertUnwindSafe(work)));
     } else {
         spawn_blocking(work);
@@ -99,7 +99,7 @@ impl Worker {
         }
     }
 
-    /// The next task, unless none comes for a while.
+    /// The next task, unless no task comes for a while.
     fn next(&self) -> Option<Task> {
         let until = Instant::now() + LINGER;
         self.tasks.wait(|| Instant::now() >= until, thread::yield_now)

@@ -156,7 +156,7 @@ impl Scene {
         self.surroundings.directory.join(self.record.name.as_str())
     }
 
-    /// Removes all files of a process without kept output, and of any process what lies outside of the data directory.
+    /// Removes all files of a process without kept output, and those of any process that are outside of the data directory.
     async fn end_directory(&self) {
         let has_no_output = self.record.output_kept_bytes == 0;
         let place = self.sockets();
@@ -252,7 +252,7 @@ impl Scene {
         Output::open(&reading, scan)
     }
 
-    /// Continues to read where an earlier owner stopped. A read error is no reason to touch the process (LOG-04).
+    /// Continues to read where an earlier owner stopped. A read error does not affect the process (LOG-04).
     fn read_on(&self) -> Option<Rc<Output>> {
         let read = self.read(None).inspect_err(|error| {
             tracing::warn!(process = %self.record.name, error = %error, "cannot continue to read the output of a process");

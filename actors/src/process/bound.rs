@@ -36,7 +36,7 @@ impl Binder {
         Self { program: PathBuf::from("/proc/self/exe"), tag: None }
     }
 
-    /// Uses this `callboard`, for a host program that is another one.
+    /// Uses this `callboard`, for a host program that is another program.
     #[must_use]
     pub fn program(path: impl Into<PathBuf>) -> Self {
         Self { program: path.into(), tag: None }

@@ -38,7 +38,7 @@ impl ControlGroups {
     }
 
     /// Finds the host's own cgroup in the unified hierarchy (version 2), and checks whether cgroups for this owner's
-    /// processes can be created in it. Without permission, or without that hierarchy, none are used, and the log says so.
+    /// processes can be created in it. Without permission, or without that hierarchy, none are used, which is logged.
     #[must_use]
     pub fn of_this_host(owner: &str) -> Self {
         match Place::of_this_host(owner) {

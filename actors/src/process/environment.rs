@@ -107,7 +107,7 @@ pub fn read_environment(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(USUAL_BYTES);
     (&file).take(BYTES_MAX).read_to_end(&mut bytes)?;
     // The file refers to the memory that the process had when it was opened. After an `exec` that memory is gone: reads end
-    // early, and the first byte cannot be read any more either.
+    // early, and the first byte can no longer be read either.
     if file.read_at(&mut [0], 0)? == 0 {
         bytes.clear();
     }

@@ -1,4 +1,4 @@
-//! Which processes were given a path in their environment, and so may use what is there.
+//! Determines which processes were given a path in their environment, and so may use the files there.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -12,14 +12,14 @@ use super::look::numbers;
 /// The paths that living processes were given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GivenPaths {
-    /// Those that are the value of a variable of a living process.
+    /// The paths that are the value of a variable of a living process.
     pub given: BTreeSet<PathBuf>,
     /// Whether the environment of some process stayed unknown, since it was about to end or executed another program.
     pub is_any_unknown: bool,
 }
 
 impl GivenPaths {
-    /// Looks through all processes for these paths. One that was started by such a process has them, too, unless it was given another
+    /// Searches all processes for these paths. A process that was started by such a process has them too, unless it was given another
     /// environment. Blocks for a bounded time while a process is in the middle of an `exec`.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl GivenPaths {
     }
 }
 
-/// Those of these paths that are the value of a variable.
+/// The paths among these that are the value of a variable.
 fn values(environment: &Environment, paths: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let Environment::Read(bytes) = environment else { return Vec::new() };
     let value = |entry: &[u8]| {
@@ -61,13 +61,13 @@ mod tests {
         let [given, other] = ["given", "other"].map(|name| directory.path().join(name));
         let paths = BTreeSet::from([given.clone(), other.clone()]);
         let mut command = Command::new("/bin/sleep");
-        // What is only a part of a value is not given.
+        // A path that is only a part of a value is not given.
         command.arg("600").env("GIVEN", &given).env("OTHER", other.join("below"));
         let mut child = command.spawn().expect("it starts");
         let found = GivenPaths::among(&paths).expect("processes can be listed");
         child.kill().expect("it is ours");
         assert_eq!(found.given, BTreeSet::from([given]));
-        // Also as a zombie it uses nothing.
+        // A zombie uses nothing either.
         let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while !GivenPaths::among(&paths).expect("processes can be listed").given.is_empty() {
             assert!(std::time::Instant::now() < until, "it was killed");

@@ -41,7 +41,7 @@ pub(super) fn begin(directory: &Path) -> io::Result<()> {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(drop)
 }
 
-/// Runs as the guard of the outputs below this directory, until no process writes there any more.
+/// Runs as the guard of the outputs below this directory, until no process writes there.
 ///
 /// # Errors
 /// When the directory, the files or the list of processes cannot be read.

@@ -1,6 +1,6 @@
 //! Proves that the listener at a plugin's endpoint is the launched process or a descendant of it.
 //!
-//! A plugin reports its endpoint, and nothing ties that place to it: it may name the socket of another plugin, which would
+//! A plugin reports its endpoint, and nothing ties that endpoint to it: it may name the socket of another plugin, which would
 //! then serve, and be ended, in its name. So the kernel is asked which process listens. It must be the launched process, a
 //! descendant by the chain of parents, or a process that has the random tag of this launch, which only the launched process
 //! and its descendants inherit.
@@ -89,7 +89,7 @@ impl fmt::Display for Who {
     }
 }
 
-/// Proves that this listener is the launched process or a descendant, on a thread for what blocks.
+/// Proves that this listener is the launched process or a descendant, on a thread for blocking calls.
 ///
 /// # Errors
 /// Names the actual listener, or why it cannot be determined, and the remedy.

@@ -87,7 +87,7 @@ pub(super) fn search(is_one: impl Fn(&Seen) -> bool) -> io::Result<Vec<Seen>> {
     Ok(seen.into_iter().filter(is_one).collect())
 }
 
-/// The living members of a process group with this tag, and those that have no environment for as long as this looks: they
+/// The living members of a process group with this tag, and those that have no environment during the whole search: they
 /// are about to end, or in the middle of an `exec`.
 #[derive(Debug, Default)]
 pub(super) struct Members {

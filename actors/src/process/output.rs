@@ -8,7 +8,7 @@
 //!                      freed (hole)
 //! ```
 //!
-//! A tail that fails is restarted after the last line that it read, and the log says so; the process is not affected.
+//! A tail that fails is restarted after the last line that it read, which is logged; the process is not affected.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -46,8 +46,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 const RETRY_FIRST: Duration = Duration::from_millis(20);
 const RETRY_LONGEST: Duration = Duration::from_secs(5);
 
-/// Creates the output directory of a process, renames the files of the previous launch, and opens new ones for appending. One that is to
-/// say a handshake is not begun where that could not be written: it would be waited for in vain.
+/// Creates the output directory of a process, renames the files of the previous launch, and opens new ones for appending. A process with
+/// a handshake is refused if the file system is full: the handshake could not be written, and the host would wait until its timeout.
 pub(super) fn begin(directory: &Path, has_handshake: bool) -> io::Result<(File, File)> {
     datadir::enter_or_make(directory, 0o700)?;
     if let Some(reason) = without_room(directory).filter(|_| has_handshake) {
@@ -78,12 +78,12 @@ pub(super) fn end(directory: &Path) {
     }
 }
 
-/// Says so where no more can be written: what a process wrote there last may be missing, its handshake and its reason too.
+/// The reason if the file system is full: the last output of a process may be missing, including its handshake and its error.
 pub(super) fn without_room(directory: &Path) -> Option<String> {
     let found = rustix::fs::statvfs(directory).ok()?;
-    // What is kept back for root is room for root alone.
+    // Blocks that are reserved for root are free only for root.
     let free = if rustix::process::geteuid().is_root() { found.f_bfree } else { found.f_bavail };
-    // One that counts no blocks says nothing.
+    // A file system that counts no blocks gives no information.
     (free == 0 && found.f_blocks > 0).then(|| {
         format!(
             "no space is left on the file system of {}, so its output, and what it answers with, may be missing; make room there",

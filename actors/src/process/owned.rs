@@ -241,7 +241,7 @@ pub(super) async fn end_left(
             left.extend(tagged(tag).await);
         }
         left.retain(|seen| seen.may_be_of(owner));
-        // These are only waited for: nothing proves yet that they are ours.
+        // Only waits for these processes: nothing proves yet that they are ours.
         let killed = left.len();
         left.extend(unknown);
         if left.is_empty() {
@@ -273,13 +273,13 @@ async fn removed(group: &ControlGroup) {
 fn reap_if_child(seen: &Seen) {
     let is_it = look::look_at(seen.pid).is_some_and(|now| now.started_ticks == seen.started_ticks);
     if let Some(pid) = look::number(seen.pid).filter(|_| is_it) {
-        // Fails if it is no child of ours.
+        // Fails if it is not a child of ours.
         let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
     }
 }
 
 /// The living members of a process group that have a tag, since the group id alone does not prove that they are ours, and
-/// those of which that is not known yet.
+/// the members whose tag is not known yet.
 async fn marked_members(group: u32, tag: ProcessTag) -> Members {
     look::beside(move || look::members_of(group, tag)).await.unwrap_or_else(|error| {
         tracing::warn!(group, error = %error, "cannot read the members of a process group");

@@ -25,7 +25,7 @@ use crate::vocabulary::hex;
 const DIRECTORY: &str = "sockets";
 /// A file beside the directories of processes: the short directory that was used first, so that every later run uses it too.
 const SHORT_CHOICE: &str = "short-directory";
-/// How often the directory of a process is tried to be made.
+/// The limit of attempts to create the directory of a process.
 const MAKE_ATTEMPTS: u32 = 10;
 
 #[derive(Debug, Clone)]
@@ -135,7 +135,7 @@ pub(super) fn retire(places: &Places<'_>, left: &[PathBuf]) -> io::Result<()> {
             outcome => outcome.map_err(|error| named(place, &error))?,
         }
     }
-    // The directories of other processes may be in it, and it is made again for the next one.
+    // It may contain the directories of other processes, and it is created again for the next one.
     let _ = fs::remove_dir(places.short_own());
     Ok(())
 }

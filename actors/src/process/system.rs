@@ -114,8 +114,8 @@ impl ProcessStatus {
     }
 }
 
-/// The directory that shows the memory and the file descriptors of a process, given its directory in `/proc`: that one or, if
-/// the process has lost its first thread, the one of a living thread.
+/// The directory that shows the memory and the file descriptors of a process, given its directory in `/proc`: the same directory or,
+/// if the process has lost its first thread, that of a living thread.
 #[must_use]
 pub fn living_directory(process: PathBuf) -> PathBuf {
     let status = |directory: &Path| ProcessStatus::read(&fs::read(directory.join("stat")).ok()?);

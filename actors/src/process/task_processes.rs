@@ -1,17 +1,18 @@
-//! The processes that plugins' tasks run in, and whether the listener at the socket of a plugin is one of them.
+//! The processes of plugins' tasks, and the check that the listener at the socket of a plugin is one of them.
 //!
-//! A socket is a place in the file system: by mistake or intent another process may listen there. The kernel says who does
-//! (`SO_PEERCRED`), and a host program that starts its workloads as processes knows who should. Plugins run behind wrapper scripts, as
-//! daemons and in containers, so a listener is refused only when it is seen to be another process:
+//! A socket is a path in the file system: by mistake or intent another process may listen there. The kernel reports the listener
+//! (`SO_PEERCRED`), and a host program that starts its workloads as processes knows the right one. Plugins run behind wrapper scripts, as
+//! daemons and in containers, so a listener is refused only when it is proven to be another process:
 //!
 //! | the listener | |
 //! |---|---|
 //! | is the task's process, a descendant of it, or in its process group, session or control group | accepted |
 //! | is any of these for another allocation | refused |
-//! | has ended, has process ids of its own (a container), or has the same `CSI_ENDPOINT` as the task | accepted: nothing is seen of where it comes from |
-//! | is any other process | refused, unless any may listen ([`ListenerRule::Any`]) |
+//! | has ended, has process ids of its own (a container), or has the same `CSI_ENDPOINT` as the task | accepted: its origin is unknown |
+//! | is any other process | refused, unless any process may listen ([`ListenerRule::Any`]) |
 //!
-//! A process is known by its id and start time: a task that has ended is never taken for a later process with its id. Groups and sessions of the host itself prove nothing, since everything that it starts may be in them.
+//! A process is identified by its id and start time: a task that has ended is never confused with a later process with its id. Groups
+//! and sessions of the host itself prove nothing, since everything that it starts may be in them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,7 +25,7 @@ use super::system::ProcessStatus;
 use crate::goplugin::Listener;
 use crate::vocabulary::{AllocationId, ListenerRule};
 
-/// Where a plugin is requested to listen.
+/// The variable with the endpoint at which a plugin is requested to listen.
 const ENDPOINT_VARIABLE: &str = "CSI_ENDPOINT";
 
 /// The listener is not the plugin of this allocation.
@@ -44,16 +45,16 @@ pub struct Intruder {
     pub task: u32,
 }
 
-/// The processes of allocations, as far as the host program says. Clones share them; it can be used from any thread.
+/// The processes of allocations, as the host program reports them. Clones share them; it can be used from any thread.
 #[derive(Debug, Clone, Default)]
 pub struct TaskProcesses(Arc<Mutex<Known>>);
 
 #[derive(Debug, Clone, Default)]
 struct Known {
     tasks: BTreeMap<AllocationId, Task>,
-    /// Anybody may listen at the sockets of these.
+    /// Any process may listen at the sockets of these allocations.
     open: BTreeSet<AllocationId>,
-    /// The processes of these were asked to end; whether they have is reported otherwise.
+    /// The processes of these allocations were asked to end; their actual end is reported separately.
     ending: BTreeSet<AllocationId>,
 }
 
@@ -78,8 +79,8 @@ impl TaskProcesses {
         known.tasks.insert(allocation, Task { pid, started_ticks });
     }
 
-    /// The process of this allocation is asked to end, so the loss of its connection, until the allocation has another process, is no
-    /// trouble.
+    /// The process of this allocation is asked to end, so the loss of its connection is not an error until the allocation has another
+    /// process.
     pub fn end(&self, allocation: AllocationId) {
         self.known().ending.insert(allocation);
     }
@@ -90,7 +91,7 @@ impl TaskProcesses {
         self.known().ending.contains(allocation)
     }
 
-    /// Says who may listen at the socket of this allocation, whichever process it has.
+    /// Sets the rule for listeners at the socket of this allocation, whichever process it has.
     pub fn set_listener(&self, allocation: AllocationId, rule: ListenerRule) {
         let open = &mut self.known().open;
         match rule {
@@ -107,7 +108,7 @@ impl TaskProcesses {
         }
     }
 
-    /// Checks the listener at the socket of an allocation. Anybody may listen at that of an allocation without a known process. May block
+    /// Checks the listener at the socket of an allocation. Any process may listen if the process of the allocation is unknown. May block
     /// for 200 ms: while a process executes another program, it shows nothing of itself.
     ///
     /// # Errors
@@ -135,13 +136,13 @@ impl TaskProcesses {
 }
 
 impl Task {
-    /// What the kernel shows of it while it lives.
+    /// The traits that the kernel shows of it while it lives.
     fn traits(&self) -> Option<Traits> {
         Traits::of(self.pid).filter(|found| Some(found.status.started_ticks) == self.started_ticks)
     }
 }
 
-/// What the kernel shows of a living process.
+/// The traits that the kernel shows of a living process.
 struct Traits {
     pid: u32,
     status: ProcessStatus,
@@ -169,14 +170,14 @@ impl Traits {
             || descends(self.pid, task.pid)
     }
 
-    /// Whether nothing shows that it is another process.
+    /// Whether nothing proves that it is another process.
     fn may_belong_to(&self, task: &Task) -> bool {
         let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
         let task = task.traits().map(|_| task.pid);
-        // A task that has ended shows no more than that it was started here.
+        // A task that has ended shows only that it was started here.
         let beside = task.unwrap_or_else(std::process::id);
         let namespaces: (Option<PathBuf>, _) = (namespace(self.pid), namespace(beside));
-        // That of another user's process cannot be read.
+        // The namespace of another user's process cannot be read.
         if namespaces.0.is_none() || namespaces.0 != namespaces.1 {
             return true;
         }
@@ -202,7 +203,7 @@ mod tests {
         Listener::Socket { pid: Some(pid), user: 0, file_owner: 0 }
     }
 
-    /// A process in a session of its own whose parent has ended, as a daemon has; its pid is what it writes.
+    /// A process in a session of its own whose parent has ended, like a daemon; it writes its pid.
     fn daemon(endpoint: &str) -> u32 {
         let script = "setsid sleep 1000 >/dev/null 2>&1 & echo $!";
         let mut shell = Command::new("/bin/sh");
@@ -268,7 +269,7 @@ mod tests {
         processes.add(id("a"), task.id());
         assert_eq!(processes.check(&id("a"), &listens(task.id())), Ok(()));
         let started = processes.known().tasks[&id("a")].started_ticks.expect("it runs");
-        // As if it had begun another time: the ids of processes are given out again.
+        // As if it had started at another time: process ids are reused.
         processes.known().tasks.get_mut(&id("a")).expect("it was added").started_ticks = Some(started + 1);
         let refused = processes.check(&id("a"), &listens(task.id()));
         task.kill().expect("it runs");

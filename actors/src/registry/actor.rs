@@ -1,4 +1,4 @@
-//! The effects of the registry: identity checks of restored plugins.
+//! The effect handler of the registry: checks the identity of restored plugins.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The store of registrations: in the database, or, for benches and scripts, in memory.
+//! Stores registrations: in the database, or, for benches and scripts, in memory.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -26,9 +26,9 @@ pub struct DurableStore {
     /// The run number of the host. Reopening the database does not change it, so confirmed registrations stay confirmed.
     run: RunNumber,
     begun: Instant,
-    /// The first number beyond all that were handed over in this run.
+    /// The first number beyond all numbers that were handed over in this run.
     ceiling: Rc<Cell<u64>>,
-    /// What people call the registrations, for the time in which a sick disk does not take their end.
+    /// The registrations for their names, while a sick disk does not take the write of their end.
     names: Rc<RefCell<BTreeMap<RegistrationNumber, Arc<Registration>>>>,
 }
 
@@ -73,7 +73,7 @@ impl Store<Registry> for DurableStore {
         let Self { ledger, run, begun, ceiling, names } = self.clone();
         Box::pin(async move {
             let opening = ledger.reopen().await?;
-            // What was told and not handed over before a crash of the database is not in `ceiling`.
+            // Numbers that were reported but not handed over before a crash of the database are not in `ceiling`.
             let given = ceiling.get().max(first_number(opening));
             let rows = ledger.rows::<RegistrationRow>().await?.into_iter().map(|(_, row)| row);
             let image = image_of(rows, given, run, begun.elapsed());
@@ -84,7 +84,7 @@ impl Store<Registry> for DurableStore {
     }
 }
 
-/// The database operations of a change; `called` says what people call a registration.
+/// The database operations of a change; `called` gives the name of a registration for people.
 pub fn operations_of(change: StoredChange, called: impl Fn(RegistrationNumber) -> String) -> Vec<Operation> {
     let StoredChange { put, delete, merged: _ } = change;
     let mut operations = Vec::with_capacity(put.len() + delete.len());
@@ -95,12 +95,12 @@ pub fn operations_of(change: StoredChange, called: impl Fn(RegistrationNumber) -
     operations
 }
 
-/// What people call a registration.
+/// The name of a registration for people.
 fn name_of(Registration { plugin, allocation, .. }: &Registration) -> String {
     format!("{plugin} of {allocation}")
 }
 
-/// What people call the registration of a row that is not on disk; `None` if the row does not say it.
+/// The name, for people, of the registration of a row that is not on disk; `None` if the row does not contain it.
 #[must_use]
 pub fn name_of_row(row: &UnwrittenRow) -> Option<String> {
     match &row.record {

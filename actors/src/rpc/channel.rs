@@ -33,7 +33,7 @@ const AUTHORITY: &str = "localhost";
 /// The program that calls, for the logs of plugins.
 const PROGRAM: &str = concat!("callboard/", env!("CARGO_PKG_VERSION"));
 
-/// How much longer the deadline is that the plugin receives. Our own deadline thus always expires first, and the outcome of
+/// The margin added to the deadline that the plugin receives. Our own deadline thus always expires first, and the outcome of
 /// a call never depends on a race of two clocks (LOG-05).
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -44,9 +44,9 @@ const DEADLINE_MAX: Duration = Duration::from_secs(99_999_999 * 60 * 60);
 /// command there. If the advertised limit is too small, a plugin resets the call instead, and its code is lost.
 const HEADERS_BYTES_MAX: u32 = 1024 * 1024;
 
-/// Connects to a socket of a plugin, and sends only after `prove` has accepted the listener. A symlink is refused. Returns also the
-/// file that it is connected to. `on_end` is called once when the connection has ended, by whichever side; its argument says why if the
-/// plugin was cut off.
+/// Connects to a socket of a plugin, and sends only after `prove` has accepted the listener. A symlink is refused. Also returns the
+/// file that it is connected to. `on_end` is called once when the connection has ended, by whichever side; its argument is the reason
+/// if the plugin was cut off.
 pub(crate) async fn connect_to_socket(
     endpoint: &SocketPath,
     prove: impl AsyncFnOnce(&Listener) -> Result<(), String>,
@@ -88,7 +88,7 @@ async fn stream_to_port(address: SocketAddr) -> Result<TcpStream, Cause> {
     Ok(stream)
 }
 
-/// A request with the deadline for the plugin. One that is longer than the header can say is sent as the longest that it can.
+/// A request with the deadline for the plugin. A deadline that is too long for the header is sent as the longest possible one.
 pub(crate) fn asked<W>(question: W, deadline: Duration) -> tonic::Request<W> {
     let mut request = tonic::Request::new(question);
     request.set_timeout(deadline.saturating_add(GRACE).min(DEADLINE_MAX));
@@ -112,7 +112,7 @@ async fn over<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
     let on_end = OnDrop(Some(move || on_end(cut_off.flood().map(|flood| flood.to_string()))));
     tokio::spawn(async move {
         if let Err(error) = connection.await {
-            // Each call that is under way or comes later fails with this as well.
+            // Every present and later call also fails with this error.
             tracing::debug!(error = %told(&error), "the connection to a plugin has ended");
         }
         drop(on_end);
@@ -165,7 +165,7 @@ impl Channel {
 
     /// The cause of a call over it that failed with this status. An answer that cannot be decoded breaks the given rule.
     ///
-    /// A plugin that was cut off is said to be, however its call learned of the end: one that began after it finds a closed connection.
+    /// If the plugin was cut off, that is the cause, whatever the error of the call: a later call finds a closed connection.
     pub(crate) fn cause(&self, status: &Status, rule: &'static str) -> Cause {
         match cause(status, rule) {
             lost @ Cause::Disconnected { .. } => self.meter.cut_off().unwrap_or(lost),
@@ -196,7 +196,7 @@ impl Service<Request<Body>> for Channel {
     type Error = ChannelError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
-    /// Always ready: what is wrong with the connection is the answer of each call.
+    /// Always ready: an error of the connection is returned by each call.
     fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), ChannelError>> {
         Poll::Ready(Ok(()))
     }

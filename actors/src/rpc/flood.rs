@@ -1,29 +1,29 @@
-//! The budget of a plugin for HTTP/2 frames that carry nothing.
+//! Limits the HTTP/2 frames of a plugin that carry no data.
 //!
-//! A plugin may send as much as it is asked for. But PING, SETTINGS, WINDOW_UPDATE, empty DATA and unknown frames cost us work and carry no
-//! answer, and a peer may send them without end. So each frame but DATA with contents takes from a budget. It grows with time, with each
-//! request, and with the bytes and the messages that we send, since a peer acknowledges those. Who exceeds it is cut off.
+//! A plugin may send as many answers as requested. But PING, SETTINGS, WINDOW_UPDATE, empty DATA and unknown frames cause work and carry no
+//! answer, and a peer may send them without end. So each frame except DATA with contents takes from a budget. The budget grows with time,
+//! with each request, and with the bytes and the messages that we send, since a peer acknowledges those. A peer that exceeds it is cut off.
 //!
-//! Frames are recognised by their heads as they come: 9 bytes with the length of the payload and the type.
+//! Frames are recognised by their heads as they arrive: 9 bytes with the length of the payload and the type.
 
 use std::fmt;
 use std::time::Duration;
 
-/// The budget of a new connection. Time alone lets it grow no further.
+/// The budget of a new connection, and its limit for growth by time.
 const FRAMES: u64 = 1_000;
-/// By how much it grows in a second.
+/// The growth per second.
 const FRAMES_PER_SECOND: u64 = 100;
-/// By how much it grows with a request: its answer takes two frames, and servers measure the connection with each.
+/// The growth per request: its answer takes two frames, and servers measure the connection with each.
 const FRAMES_PER_REQUEST: u64 = 8;
-/// By how much it grows with a frame of DATA that we send: a peer may answer with a WINDOW_UPDATE and measure the connection.
+/// The growth per DATA frame that we send: a peer may answer with a WINDOW_UPDATE and measure the connection.
 const FRAMES_PER_DATA: u64 = 4;
-/// How many sent bytes let it grow by a frame.
+/// The number of sent bytes for which the budget grows by one frame.
 const BYTES_PER_FRAME: u64 = 1_024;
-/// What can be saved up by requests.
+/// The limit for growth by requests and sent data.
 const FRAMES_MAX: u64 = 65_536;
 
 const HEAD_BYTES: usize = 9;
-/// What we send before the first frame (RFC 9113, section 3.4).
+/// The bytes that we send before the first frame (RFC 9113, section 3.4).
 const PREFACE_BYTES: usize = 24;
 const DATA: u8 = 0;
 
@@ -59,17 +59,17 @@ impl std::error::Error for Flood {}
 /// Counts the frames of one connection.
 #[derive(Debug)]
 pub(super) struct Budget {
-    /// What was added beside the first [`FRAMES`], and what was taken.
+    /// The frames added to the first [`FRAMES`], and the frames taken.
     added: u64,
     taken: u64,
-    /// Up to when time was added.
+    /// The age of the connection up to which growth by time was added.
     paid: Duration,
     sent: u64,
     incoming: Heads,
     outgoing: Heads,
 }
 
-/// Finds the heads of the frames in one direction, however the bytes are cut.
+/// Finds the heads of the frames in one direction, wherever the bytes are split.
 #[derive(Debug, Default)]
 struct Heads {
     head: [u8; HEAD_BYTES],
@@ -121,12 +121,12 @@ impl Budget {
         self.added += frames.min(up_to.saturating_sub(self.left()));
     }
 
-    /// A request is about to be sent.
+    /// Adds the growth for a request that is about to be sent.
     pub(super) fn asked(&mut self) {
         self.add(FRAMES_PER_REQUEST, FRAMES_MAX);
     }
 
-    /// These bytes were sent.
+    /// Adds the growth for sent bytes.
     pub(super) fn sent(&mut self, mut bytes: &[u8]) {
         self.sent += bytes.len() as u64;
         self.add(self.sent / BYTES_PER_FRAME, FRAMES_MAX);
@@ -138,7 +138,7 @@ impl Budget {
         }
     }
 
-    /// These bytes have come, at this age of the connection.
+    /// Counts the frames in received bytes, at this age of the connection.
     pub(super) fn received(&mut self, mut bytes: &[u8], age: Duration) -> Result<(), Flood> {
         let seconds = age.saturating_sub(self.paid).as_secs();
         self.add(seconds.saturating_mul(FRAMES_PER_SECOND), FRAMES);
@@ -167,7 +167,7 @@ mod tests {
         [&[0, 0, length, kind, 0, 0, 0, 0, 0], payload].concat()
     }
 
-    /// How many of these frames are taken at this age.
+    /// The number of these frames that are accepted at this age.
     fn taken(budget: &mut Budget, frame: &[u8], age: Duration) -> u64 {
         (0..).find(|_| budget.received(frame, age).is_err()).expect("it ends")
     }
@@ -195,7 +195,7 @@ mod tests {
             }
         }
         let mut budget = Budget::default();
-        // The preface and one frame of another kind.
+        // The preface and one frame of an unknown type.
         let unknown = [&[0_u8; PREFACE_BYTES][..], &[0, 44, 0, 0xf0, 0, 0, 0, 0, 0], &[0; 44 * 256]].concat();
         budget.sent(&unknown);
         assert_eq!(taken(&mut budget, &update, Duration::ZERO), 1_011);

@@ -1,4 +1,4 @@
-//! A stream to a plugin on which the plugin's frames are counted.
+//! A stream to a plugin that counts the plugin's frames.
 
 use std::io;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::Cause;
 use super::flood::{Budget, Flood};
 
-/// What the stream of a connection and its channel share.
+/// The state that the stream of a connection and its channel share.
 #[derive(Debug, Clone)]
 pub(super) struct Meter(Arc<Mutex<Metering>>);
 
@@ -32,7 +32,7 @@ impl Meter {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request is about to be sent.
+    /// Adds the growth for a request that is about to be sent.
     pub(super) fn asked(&self) {
         self.metering().budget.asked();
     }
@@ -42,7 +42,7 @@ impl Meter {
         self.metering().flood
     }
 
-    /// The same as the cause of a failed call.
+    /// The same reason, as the cause of a failed call.
     pub(super) fn cut_off(&self) -> Option<Cause> {
         self.flood().map(|flood| Cause::CutOff { detail: flood.to_string() })
     }
@@ -69,7 +69,7 @@ impl<S> Metered<S> {
         Self { stream, meter }
     }
 
-    /// So many of these bytes were sent.
+    /// Counts the first `length` of these bytes as sent.
     fn sent<'a>(&self, mut length: usize, slices: impl Iterator<Item = &'a [u8]>) {
         let mut metering = self.meter.metering();
         for slice in slices {

@@ -14,7 +14,7 @@ use crate::vocabulary::text::from_bytes;
 
 /// The descriptors of this process.
 const DESCRIPTORS: &str = "/proc/self/fd";
-/// The limit of what an error shows of the path that a link leads to, in bytes.
+/// The limit of the part of a link's target that an error shows, in bytes.
 const LINK_BYTES_MAX: usize = 256;
 
 /// Inspects the file at a path, without connecting. A link is not followed.
@@ -27,7 +27,7 @@ pub fn socket_file(path: &SocketPath) -> Result<SocketFile, Cause> {
     checked(path, &found)
 }
 
-/// A socket file that is held open: who connects to it reaches this file, whatever is at its path by then.
+/// A socket file that is held open: a connect to it reaches this file, whatever is at its path by then.
 pub(super) struct HeldSocket {
     handle: OwnedFd,
     pub(super) file: SocketFile,

@@ -84,7 +84,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Shell<M, D, S> {
         self.arm(context);
     }
 
-    /// Tells the kernel whenever the disk becomes sick or sound.
+    /// Notifies the kernel whenever the disk becomes sick or sound.
     fn watch_disk(&mut self, mut disk: watch::Receiver<DiskHealth>, context: &mut Context<Self>) {
         let sick = disk.borrow_and_update().reason().map(str::to_owned);
         if sick.as_deref() != self.kernel.sick() {

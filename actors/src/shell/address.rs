@@ -126,7 +126,7 @@ impl<M: Machine> Address<M> {
         }
     }
 
-    /// Reserves the address for one host, or another such owner of what lives here, until the reservation is dropped. `None` if it is
+    /// Reserves the address for one host, or another owner of its actors, until the reservation is dropped. `None` if it is
     /// reserved already.
     #[must_use]
     pub fn reserve(&self) -> Option<Reservation> {
@@ -200,8 +200,8 @@ impl<M: Machine> Address<M> {
         Ok(subscription)
     }
 
-    /// The same, also while no actor holds the slot: the feed then begins with the first snapshot of the next one that does. What that one
-    /// changes after its first step is not missed.
+    /// Like [`subscribe`](Self::subscribe), also while no actor holds the slot: the feed then begins with the first snapshot of the next
+    /// actor that does. Its changes after its first step are not missed.
     #[must_use]
     pub fn subscribe_early(
         &self,
@@ -214,7 +214,7 @@ impl<M: Machine> Address<M> {
         match &held.recipient {
             Some(recipient) if recipient.connected() => recipient.do_send(Envelope::Subscribe(sender)),
             Some(_) | None => {
-                // An abandoned one is dropped now, and need not wait for an actor that may never come.
+                // An abandoned subscription is dropped now, without waiting for an actor that may never start.
                 held.early.retain(|early| !early.is_abandoned());
                 held.early.push(sender);
             }
@@ -228,7 +228,7 @@ impl<M: Machine> Address<M> {
         let slot = Arc::downgrade(&self.slot);
         feed(subscriber, capacity, move || {
             if let Some(slot) = slot.upgrade() {
-                // If no actor runs, the feed has ended, which the reader learns from the feed itself.
+                // If no actor runs, the feed has ended, and the reader receives that from the feed itself.
                 let _ = Self { slot }.deliver(Envelope::Resync);
             }
         })
@@ -297,7 +297,7 @@ impl<M: Machine> Address<M> {
         }
     }
 
-    /// Asks the actor of this incarnation to stop, but not a later one.
+    /// Asks the actor of this incarnation to stop; a later incarnation is not affected.
     pub(crate) fn request_stop_of(&self, incarnation: u64, mode: StopMode) {
         let held = self.lock();
         if let Some(holder) = held.recipient.as_ref().filter(|_| held.incarnation == incarnation) {

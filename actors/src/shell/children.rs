@@ -33,7 +33,7 @@ impl<A, E> Default for Children<A, E> {
 
 impl<A, E> Children<A, E> {
     /// Keeps a child until it ends; `tell` then makes the ending that the owner receives. A life must never be reused, also
-    /// not when the owner is rebuilt: the end of the first would be taken for that of the second.
+    /// not when the owner is rebuilt: the end of the first life would be taken for that of the second.
     pub(crate) fn hold(
         &self,
         life: Attempt,

@@ -13,7 +13,7 @@ use crate::vocabulary::Timestamp;
 pub struct Clock {
     origin: Instant,
     origin_since_epoch: Duration,
-    /// For how long the machine had been suspended at the origin; `None` for a clock that takes no account of that.
+    /// The total time for which the machine had been suspended at the origin; `None` for a clock that ignores suspension.
     suspended_before: Option<Duration>,
 }
 
@@ -39,7 +39,7 @@ impl Clock {
         Timestamp::from_epoch(self.origin_since_epoch + self.origin.elapsed() + suspended.unwrap_or_default())
     }
 
-    /// Until when this clock was read at most before a pause: what was set by then was set before the pause.
+    /// The latest time that this clock can have shown before a pause: whatever was set by then was set before the pause.
     pub(super) fn last_before(&self, pause: &Pause) -> Timestamp {
         let ago = pause.until.elapsed() + pause.length();
         Timestamp::from_epoch(self.now().since_epoch().saturating_sub(ago)) + NOTED_EVERY

@@ -32,10 +32,10 @@ impl Drills {
         self.enlisted().running.keys().cloned().collect()
     }
 
-    /// Injects a fault into the actor of this name, in mailbox order. Of two with one name, the one started last.
+    /// Injects a fault into the actor of this name, in mailbox order. Of two actors with the same name, the one started last.
     ///
     /// # Errors
-    /// [`AskError::NotRunning`] if none of this name runs.
+    /// [`AskError::NotRunning`] if no actor of this name runs.
     pub fn drill(&self, actor: &str, drill: Drill) -> Result<(), AskError> {
         match self.enlisted().running.get(actor) {
             Some((_, order)) => order(drill),

@@ -21,7 +21,7 @@ pub trait EffectHandler<M: Machine>: 'static {
 
 /// A call that was started.
 pub enum Started<O> {
-    /// It is done, without a task for it. The machine hears of the outcome after the effects of the same step and before anything else.
+    /// It is done, without a task for it. The machine receives the outcome after the effects of the same step and before anything else.
     Done(O),
     /// It runs concurrently with the actor, under the deadline that the machine gave, and is dropped when the actor ends or is rebuilt.
     Running(LocalBoxFuture<'static, O>),

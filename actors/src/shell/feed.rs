@@ -1,6 +1,6 @@
 //! Feeds: a snapshot, then every change, numbered, through a bounded queue per subscriber.
 //!
-//! Publishing never waits. A subscriber that lags loses changes, learns how many, and gets a new snapshot (R6, SCL-01).
+//! Publishing never waits. A subscriber that lags loses changes, receives their number, and gets a new snapshot (R6, SCL-01).
 //!
 //! Publisher and reader may be on different threads, so `actors/tests/threads` model-checks this file with shuttle.
 

@@ -34,7 +34,7 @@ impl<M: Machine> Follower<M> {
         Self { name, address, subscription: Rc::default() }
     }
 
-    /// Waits for the next items, or, `afresh`, for a new snapshot and what follows it. Cancel-safe: items stay queued.
+    /// Waits for the next items, or, `afresh`, for a new snapshot and the items after it. Cancel-safe: items stay queued.
     pub fn follow(&mut self, afresh: bool) -> LocalBoxFuture<'static, Followed<M>> {
         if afresh {
             self.subscription = Rc::default();

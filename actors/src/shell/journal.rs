@@ -1,7 +1,7 @@
 //! The journal of a host: the events of its actors in their real order. Timelines, pictures and scripts read it.
 //!
 //! It stores nothing: an entry is created only while it has a reader, which each actor checks with one atomic load. Each
-//! reader has a bounded queue and never blocks an actor; one that lags misses entries, learns how many, and resynchronises
+//! reader has a bounded queue and never blocks an actor; one that lags misses entries, receives their number, and resynchronises
 //! (R6).
 //!
 //! An effect is recorded before it leaves its actor. So a cause always precedes its consequence, across all threads; actors

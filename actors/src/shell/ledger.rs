@@ -1,4 +1,4 @@
-//! How the store of a machine uses the database: the writes and tables of one owner.
+//! The database access of a machine's store: the writes and tables of one owner.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::persister::{
 };
 use crate::vocabulary::RunNumber;
 
-/// The database of a host, as its users hold it. It may be closed and reopened during one run of the host.
+/// The handle of a host's database. It may be closed and reopened during one run of the host.
 #[derive(Debug, Clone)]
 pub struct Database {
     present: watch::Receiver<Option<Persister>>,
@@ -46,19 +46,19 @@ impl Database {
         Self { present, run, disk, notices, taken: TakenNames::NONE }
     }
 
-    /// The same for users who may not use these names: their ledgers are refused, and so are these tables in any ledger.
+    /// The same database for users who may not use these names: their ledgers are refused, and so are these tables in any ledger.
     #[must_use]
     pub fn refusing(self, taken: TakenNames) -> Self {
         Self { taken, ..self }
     }
 
-    /// The disk that it lies on.
+    /// The disk with its file.
     #[must_use]
     pub const fn disk(&self) -> &Disk {
         &self.disk
     }
 
-    /// How many writes were handed over and are not on disk yet.
+    /// The number of writes that were handed over and are not on disk yet.
     #[must_use]
     pub fn unwritten(&self) -> usize {
         self.present.borrow().as_ref().map_or(0, Persister::depth)
@@ -76,8 +76,8 @@ impl Database {
         self.run
     }
 
-    /// Opens the ledger of an owner. Each owner has one at a time, and its tables are its own. That of a host refuses a host program some
-    /// names ([`Ledger`]): what is read or written under them is an error that says so.
+    /// Opens the ledger of an owner. Each owner has one at a time, and its tables are its own. The ledgers of a host refuse some names to a
+    /// host program ([`Ledger`]): reads and writes under these names return an error.
     #[must_use]
     pub fn ledger(&self, owner: Owner) -> Ledger {
         Ledger {
@@ -108,7 +108,7 @@ impl Drop for Listening {
 /// The database access of one owner: the building block for a [`Store`](super::Store) of a host's own machine.
 ///
 /// The names of owner and tables are the host program's choice, apart from those that actors of Callboard use. The database of a host
-/// refuses them: reading fails, so that an actor does not get ready whose [`Store::load`](super::Store::load) uses them, and a write is
+/// refuses them: reading fails, so that an actor whose [`Store::load`](super::Store::load) uses them does not get ready, and a write is
 /// [`Written::Failed`]. Nothing is read or written then.
 ///
 /// - owners: `registry`, `processes`, `volumes`, `volume`, `tasks`
@@ -156,7 +156,7 @@ pub struct Ledger {
     /// The epoch of the last write.
     handed_in: Rc<Cell<u64>>,
     settled: Option<Recipient<Settled>>,
-    /// How that recipient gets its results.
+    /// The registration of that recipient for its results.
     listens: Rc<RefCell<Option<Listening>>>,
 }
 
@@ -181,7 +181,7 @@ impl Ledger {
         let Ticket { epoch, sequence } = ticket;
         self.follow(self.handed_in.replace(epoch) < epoch);
         let write = Write { owner: self.owner, epoch, sequence, operations };
-        // It would never fit, however often it is handed over.
+        // It exceeds the limit, so a retry cannot succeed.
         if let Some(error) = write.too_large() {
             return Written::Failed(error.to_string());
         }
@@ -194,8 +194,8 @@ impl Ledger {
         }
     }
 
-    /// Writes go to the database that is open now, also if it was closed in order and opened again since it was loaded from. If it
-    /// crashed instead, its owner must know that its writes are lost, and hand them over again in another epoch.
+    /// Switches writes to the database that is open now, also if the database was closed in order and reopened since the last load. If it
+    /// crashed instead, its owner must first know that its writes are lost, and hand them over again in another epoch.
     fn follow(&self, is_another_epoch: bool) {
         let present = self.database.present.borrow().clone();
         let Some(present) = present.filter(|present| !present.has_ended()) else { return };
@@ -220,7 +220,7 @@ impl Ledger {
     /// Waits until the database is open, and uses it; each load begins with it. Returns the unique number of this opening.
     ///
     /// # Errors
-    /// When it is closed for good, and when the name of the owner belongs to an actor of Callboard.
+    /// When it is closed permanently, and when the name of the owner belongs to an actor of Callboard.
     pub async fn reopen(&self) -> Result<RunNumber, String> {
         self.check_owner()?;
         let mut present = self.database.present.clone();
@@ -231,7 +231,7 @@ impl Ledger {
         };
         let persister = persister.ok_or("the database is closed and will not be opened again")?;
         let opening = persister.run();
-        // Who listens already goes on hearing of what is on its way to a sick disk.
+        // A recipient that is registered already continues to receive the results of writes that wait for a sick disk.
         let listens_to = self.listens.borrow().as_ref().map(|listening| listening.persister.run());
         if listens_to != Some(opening) {
             self.listen(&persister);
@@ -257,7 +257,7 @@ impl Ledger {
         self.read(|tables| tables.load()).await
     }
 
-    /// Reads any number of tables at once, behind every write that was handed over before; `work` is done on the thread of the database. The
+    /// Reads any number of tables at once, behind every write that was handed over before; `work` runs on the thread of the database. The
     /// damaged records that it finds are posted as notices (RES-08).
     ///
     /// # Errors

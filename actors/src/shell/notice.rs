@@ -47,7 +47,7 @@ pub enum Notice {
         /// The number of its crashes so far.
         crashes: u64,
     },
-    /// A write was refused or lost; the callers that waited for it are refused. What was lost is handed over again.
+    /// A write was refused or lost; the callers that waited for it are refused. Lost writes are handed over again.
     WriteFailed {
         /// The actor.
         actor: String,

@@ -30,7 +30,7 @@ use crate::pauses;
 use crate::vocabulary::Timestamp;
 use crate::vocabulary::text::bounded;
 
-/// How many bytes of a call's outcome a dead letter shows at most.
+/// The limit of the bytes of a call's outcome that a dead letter shows.
 const OUTCOME_BYTES_MAX: usize = 512;
 
 /// The journal, if it has a reader.
@@ -49,11 +49,11 @@ pub(super) struct Environment<M: Machine, D, S> {
     pub(super) ending: EndingCell,
     pub(super) random: fastrand::Rng,
     pub(super) calls: HashMap<u64, AbortHandle>,
-    /// The calls that have come back and that the machine has not heard of.
+    /// The calls that have returned and that the machine has not received.
     pub(super) returned: VecDeque<Returned<M>>,
-    /// The load that is under way, or was the last one.
+    /// The present or the last load.
     pub(super) loading: Option<SpawnHandle>,
-    /// The subscribers by number, in the order in which they came.
+    /// The subscribers by number, in the order of their subscription.
     pub(super) readers: Readers<M>,
     pub(super) readers_ever: u64,
 }
@@ -113,7 +113,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Port<M, ShellTerms> for Shell
     fn send(&mut self, outgoing: Outgoing<M, ShellTerms>, _behind: u64) {
         match outgoing {
             Outgoing::Answer { asker: Some(asker), answer } => asker.hear(answer),
-            // The message came without an asker, or it has left.
+            // The message has no asker, or the asker has left.
             Outgoing::Answer { asker: None, .. } => {}
             Outgoing::News { number, news } => self.publish(number, news),
             Outgoing::Attach { reader, number, view } => self.attach(reader, number, view),
@@ -196,7 +196,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Port<M, ShellTerms> for Shell
 }
 
 impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
-    /// Counts events, and posts those that the host should know.
+    /// Counts events, and posts notices for the host.
     fn tell(&self, entry: &JournalEntry<'_, M>) {
         let Environment { mailbox, settings, .. } = &*self.environment;
         let post = |notice| settings.notices.post(notice);
@@ -235,7 +235,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
         }
     }
 
-    /// Records an event in the journal, if that has a reader.
+    /// Records an event in the journal, if it has a reader.
     fn record(&self, entry: Recorded) {
         let Environment { settings, mailbox, .. } = &*self.environment;
         if let Some(journal) = read_journal(settings) {
@@ -293,7 +293,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
             Ok(Started::Done(outcome)) => {
                 self.environment.returned.push_back(Returned { number, outcome: Ok(outcome) });
             }
-            // A machine that makes it again at once must not keep the thread.
+            // Sent as a message: a machine that repeats the call at once must not block the thread.
             Err(panic) => {
                 let lost = CallLost::Crashed(panic_message(&*panic));
                 self.context.address().do_send(Returned { number, outcome: Err(lost) });
@@ -305,7 +305,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
     fn run(&mut self, number: u64, deadline: Duration, future: LocalBoxFuture<'static, M::Outcome>) {
         let to = self.context.address();
         let task = actix_rt::spawn(async move {
-            // Dropping a call at its deadline may panic, as well as running it.
+            // Dropping a call at its deadline may panic too.
             let bounded = pauses::within(deadline, future);
             let outcome = match AssertUnwindSafe(bounded).catch_unwind().await {
                 Ok(Ok(outcome)) => Ok(outcome),

@@ -1,13 +1,13 @@
 //! Reservations of addresses: the parts of two hosts never share one.
 //!
-//! A reservation says whose an address is, and not whether an actor runs there. It is held from before the first life of an actor until
-//! its host has ended, so a new life may start at the address whatever has become of the former one, also when that was killed and is
-//! not dropped yet.
+//! A reservation names the owner of an address; it does not say whether an actor runs there. It is held from before the first life of
+//! an actor until its host has ended. So a new life may start at the address whatever the state of the former one, also when that was
+//! killed and is not dropped yet.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether an address is reserved.
+/// The flag of an address: whether it is reserved.
 #[derive(Debug, Default)]
 pub(super) struct Reservable(Arc<AtomicBool>);
 

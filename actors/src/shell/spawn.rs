@@ -68,14 +68,14 @@ impl Default for Settings {
     }
 }
 
-/// Where a shell stores its ending and what it stopped, and before that how long its stop takes at most.
+/// Stores the ending of a shell and what it stopped, and before that the bound of its stop.
 #[derive(Clone, Default)]
 pub(crate) struct EndingCell(Arc<Mutex<Word>>);
 
 #[derive(Default)]
 struct Word {
     ending: Option<Ending>,
-    /// When it was given, and how long from then.
+    /// When the bound was set, and its length from then.
     bound: Option<(Instant, Duration)>,
     steps: Vec<StopStep>,
 }
@@ -125,7 +125,7 @@ impl std::fmt::Debug for Running {
 }
 
 impl Running {
-    /// Builds the parent's view of a task that the shell does not run: how to stop it, its task, and where its ending is.
+    /// Builds the parent's handle of a task that the shell does not run, from the function that stops it, the task, and its ending.
     #[must_use]
     pub fn new(
         request_stop: impl Fn(StopMode) + 'static,
@@ -140,7 +140,7 @@ impl Running {
         (self.request_stop)(mode);
     }
 
-    /// How long after `since` the stop has ended at the latest, once it was requested and the machine has given its bound
+    /// The bound of the stop, as a duration after `since`, once the stop was requested and the machine has given its bound
     /// ([`Machine::stops_within`]). The bound counts from the moment at which it was given. It is given again when the stop is
     /// requested again, and by a machine that was rebuilt meanwhile.
     #[must_use]
@@ -149,7 +149,7 @@ impl Running {
         Some(given_at.saturating_duration_since(since).saturating_add(within))
     }
 
-    /// What it stopped, once it has ended ([`Machine::stop_steps`]).
+    /// The things that it stopped, once it has ended ([`Machine::stop_steps`]).
     #[must_use]
     pub fn stop_steps(&self) -> Vec<StopStep> {
         self.word.steps()
@@ -174,8 +174,8 @@ impl Running {
 }
 
 /// Starts an actor that runs machine `M` and gives it the slot of an address. The address must be vacant: a former holder
-/// must have ended, and the caller must have waited for that. One that was killed and is not dropped yet does no harm: it cannot vacate
-/// the slot any more. That no two hosts start an actor at one address is what its [reservation](Address::reserve) is for.
+/// must have ended, and the caller must have waited for that. A former actor that was killed and is not dropped yet does no harm: it can no
+/// longer vacate the slot. The [reservation](Address::reserve) prevents that two hosts start an actor at one address.
 pub fn start<M, D, S>(
     address: &Address<M>,
     config: M::Config,
@@ -197,7 +197,7 @@ where
     let slot = Slot { address: address.clone(), incarnation, _place: place };
     let (tell, ended) = watch::channel(None);
     let word = cell.clone();
-    // In a box, since a future that awaits what it has captured has place for it twice.
+    // Boxed, since a future that awaits a captured future reserves space for it twice.
     let life = Box::pin(AssertUnwindSafe(context.into_future(shell)).catch_unwind());
     let task = actix_rt::spawn(async move {
         let ending = match life.await {

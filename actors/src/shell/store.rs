@@ -1,4 +1,4 @@
-//! Where a machine's changes are written to and loaded from.
+//! The store of a machine: its changes are written to it and loaded from it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,7 +24,7 @@ pub trait Store<M: Machine>: 'static {
         drop(settled);
     }
 
-    /// The disk that it writes to, if it is one that can be sick: what is promised then is refused at once.
+    /// The disk that it writes to, if that disk can be sick: new promises are then refused at once.
     fn disk(&self) -> Option<Disk> {
         None
     }

@@ -23,8 +23,8 @@ use crate::vocabulary::milliseconds;
 /// The timeout for a killed child to be gone. Only a child that blocks the thread takes that long.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long the ending of a child is waited for that does not get ready. A child that ends drops its callers right before that, so
-/// what they hear says less than its ending.
+/// The timeout for the ending of a child that does not get ready. A child that ends drops its callers right before that, so the
+/// errors that they receive are less informative than its ending.
 const ENDING_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The margin added to the stop bound that a child reports.
@@ -241,7 +241,7 @@ impl Slot {
         })
     }
 
-    /// What is seen of it: its own description, if that comes in time, and how long its stop may take, whether or not it does.
+    /// The observed state of the child: its own description, if that comes in time, and the bound of its stop, in either case.
     fn see(&self, within: Duration) -> impl Future<Output = ChildSeen> + use<> {
         let (held, longest) = (Rc::clone(&self.held), self.stop_longest);
         self.described(within).map(move |description| ChildSeen {
@@ -262,7 +262,7 @@ impl Slot {
 }
 
 impl Held {
-    /// How long its stop may still take before it is killed.
+    /// The time that its stop may still take before it is killed.
     fn stops_within(&self, longest: Duration) -> Option<Duration> {
         let ((began, deadline), running) = (self.stopping?, self.running.as_ref()?);
         let waited = longest_wait(deadline, longest, running.stop_bound(began));
@@ -270,7 +270,7 @@ impl Held {
     }
 }
 
-/// Why a child does not get ready: how it has ended, or else this reason.
+/// The reason why a child does not get ready: how it has ended, or else this reason.
 async fn not_ready(running: &Running, reason: String) -> String {
     match tokio::time::timeout(ENDING_TIMEOUT, running.ended()).await {
         Ok(ending @ (Ending::Panicked(_) | Ending::BudgetSpent(_) | Ending::Failed(_))) => ending.to_string(),
@@ -278,7 +278,7 @@ async fn not_ready(running: &Running, reason: String) -> String {
     }
 }
 
-/// Ends what a child left that is gone and did not stop in order.
+/// Ends what is left of a child that has ended and did not stop in order.
 async fn with_rest(
     outcome: StopOutcome,
     mut steps: Vec<StopStep>,
@@ -311,7 +311,7 @@ async fn end(running: &Running, mode: StopMode, deadline: Duration, longest: Dur
             Ok(ending) => return StopOutcome::Crashed { reason: ending.to_string() },
             Err(_elapsed) => {}
         }
-        // Its own children may need longer, as it has reported by now, and may report again while the stop goes on.
+        // Its own children may need longer, as it has reported by now, and may report again during the stop.
         let longer = longest_wait(waited, longest, running.stop_bound(began));
         if longer == waited {
             break;
@@ -325,7 +325,7 @@ async fn end(running: &Running, mode: StopMode, deadline: Duration, longest: Dur
     }
 }
 
-/// The total time that a child may take to stop: what it had so far, or the bound that it reports, limited by `longest`.
+/// The total time that a child may take to stop: the time so far, or the bound that it reports, limited by `longest`.
 fn longest_wait(so_far: Duration, longest: Duration, said: Option<Duration>) -> Duration {
     said.map_or(so_far, |said| said.saturating_add(SAID_MARGIN).min(longest).max(so_far))
 }
@@ -407,7 +407,7 @@ mod tests {
                     let (tell, ended) = watch::channel(None);
                     let ending = ending.clone();
                     let task = actix_rt::spawn(async move {
-                        // Its caller hears first that there is no answer.
+                        // Its caller first receives that there is no answer.
                         tokio::task::yield_now().await;
                         tell.send_replace(Some(ending));
                     });

@@ -51,7 +51,7 @@ impl Child {
         self
     }
 
-    /// The callback that describes the child for the tree. `None`, or a timeout of the future: it cannot do so now.
+    /// The callback that describes the child for the tree. `None` or a timeout of the future means that it cannot do so now.
     #[must_use]
     pub fn described_by<F>(mut self, describe: impl Fn() -> F + 'static) -> Self
     where
@@ -61,9 +61,9 @@ impl Child {
         self
     }
 
-    /// What it started can outlive it. `end_rest` ends what was left of a child that was killed, gave up or had fallen when no
-    /// further life follows, and reports each thing, also what it could not end. It is called at most once for each stop, and
-    /// has to be bounded.
+    /// What the child started can outlive it. `end_rest` ends what is left of a child that was killed, gave up or had crashed when no
+    /// further life follows. It reports each thing, also those that it could not end. It is called at most once for each stop,
+    /// and must be bounded.
     #[must_use]
     pub fn leaving<F>(mut self, end_rest: impl Fn(StopMode) -> F + 'static) -> Self
     where

@@ -24,7 +24,7 @@ pub struct TaskConfigBuilder<'n> {
 }
 
 impl<'n> TaskConfigBuilder<'n> {
-    /// For a task as far as the host has filled it, on this node, for a driver with these capabilities.
+    /// For a task, as filled in by the host so far, on this node, for a driver with these capabilities.
     #[must_use]
     pub fn new(task: TaskConfig, node: &'n TaskNode, capabilities: &'n DriverCapabilities) -> Self {
         Self {

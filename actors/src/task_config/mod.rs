@@ -1,8 +1,8 @@
 //! Completes a task's configuration so that external drivers can start it, and refuses contradictions.
 //!
 //! ```text
-//!  TaskConfig, as far as the host ──┐
-//!    fills it                        │ TaskConfigBuilder ──► TaskConfig that every driver accepts (TH001)
+//!  TaskConfig, as filled in ────────┐
+//!    by the host                     │ TaskConfigBuilder ──► TaskConfig that every driver accepts (TH001)
 //!  ResourceAsk: MHz, cores, memory ─┤   fills in missing fields, overrides none,
 //!  TaskNode: machine and node ──────┤   refuses contradictions and missing resources (TH002)
 //!  DriverCapabilities ──────────────┘   follows what the driver can do (TH003)

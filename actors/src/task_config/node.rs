@@ -17,7 +17,7 @@ pub struct TaskNode {
     pub cgroups: CgroupMode,
     /// The mount point of cgroups.
     pub cgroup_root: PathBuf,
-    /// Where tasks of drivers with `unveil` isolation find their directories (T048).
+    /// The directory below which tasks of drivers with `unveil` isolation find their directories (T048).
     pub mounts_root: PathBuf,
     /// The name of the node.
     pub name: String,

@@ -45,7 +45,7 @@ const GROUPS: &str = "/etc/group";
 /// Looks up a user by name or id. Names of dynamic users (`nomad-80000`) are in no file and are recognised as well (T048).
 ///
 /// # Errors
-/// [`AccountError`] when there is none.
+/// [`AccountError`] when there is no such user.
 pub fn user(name: &str) -> Result<Account, AccountError> {
     let listed = read(USERS, name).and_then(|text| user_in(&text, name).ok_or_else(|| unknown(USERS, name)));
     match DynamicUser::of_name(name) {

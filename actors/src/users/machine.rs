@@ -3,7 +3,7 @@
 //! A user is assigned before any process runs as it, so checking processes is not enough. All root hosts share one
 //! directory, in which each user in use is a symlink to the book of its host: that host's own directory of reservations. A
 //! host's own book has a user for as long as it is in use, across restarts of the host. So a symlink is valid as long as
-//! that book has the user; if the book is gone, or does not have the user any more, the symlink is stale.
+//! that book has the user; if the book is gone, or no longer has the user, the symlink is stale.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -22,7 +22,7 @@ pub const MACHINE_USERS: &str = "/run/callboard/users";
 const LOCK: &str = "lock";
 /// The timeout for the lock: it is held only while a directory is read.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
-/// Whether a task of this process uses the directory. Others wait for this flag, so that only one waits for other processes.
+/// Whether a task of this process uses the directory. Other tasks wait for this flag, so that only one waits for other processes.
 static IS_IN_USE: Mutex<bool> = Mutex::new(false);
 static LET_GO: Condvar = Condvar::new();
 
@@ -125,7 +125,7 @@ impl MachineBook {
         symlink(&self.own, &link)
     }
 
-    /// Removes the record of a user of this host. One of another host stays.
+    /// Removes the record of a user of this host. A record of another host stays.
     ///
     /// # Errors
     /// When that cannot be written.
@@ -144,7 +144,7 @@ impl MachineBook {
         for entry in fs::read_dir(&self.directory)? {
             let entry = entry?;
             let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
-            // A file that is no symlink is not ours, and names no book.
+            // A file that is not a symlink is not ours, and names no book.
             if let (Some(number), Ok(book)) = (number, fs::read_link(entry.path())) {
                 all.push((DynamicUser::new(number), book));
             }

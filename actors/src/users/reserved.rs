@@ -1,4 +1,4 @@
-//! The dynamic users in use, stored on disk: an id is released only when no process uses it any more (T116, TH070).
+//! The dynamic users in use, stored on disk: an id is released only when no process uses it (T116, TH070).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -207,7 +207,7 @@ mod tests {
         let (_directory, before) = reservations(4_000_000_000);
         before.give_back("web").expect("a task without a user is accepted");
         let web = before.take("web", 7).unwrap();
-        // Another run of the host knows the directory only.
+        // Another run of the host knows only the directory.
         let after = before.clone();
         assert_eq!(after.take("web", 9).unwrap(), web, "the same task has the same user");
         let others = [after.take("db", 7).unwrap(), after.take("job", 7).unwrap()];
@@ -281,7 +281,7 @@ mod tests {
         let web = one.take("web", 0).unwrap();
         let db = two.take("web", 0).unwrap();
         assert_ne!(web, db, "no process runs as either");
-        // Another run of each knows its directory only.
+        // Another run of each host knows only its directory.
         assert_eq!((one.clone().take("web", 2).unwrap(), two.clone().take("web", 2).unwrap()), (web, db));
         let last = two.take("job", 0).unwrap();
         let refused = one.take("more", 0).unwrap_err().to_string();
@@ -289,7 +289,7 @@ mod tests {
             refused.contains("4100000000 to 4100000002") && refused.contains("machine/users"),
             "{refused}"
         );
-        // An id that one releases, the other may take.
+        // An id that one host releases can be taken by the other.
         two.give_back("job").unwrap();
         assert_eq!(one.take("more", 0).unwrap(), last);
         assert!(two.take("job", 0).is_err());

@@ -6,8 +6,8 @@ use super::{Volume, VolumeCall, VolumeConfig, VolumeKey, VolumeNews, VolumeOptio
 use crate::shell::{Address, EffectHandler, Running, Settings, Started, Store, start as start_machine};
 use crate::vocabulary::PluginName;
 
-/// Starts a volume at a vacant address. `told` is called synchronously for all of its news, in order and without loss. No other actor
-/// of the same volume may live; what a former one has called goes on, and is waited for.
+/// Starts a volume at a vacant address. `told` is called synchronously for all of its news, in order and without loss. No other actor of
+/// the same volume may live; the calls of an earlier actor continue, and are waited for.
 pub fn start(
     address: &Address<Volume>,
     config: VolumeConfig,

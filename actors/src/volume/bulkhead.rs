@@ -1,4 +1,4 @@
-//! Limits of concurrent work, one for each key, fair to those who wait.
+//! Limits concurrent work for each key, fair to the waiting callers.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 type Gates<K> = Rc<RefCell<HashMap<K, Arc<Semaphore>>>>;
 
-/// So much may be done at once for each key. Keys share nothing, so work that hangs delays no work of another key (V9). Clones share
+/// A limit of concurrent work for each key. Keys share nothing, so work that hangs delays no work of another key (V9). Clones share
 /// everything.
 #[derive(Clone)]
 pub(super) struct Bulkheads<K> {
@@ -26,20 +26,20 @@ impl<K> fmt::Debug for Bulkheads<K> {
 }
 
 impl<K: Eq + Hash + Clone> Bulkheads<K> {
-    /// With so many permits for each key; at least one.
+    /// With this number of permits for each key; at least one.
     pub(super) fn new(permits: usize) -> Self {
         Self { permits: permits.clamp(1, Semaphore::MAX_PERMITS), gates: Gates::default() }
     }
 
-    /// Waits for a permit, first come, first served. A future that is dropped has taken none.
+    /// Waits for a permit, first come, first served. A dropped future has taken none.
     pub(super) async fn enter(&self, key: &K) -> Permit<K> {
         let known = self.known(key);
         let permit = Arc::clone(&known.gate).acquire_owned().await.expect("it is never closed");
         Permit { _permit: permit, _known: known }
     }
 
-    /// Waits for a permit of each of these keys. While one is missing it holds none: it delays no work of the others, and two of them cannot
-    /// wait for each other.
+    /// Waits for a permit of each of these keys. While one is missing it holds none: so it delays no work of the other keys, and two
+    /// callers cannot wait for each other.
     pub(super) async fn enter_all(&self, keys: &BTreeSet<K>) -> Vec<Permit<K>>
     where
         K: Ord,
@@ -83,12 +83,12 @@ impl<K: Eq + Hash + Clone> Bulkheads<K> {
 
 /// A permit, until it is dropped.
 pub(super) struct Permit<K: Eq + Hash> {
-    // In this order: the permit is given back first.
+    // In this order: the permit is returned first.
     _permit: OwnedSemaphorePermit,
     _known: Known<K>,
 }
 
-/// Keeps the semaphore of a key known while it is used or waited for.
+/// Keeps the semaphore of a key while it is used or waited for.
 struct Known<K: Eq + Hash> {
     key: K,
     gate: Arc<Semaphore>,
@@ -97,7 +97,7 @@ struct Known<K: Eq + Hash> {
 
 impl<K: Eq + Hash> Drop for Known<K> {
     fn drop(&mut self) {
-        // One is in the map, and one is this one.
+        // One reference is in the map, and one is this one.
         if Arc::strong_count(&self.gate) == 2 {
             self.gates.borrow_mut().remove(&self.key);
         }
@@ -157,7 +157,7 @@ mod tests {
         let mut third = Box::pin(bulkheads.enter(&"a"));
         assert!(second.as_mut().now_or_never().is_none() && third.as_mut().now_or_never().is_none());
         drop(first);
-        // It has its permit, and does not take it.
+        // It has its permit, and does not use it.
         drop(second);
         drop(third.now_or_never().expect("the second has gone"));
         assert!(bulkheads.gates.borrow().is_empty());

@@ -1,15 +1,15 @@
-//! One CSI call of a volume, from its admission to its outcome.
+//! Makes one CSI call of a volume, from its admission to its outcome.
 //!
 //! ```text
-//!  turn of the volume, and of all that the call is on ─► secrets
+//!  turns of all objects of the call, also of its volume ─► secrets
 //!       │ not in time, or refused: not made
 //!       ▼
 //!  directories ─► permit for the half of the plugin ─► call to the generation ─► look ─► directories of ours removed
 //!                       │ not in time: not made                 └─► directories of the next step
 //! ```
 //!
-//! Until the call goes to the plugin at most half of its time passes. What follows the secrets goes on whatever becomes of its actor. The
-//! permit is held for the call alone: a mount of one volume that hangs takes none of its plugin's other volumes (V9).
+//! Before the call goes to the plugin at most half of its time passes. After the secrets the work continues even if its actor ends. The
+//! permit is held for the call alone: a mount of one volume that hangs takes no permit of its plugin's other volumes (V9).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -34,16 +34,16 @@ use crate::csi::{
 use crate::pauses;
 use crate::vocabulary::{Generation, PluginKey, PluginType};
 
-/// How long a call waits for the turns of others than its volume. After that it fails, and is retried with backoff.
+/// The time that a call waits for the turns of objects other than its volume. After that it fails, and is retried with backoff.
 const OTHERS_WITHIN: Duration = Duration::from_millis(200);
 
 /// The time of one call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
     began: Instant,
-    /// Until its outcome is ignored.
+    /// The time after which its outcome is ignored.
     whole: Duration,
-    /// What is kept for the look after it.
+    /// The time that is reserved for the look after it.
     look: Duration,
 }
 
@@ -52,18 +52,18 @@ impl Clock {
         Self { began: Instant::now(), whole: options.call_deadline, look: options.look_deadline }
     }
 
-    /// What is left for admission: at most half of the time, so that the plugin has the other half.
+    /// The remaining time for admission: at most half of the time, so that the plugin has the other half.
     fn for_admission(&self) -> Duration {
         (self.whole / 2).saturating_sub(self.began.elapsed())
     }
 
-    /// What is left for the plugin.
+    /// The remaining time for the plugin.
     pub(super) fn for_the_call(&self) -> Duration {
         self.whole.saturating_sub(self.look).saturating_sub(self.began.elapsed())
     }
 }
 
-/// A call that may be made now. Others on the same wait until this is dropped (V2).
+/// A call that may be made now. Other calls with the same turns wait until this is dropped (V2).
 pub(super) struct Admitted {
     pub(super) shared: Shared,
     half: PluginKey,
@@ -74,8 +74,8 @@ pub(super) struct Admitted {
     _turns: Vec<Permit<Turn>>,
 }
 
-/// Makes a call that goes to the plugin. Once it is admitted it goes on when this future is dropped: a plugin still works on a call
-/// that is cut, so cutting one would let two be in flight (V2).
+/// Makes a call that goes to the plugin. Once it is admitted it continues when this future is dropped: the plugin still works on an aborted
+/// call, so that aborting it would let two calls be in flight (V2).
 pub(super) async fn make(shared: Shared, options: VolumeOptions, call: VolumeCall) -> VolumeOutcome {
     match admit(&shared, &options, &call).await {
         Ok(admitted) => uncut(admitted.make(call)).await,
@@ -83,7 +83,7 @@ pub(super) async fn make(shared: Shared, options: VolumeOptions, call: VolumeCal
     }
 }
 
-/// Runs a future to its end, also when this one is dropped before.
+/// Runs a future to its end, even if this one is dropped before.
 async fn uncut<T: 'static>(work: impl Future<Output = T> + 'static) -> T {
     match actix_rt::spawn(work).await {
         Ok(done) => done,
@@ -95,7 +95,7 @@ async fn uncut<T: 'static>(work: impl Future<Output = T> + 'static) -> T {
     }
 }
 
-/// What a call comes to that is not made.
+/// The outcome of a call that is not made.
 fn refused(call: &VolumeCall, failure: Failure) -> VolumeOutcome {
     match call {
         VolumeCall::Create(..) => VolumeOutcome::Created(Err(failure)),
@@ -118,7 +118,7 @@ fn refused(call: &VolumeCall, failure: Failure) -> VolumeOutcome {
 
 // === Admission ===
 
-/// Whom a call goes to.
+/// The destination of a call.
 struct Addressee<'a> {
     spec: &'a VolumeSpec,
     half: PluginKey,
@@ -153,8 +153,8 @@ async fn admit(shared: &Shared, options: &VolumeOptions, call: &VolumeCall) -> R
     Ok(Admitted { shared, half, generation, secrets, clock, mounting, _turns: turns })
 }
 
-/// Waits for the turn of its volume, and takes the others if they are free by then or soon after: meanwhile nothing else of its volume is done,
-/// so that another volume that hangs must not hold it up (V9).
+/// Waits for the turn of its volume, and takes the other turns if they are free by then or soon after: during the wait nothing else is done
+/// for its volume, so another volume that hangs must not delay it for long (V9).
 async fn take_turns(
     shared: &Shared,
     clock: Clock,
@@ -180,7 +180,7 @@ fn waited(clock: Clock, what: &str) -> Failure {
     not_made(format!("it waited for {what} for {:?}; retrying", clock.began.elapsed()))
 }
 
-/// Whether a request has a field for secrets. The inverses at the node have none.
+/// Whether a request has a field for secrets. The undo calls at the node have none.
 const fn takes_secrets(call: Call) -> bool {
     !matches!(call, Call::NodeUnstageVolume | Call::NodeUnpublishVolume)
 }
@@ -210,12 +210,12 @@ impl Admitted {
         }
     }
 
-    /// Sends a request when fewer calls than may be are in flight at its half of the plugin, with the time that is left for it.
+    /// Sends a request when its half of the plugin is below its limit of calls in flight, with the remaining time.
     pub(super) async fn send<R: UnaryRequest>(&self, request: &R) -> Result<R::Answer, Failure> {
         self.try_send(request).await.map_err(|(_, failure)| failure)
     }
 
-    /// The same, with the code of a failure that the plugin has answered.
+    /// [`send`](Self::send), with the status code if the plugin answered a failure.
     pub(super) async fn try_send<R: UnaryRequest>(
         &self,
         request: &R,
@@ -234,7 +234,7 @@ impl Admitted {
         answer.map_err(|failed: FailedCall| (failed.code(), Failure::from(&failed)))
     }
 
-    /// A client of its half of the plugin, when fewer calls than may be are in flight there; the permit is for one call.
+    /// A client of its half of the plugin, when that is below its limit of calls in flight; the permit is for one call.
     pub(super) async fn client(&self) -> Result<(Client, Permit<PluginKey>), Failure> {
         let Self { shared, half, generation, clock, .. } = self;
         let permit = in_time(*clock, "other calls of its plugin", shared.halves.enter(half)).await?;
@@ -263,7 +263,7 @@ impl Admitted {
             volume_id: spec.volume_id.clone(),
             node_id: args.node_id,
             volume_capability: args.capability,
-            // Claims that write and claims that only read share it; each says so when it is published.
+            // Claims that write and claims that only read share it; each of them sets this when it is published.
             readonly: false,
             secrets: self.secrets.clone(),
             volume_context: spec.volume_context.clone(),
@@ -352,10 +352,10 @@ impl Admitted {
     }
 }
 
-/// What a call to the node service came to, and what the kernel has after it.
+/// The result of a call to the node service, and the observation of the kernel after it.
 pub(super) type NodeResult = (Result<(), Failure>, Seen);
 
-/// The outcome of a call to the node service; one that was not made was followed by no look.
+/// The outcome of a call to the node service; after a call that was not made there is no look.
 fn node(came: Result<NodeResult, Failure>) -> VolumeOutcome {
     let (result, seen) = came.unwrap_or_else(|failure| {
         let seen = Seen::Unclear(failure.reason.clone());
@@ -364,7 +364,7 @@ fn node(came: Result<NodeResult, Failure>) -> VolumeOutcome {
     VolumeOutcome::Node(result, seen)
 }
 
-/// A path as a request has it.
+/// A path as text for a request.
 pub(crate) fn text(path: &Path) -> Result<String, Failure> {
     let text = path.to_str().map(str::to_owned);
     text.ok_or_else(|| {

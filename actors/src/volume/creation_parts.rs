@@ -1,4 +1,4 @@
-//! The layouts of the existence of a volume: how it was to be created, and what its plugin made of it.
+//! The layouts of the existence of a volume: the arguments of its creation, and the answer of its plugin.
 //!
 //! Never add, remove or reorder fields or variants without a new schema of every row that has them.
 
@@ -13,7 +13,7 @@ use crate::csi::{self, CapacityRange, TopologyRequirement, VolumeContentSource};
 
 type Map = BTreeMap<String, String>;
 
-/// Without arguments it is registered.
+/// Without arguments the volume is registered.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ExistencePart {
     args: Option<Box<CreatePart>>,
@@ -143,7 +143,7 @@ impl Part for SourcePart {
     }
 }
 
-/// What the plugin answered.
+/// The answer of the plugin.
 #[derive(Debug, Serialize, Deserialize)]
 struct MadePart {
     capacity_bytes: u64,

@@ -1,4 +1,4 @@
-//! What the ledgers of volumes hold, by volume.
+//! Reads the ledgers of volumes, by volume.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::row::{
 use super::{VolumeImage, VolumeKey};
 use crate::persister::{LoadError, Tables};
 
-/// The ledgers of volumes; those that hold nothing are left out.
+/// The ledgers of volumes, without the empty ones.
 #[derive(Debug, Default)]
 pub(crate) struct Images(BTreeMap<VolumeKey, VolumeImage>);
 
@@ -41,7 +41,7 @@ impl Images {
         Ok(images)
     }
 
-    /// Adds to the ledger of the volume that the key of a row begins with. A sound row has a sound key.
+    /// Adds to the ledger of the volume in the prefix of a row's key. A sound row has a sound key.
     fn change(&mut self, key: &[u8], add: impl FnOnce(&mut VolumeImage)) {
         if let Some((volume, _)) = read_volume_key(key) {
             add(self.0.entry(volume).or_default());

@@ -1,12 +1,12 @@
 //! Runs the [machine of a volume](callboard_machines::volume): makes its calls to the plugin, and asks the kernel before and after.
 //!
-//! [`DurableStore`] keeps its ledger in the database, one for each life of its actor; [`MemoryLedgers`] keeps those of all volumes in memory.
+//! [`DurableStore`] keeps its ledger in the database, one for each incarnation of its actor; [`MemoryLedgers`] keeps all ledgers in memory.
 //!
-//! - V2: a call that has left goes on whatever becomes of its actor, and the next call of that volume waits for it.
-//! - V9: so many calls are in flight for each half of a plugin, and further ones wait in the order in which they came. A plugin that hangs
-//!   delays no other one.
-//! - V11: secrets are asked for before each call, and dropped with it.
-//! - V16: a call goes to the generation that it was decided for, or is not made.
+//! - V2: a call that was sent continues even if its actor ends, and the next call of that volume waits for it.
+//! - V9: the calls in flight to each half of a plugin are limited, and further calls wait in order of arrival. A plugin that hangs delays
+//!   no other plugin.
+//! - V11: secrets are requested before each call, and dropped with it.
+//! - V16: a call goes to the generation for which it was decided, or is not made.
 
 mod actor;
 mod calls;

@@ -1,5 +1,5 @@
-//! What CSI leaves to the orchestrator around a call to the node service: directories before it, a look after it, and no directory of ours
-//! behind what is confirmed down (C125, C136, V6, V7).
+//! Does the work that CSI leaves to the orchestrator around a call to the node service: directories before it, a look after it, and no
+//! directory of ours left after a confirmed undo (C125, C136, V6, V7).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::{Failure, Known, Seen, VolumeLayout};
 use crate::csi::Code;
 use crate::mounts::{Made, MalformedPlace, Mounts, Place};
 
-/// How long a mount may be late.
+/// The maximum delay of a late mount.
 const LATE_MOUNT_MAX: Duration = Duration::from_secs(2);
 /// The pause between two looks for a late mount.
 const LATE_MOUNT_PAUSE: Duration = Duration::from_millis(100);
@@ -30,7 +30,7 @@ impl Mounting {
         Self { mounts: Arc::clone(&shared.mounts), data_dir: Arc::clone(&shared.data_dir) }
     }
 
-    /// Makes the directory that a volume is staged at (C125).
+    /// Makes the directory at which a volume is staged (C125).
     pub(super) async fn make_mount_point(&self, path: &Path) -> Result<Made, Failure> {
         let place = self.place(path).map_err(not_made)?;
         self.mounts.make_mount_point(place).await.map_err(not_made)
@@ -42,8 +42,8 @@ impl Mounting {
         self.mounts.make_parent(place).await.map_err(not_made)
     }
 
-    /// Checks that a path of the ledger leads to where its volume was set up. Mounts move with the directory that they lie in: if the data
-    /// directory was moved, nothing is at the path any more, and the volume is in use elsewhere (V8).
+    /// Checks that a path of the ledger leads to where its volume was set up. Mounts move with their directory: if the data directory was
+    /// moved, nothing is at the path, and the volume is in use elsewhere (V8).
     pub(super) async fn check(&self, path: &Path) -> Result<(), Failure> {
         self.is_below(path).map_err(not_made)?;
         self.mounts.check(path.to_owned()).await.map_err(|error| not_made(error.to_string()))
@@ -66,8 +66,8 @@ impl Mounting {
         Place::new(&self.data_dir, path).map(|place| place.keeping(VolumeLayout::KEPT_NAMES))
     }
 
-    /// Looks at what was set up. If nothing was, for certain, and the directory was made for this call alone, then that goes, too: no
-    /// undo follows that would remove it. What a plugin has refused and done all the same is undone (V4).
+    /// Looks at the result of a setup. If it is certain that nothing was set up, and the directory was made for this call alone, the
+    /// directory is removed, too: no undo follows that would remove it. A refused call that took effect is undone (V4).
     pub(super) async fn after_set_up(
         &self,
         (path, staging): (&Path, Option<&Path>),
@@ -91,8 +91,8 @@ impl Mounting {
         not_looked(failure)
     }
 
-    /// Looks at what was undone, and removes its directory if nothing is there any more. What the plugin knows nothing of is decided by
-    /// the kernel (C.6). A plugin that may still be working on the call proves nothing, and the kernel is not asked.
+    /// Looks at the result of an undo, and removes its directory if nothing is left there. If the plugin does not know the volume, the
+    /// kernel decides (C.6). A plugin that may still be working on the call proves nothing, and the kernel is not asked.
     pub(super) async fn after_undo(
         &self,
         path: &Path,
@@ -113,8 +113,8 @@ impl Mounting {
         (result, seen)
     }
 
-    /// Looks at a target at which the plugin has answered to have published, and nothing is mounted. There has to be a mount by then (V7), but
-    /// some plugins mount in the background: it is looked at again for a while, before it is taken for a lie and undone.
+    /// Looks at a target at which the plugin has answered to have published, and nothing is mounted. There has to be a mount by then (V7),
+    /// but some plugins mount in the background: it is looked at again for a while, before the answer is taken as false and undone.
     pub(super) async fn look_for_late_mount(
         &self,
         (path, staging): (&Path, Option<&Path>),
@@ -134,8 +134,8 @@ impl Mounting {
         }
     }
 
-    /// Looks at a path within the time limit of the mounts. With the directory at which the volume is staged that is published there, it
-    /// says whether that is all that is there: without a mount it is a directory of the host.
+    /// Looks at a path within the time limit of the mounts. With the staging path of the volume that is published there, it detects that
+    /// only the staging directory is there: without a mount that is a directory of the host.
     pub(super) async fn look(&self, path: &Path, staging: Option<&Path>) -> Seen {
         if let Err(reason) = self.is_below(path) {
             return Seen::Unclear(reason);
@@ -149,7 +149,7 @@ impl Mounting {
         }
     }
 
-    /// Removes what is empty and ours. The volume is down, whatever comes of it.
+    /// Removes an empty directory of ours. The volume is down in any case.
     pub(super) async fn remove(&self, path: &Path) {
         let place = match self.place(path) {
             Ok(place) => place,
@@ -161,7 +161,7 @@ impl Mounting {
     }
 }
 
-/// Whether a plugin that answers with this code may still be working on the call, or has not got it (C003, C016).
+/// Whether a plugin that answers with this code may still be working on the call, or has not received it (C003, C016).
 const fn may_go_on(code: Code) -> bool {
     match code {
         Code::Ok
@@ -184,7 +184,7 @@ const fn may_go_on(code: Code) -> bool {
     }
 }
 
-/// What came of a call after which the kernel is not asked.
+/// The result of a call after which the kernel is not asked.
 fn not_looked(failure: Failure) -> NodeResult {
     let seen = Seen::Unclear("it was not checked, since the call failed".to_owned());
     (Err(failure), seen)

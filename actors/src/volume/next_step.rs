@@ -1,7 +1,7 @@
-//! The directories of the next step of a claim are made while the plugin works on the step before it.
+//! Makes the directories of the next step of a claim while the plugin works on the step before it.
 //!
 //! They are removed again if that step fails, or if the next call of the volume is another one. The ledger has the intent of the next step
-//! already (V5), so that after a crash its undo removes them. What is at its path is looked at when they are made.
+//! already (V5), so that after a crash its undo removes them. When they are made, it is recorded what is at the path of the step.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -41,7 +41,8 @@ impl NextStep {
     }
 }
 
-/// For which step of each volume directories have been made, and whether they are new. Only the call that has the turn of the volume asks.
+/// The step of each volume for which directories have been made, and whether they are new. Only the call that has the turn of the volume
+/// asks.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Prepared(Rc<RefCell<HashMap<VolumeKey, (NextStep, Made)>>>);
 
@@ -56,7 +57,7 @@ impl Prepared {
 }
 
 impl Admitted {
-    /// Sends a request, and meanwhile makes what the next step needs.
+    /// Sends a request, and meanwhile makes the directories of the next step.
     pub(super) async fn send_and_prepare<R: UnaryRequest>(
         &self,
         volume: &VolumeKey,
@@ -68,7 +69,7 @@ impl Admitted {
         match (&answer, made) {
             (Ok(_), Ok(made)) => self.shared.prepared.keep(volume, next, made),
             (Err(_), Ok(made)) => self.remove_new(&next, made).await,
-            // The next step tries it again, and says what is wrong.
+            // The next step tries it again, and reports the error.
             (_, Err(_)) => {}
         }
         answer
@@ -85,7 +86,7 @@ impl Admitted {
         }
     }
 
-    /// Removes what was made for a step, if this call does not need it.
+    /// Removes the directories of a step if this call does not need them.
     pub(super) async fn remove_unused(&self, call: &VolumeCall) {
         let Some(volume) = call.spec().map(|spec| &spec.key) else { return };
         let Some((step, made)) = self.shared.prepared.take(volume) else { return };

@@ -1,4 +1,4 @@
-//! The calls of orders.
+//! Makes the calls of orders.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ impl Admitted {
     }
 }
 
-/// What a failed call came to, and what else may be said of one that is refused as invalid.
+/// The result of a failed call, with a hint if it is refused as invalid.
 fn hinted((code, failure): (Option<Code>, Failure), hint: &str) -> Failure {
     let Failure { known, reason } = failure;
     match code {

@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(decode::<OrderRow>(&bytes[..]).unwrap(), row);
     }
 
-    /// The same for each other order: in flight, and without what only an expansion has.
+    /// The same for each other order: in flight, and without the fields of expansions.
     #[test]
     fn p2_every_kind_of_order_has_these_bytes_whatever_library_writes_them() {
         let set = || BTreeMap::from([("iops".to_owned(), "9".to_owned())]);

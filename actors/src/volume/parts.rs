@@ -1,4 +1,4 @@
-//! The layouts of what rows of volumes consist of. Bytes from disk are validated like any external input.
+//! The layouts of the parts of volume rows. Bytes from disk are validated like any external input.
 //!
 //! Never add, remove or reorder fields or variants without a new schema of every row that has them.
 
@@ -14,15 +14,15 @@ use super::{Usage, VolumeKey, VolumeSpec};
 use crate::csi::{AccessMode, AccessType, MountFlags, MountVolume, VolumeCapability};
 use crate::vocabulary::{PluginName, Timestamp, VolumeName, VolumeNamespace};
 
-/// The layout of something.
+/// The layout of a type.
 pub(crate) trait Part: Sized {
-    /// What it is the layout of.
+    /// The type that it encodes.
     type Of;
 
-    /// Its layout.
+    /// The layout of a value.
     fn of(it: &Self::Of) -> Self;
 
-    /// Reads it, or says what no message may say.
+    /// Decodes the value, or returns the violated rule.
     fn read(self) -> Result<Self::Of, String>;
 }
 
@@ -36,7 +36,7 @@ impl Part for () {
     }
 }
 
-/// A context or a topology.
+/// The layout of a context or a topology.
 impl Part for BTreeMap<String, String> {
     type Of = Self;
 
@@ -85,7 +85,7 @@ impl<P: Part> Part for Box<P> {
     }
 }
 
-/// A path that calls have or directories are removed at: absolute, and without any way up.
+/// A path that calls contain or at which directories are removed: absolute, and without any `..`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PathPart(OsString);
 
@@ -175,7 +175,7 @@ impl Part for SpecPart {
     }
 }
 
-/// The access mode by its name in the specification; without a mount it is a block device.
+/// The access mode by its name in the specification; without a mount the volume is a block device.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct CapabilityPart {
     access_mode: String,

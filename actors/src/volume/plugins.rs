@@ -1,4 +1,4 @@
-//! How the calls of volumes reach their plugin.
+//! Connects the calls of volumes to their plugin.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::csi::Client;
 use crate::instances::Leases;
 use crate::vocabulary::{Generation, PluginKey};
 
-/// Gives clients of plugins. Those of this node are [leased](Leases); a controller on another node can be reached by another implementation.
+/// Gives clients of plugins. On this node they are [leased](Leases); a controller on another node can be reached by another implementation.
 pub trait Plugins: fmt::Debug {
     /// A client of exactly this generation of one half of a plugin (V16). It does not wait for one.
     ///
@@ -44,7 +44,7 @@ impl Plugins for Leases {
     }
 }
 
-/// The failure of a call that has not left this host.
+/// The failure of a call that was not sent from this host.
 pub(super) fn not_made(reason: impl fmt::Display) -> Failure {
     Failure { known: Known::NotMade, reason: format!("the call was not made: {reason}") }
 }

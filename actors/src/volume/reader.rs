@@ -1,5 +1,5 @@
-//! Calls that only read: they take the turn of their volume and a permit of their plugin, as every call does, and give both back when
-//! their caller stops waiting.
+//! Calls that only read: they take the turn of their volume and a permit of their plugin, as every call does, and return both when the
+//! caller stops waiting.
 
 use std::panic::AssertUnwindSafe;
 
@@ -28,9 +28,9 @@ impl Shared {
         Held { _permit: self.turns.enter(&of).await }
     }
 
-    /// The secrets of a volume for a call (V11). A source that panics has none, and what its panic says is left out: it may be a secret.
+    /// The secrets of a volume for a call (V11). A source that panics has none, and its panic message is left out: it may be a secret.
     pub(crate) async fn secrets_of(&self, volume: &VolumeKey, call: Call) -> Result<Secrets, String> {
-        // In one future, so that a panic is caught whether it comes at once or while the answer is awaited.
+        // In one future, so that a panic is caught both in the call and while the answer is awaited.
         let asked = AssertUnwindSafe(async { self.secrets.secrets(volume, call).await });
         let answer = asked.catch_unwind().await;
         answer.unwrap_or_else(|_panic| {
@@ -38,7 +38,7 @@ impl Shared {
         })
     }
 
-    /// A client of exactly this generation of one half of a plugin, when it is its turn (V9, V16).
+    /// A client of exactly this generation of one half of a plugin, when a permit is free (V9, V16).
     pub(crate) async fn reader(&self, half: PluginKey, generation: Generation) -> Result<Reader, Failure> {
         let permit = self.halves.enter(&half).await;
         let client = self.plugins.client(half, generation).await?;

@@ -1,7 +1,7 @@
 //! The rows of volumes on disk: of a volume, of its claims, of claims whose rows were damaged, and of audits that are not published yet.
 //!
-//! Their keys begin with that of the volume, in which each name has its length in front. So the rows below one volume are never those
-//! of a neighbour.
+//! Their keys begin with the key of the volume, in which each name follows its length. So the rows of one volume are never read as rows of
+//! a neighbour.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::csi::Context;
 use crate::persister::{DecodeError, Loaded, Operation, Record, Table, decode_payload};
 use crate::vocabulary::{AllocationId, RunNumber, VolumeName, VolumeNamespace};
 
-/// Volumes, by their key: each name with its length in front.
+/// Volumes, by their key: each name follows its length.
 pub const VOLUME_TABLE: Table = Table("volumes");
 
 /// The claims of volumes, by the key of the volume and the allocation.
 pub const CLAIM_TABLE: Table = Table("volume_claims");
 
-/// The claims whose rows were damaged and that are not released yet, by the keys of those rows. What each of them used is in use, for all
-/// that is known.
+/// The claims whose rows were damaged and that are not released yet, by the keys of those rows. The steps that such a claim used may still
+/// be in use.
 pub const LOST_CLAIM_TABLE: Table = Table("volume_lost_claims");
 
 /// The targets of claims that were given up by force, by the key of the volume and the path.
@@ -41,7 +41,7 @@ pub struct VolumeRow(pub(crate) Arc<VolumeRecord>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRow(pub(crate) Arc<ClaimRecord>);
 
-/// A row of [`LOST_CLAIM_TABLE`]. All that is known of such a claim is in its key.
+/// A row of [`LOST_CLAIM_TABLE`]. All known data of such a claim are in its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostClaimRow;
 
@@ -54,7 +54,7 @@ impl Record for LostClaimRow {
     }
 }
 
-/// The row of a claim whose row had this key.
+/// The row of a lost claim whose damaged row had this key.
 fn lost_claim(key: &[u8]) -> Option<Operation> {
     read_claim_key(key).map(|_| Operation::put(key, &LostClaimRow))
 }
@@ -69,7 +69,7 @@ impl Record for AbandonedRow {
     const TABLE: Table = ABANDONED_TABLE;
     const SCHEMA: u16 = 2;
 
-    /// Schema 1 does not say whether the claim was released.
+    /// Schema 1 does not contain whether the claim was released.
     fn migrate(schema: u16, _: &[u8]) -> Result<Self, DecodeError> {
         (schema == 1).then_some(Self { is_released: false }).ok_or(DecodeError::UnknownSchema { schema })
     }
@@ -105,7 +105,7 @@ fn read_claim_key(key: &[u8]) -> Option<(VolumeKey, AllocationId)> {
     Some((volume, allocation))
 }
 
-/// The volume that the key of a row begins with, and what is behind it.
+/// The volume in the prefix of a row's key, and the rest of the key.
 pub(super) fn read_volume_key(key: &[u8]) -> Option<(VolumeKey, &[u8])> {
     let (namespace, rest) = read_name(key)?;
     let (name, rest) = read_name(rest)?;
@@ -113,14 +113,14 @@ pub(super) fn read_volume_key(key: &[u8]) -> Option<(VolumeKey, &[u8])> {
     Some((VolumeKey { namespace, name }, rest))
 }
 
-/// A name with its length in front, and what is behind it.
+/// A name that follows its length, and the rest of the key.
 fn read_name(key: &[u8]) -> Option<(&str, &[u8])> {
     let (length, rest) = key.split_first_chunk()?;
     let (name, rest) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
     Some((std::str::from_utf8(name).ok()?, rest))
 }
 
-/// What people call the volume of a row; `None` if its key is damaged.
+/// The volume of a row as people name it; `None` if its key is damaged.
 #[must_use]
 pub fn name_of_key(key: &[u8]) -> Option<String> {
     let (namespace, rest) = read_name(key)?;
@@ -128,7 +128,7 @@ pub fn name_of_key(key: &[u8]) -> Option<String> {
     Some(format!("{namespace}/{name}"))
 }
 
-/// The claims that are lost: those that earlier loads have found damaged, and those of this one, which may still be in their place.
+/// The lost claims: those that earlier loads have found damaged, and those of this load, which may still be in their place.
 pub(crate) fn lost_claims(
     claims: &Loaded<ClaimRow>,
     earlier: &Loaded<LostClaimRow>,
@@ -150,7 +150,7 @@ fn read_abandoned_key(key: &[u8], is_released: bool) -> Option<(VolumeKey, Aband
     Some((volume, Abandoned { path: path.to_owned(), allocation, is_released }))
 }
 
-/// The abandoned targets, with their volumes: also those of rows that are damaged (RES-08), which may still be in their place.
+/// The abandoned targets, with their volumes: also from damaged rows (RES-08), which may still be in their place.
 pub(crate) fn abandoned_targets(loaded: &Loaded<AbandonedRow>) -> Vec<(VolumeKey, Abandoned)> {
     let damaged = loaded.damaged.iter().map(|damaged| (&damaged.key, false));
     let rows = loaded.rows.iter().map(|(key, row)| (key, row.is_released)).chain(damaged);
@@ -161,7 +161,7 @@ pub(super) fn audit_key(volume: &VolumeKey, number: u64) -> Vec<u8> {
     [&key(volume)[..], &number.to_be_bytes()].concat()
 }
 
-/// Makes a row of a layout: it is written as that, and what is read of it is checked.
+/// Makes a row of a layout: it is written in that layout, and the decoded value is checked.
 macro_rules! row {
     ($row:ident, $layout:ty, $table:expr) => {
         row!($row, $layout, $table, {
@@ -209,7 +209,7 @@ row!(ClaimRow, Box<ClaimPart>, CLAIM_TABLE, {
 });
 row!(AuditRow, AuditPart, AUDIT_TABLE);
 
-/// Reads a row of schema 1 or 2. It has the same layout, without the marks that came later.
+/// Decodes a row of schema 1 or 2. It has the same layout, without the later marks.
 fn of_earlier_schema<P: Part + DeserializeOwned>(schema: u16, payload: &[u8]) -> Result<P::Of, DecodeError> {
     if !matches!(schema, 1 | 2) {
         return Err(DecodeError::UnknownSchema { schema });
@@ -433,7 +433,7 @@ mod tests {
         }
     }
 
-    /// Of a device at the path, without the sequence number of its disk.
+    /// A device at the path, without the sequence number of its disk.
     #[test]
     fn p2_a_block_device_that_an_earlier_version_recorded_is_read_v7() {
         let number = DeviceNumber { major: 7, minor: 3 };
@@ -523,7 +523,7 @@ mod tests {
         let Some(Origin::Created(args)) = row.0.existence.clone().map(|existence| existence.origin) else {
             panic!("it was created")
         };
-        // The call has secrets; what is kept of it are its arguments, which have none.
+        // The call has secrets; only its arguments are kept, which have none.
         let request = args.request(Secrets::new([("user".to_owned(), "canary".to_owned())].into()));
         assert_eq!(request.secrets.expose()["user"], "canary");
         assert!(holds(&encode(&row), &request.name), "a retry repeats its name (C050)");

@@ -1,4 +1,4 @@
-//! What the actors of all volumes of a host share. It outlives each of them, and each life of their owner.
+//! The state that the actors of all volumes of a host share. It outlives each of them, and each incarnation of their owner.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use super::{Route, Turn};
 use crate::mounts::Mounts;
 use crate::vocabulary::{PluginKey, PluginName};
 
-/// What the actors of all volumes of a host share. Made once for each host: a call that outlives its actor still has its turn
+/// The state that the actors of all volumes of a host share. Created once for each host: a call that outlives its actor still has its turn
 /// here, so that the next call of that volume waits for it (V2). Clones share everything.
 #[derive(Debug, Clone)]
 pub struct Shared {
@@ -23,17 +23,17 @@ pub struct Shared {
     pub(super) mounts: Arc<dyn Mounts>,
     pub(super) data_dir: Arc<Path>,
     pub(super) routes: Routes,
-    /// What the next call of each volume needs, as far as it is made already.
+    /// The prepared directories for the next call of each volume.
     pub(super) prepared: Prepared,
     /// One call at a time for each volume, snapshot and group (V2, C002).
     pub(super) turns: Bulkheads<Turn>,
-    /// So many calls at a time for each half of a plugin (V9).
+    /// A limited number of calls at a time for each half of a plugin (V9).
     pub(super) halves: Bulkheads<PluginKey>,
 }
 
 impl Shared {
-    /// Calls go to `plugins` with what `secrets` gives, at most `calls_max` at a time for each half of a plugin. Directories are made below
-    /// `data_dir`, which is absolute and has no symbolic link in it: the kernel names mount points so.
+    /// Calls go to `plugins` with the secrets of `secrets`, at most `calls_max` at a time for each half of a plugin. Directories are made
+    /// below `data_dir`, which is absolute and has no symbolic link in it: the kernel names mount points so.
     #[must_use]
     pub fn new(
         plugins: Rc<dyn Plugins>,
@@ -65,12 +65,12 @@ impl Shared {
 pub(crate) struct Routes(Rc<RefCell<HashMap<PluginName, Route>>>);
 
 impl Routes {
-    /// That of a plugin; an empty one if nothing of it is healthy.
+    /// The route of a plugin; an empty one if none of its halves is healthy.
     pub(super) fn of(&self, plugin: &PluginName) -> Route {
         self.0.borrow().get(plugin).cloned().unwrap_or_default()
     }
 
-    /// From now on calls of this plugin go there.
+    /// Sets the route of the calls of this plugin from now on.
     pub(crate) fn set(&self, plugin: PluginName, route: Route) {
         let mut routes = self.0.borrow_mut();
         match route == Route::default() {
@@ -79,7 +79,7 @@ impl Routes {
         }
     }
 
-    /// No plugin has a route.
+    /// Removes all routes.
     pub(crate) fn clear(&self) {
         self.0.borrow_mut().clear();
     }

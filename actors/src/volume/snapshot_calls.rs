@@ -1,4 +1,4 @@
-//! What is asked about a snapshot before a call that depends on it: the group that it belongs to, and its size.
+//! Asks about a snapshot before a call that depends on it: for its group, and its size.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use crate::pauses;
 use crate::vocabulary::text::escaped;
 use crate::vocabulary::{ControllerCapability, CsiFingerprint};
 
-/// How long an answer about a snapshot is waited for, and before it the turn of a question that is about this snapshot alone.
+/// The time limit for an answer about a snapshot, and before it for the turn of a question about this snapshot alone.
 const ASK_WITHIN: Duration = Duration::from_secs(10);
 
-/// What a plugin says of a snapshot; `None` if it does not know it, or has no such call. Its failure is [`Known::NotMade`] if it was not asked,
-/// [`Known::NotNow`] if it may say it later, and [`Known::Refused`] if the same question would most likely get no other answer.
+/// A snapshot as the plugin reports it; `None` if it does not know it, or has no such call. The failure is [`Known::NotMade`] if it was not
+/// asked, [`Known::NotNow`] if it may answer later, and [`Known::Refused`] if the same question would most likely get no other answer.
 type Told = Result<Option<Snapshot>, Failure>;
 
 impl Admitted {
     /// Refuses a snapshot of a group, which is deleted with its group alone (C103). A plugin that lists no snapshots refuses it itself
-    /// (C104). What it gives is whether the plugin has groups.
+    /// (C104). Returns whether the plugin has groups.
     pub(super) async fn check_alone(&self, spec: &VolumeSpec, snapshot_id: &str) -> Result<bool, Failure> {
         if self.offered().await?.group_controller.is_none() {
             return Ok(false);
@@ -33,7 +33,7 @@ impl Admitted {
         Ok(true)
     }
 
-    /// Refuses a volume that is to be smaller than the snapshot in it (C102). A snapshot of an unknown size is up to the plugin.
+    /// Refuses a volume that is to be smaller than the snapshot in it (C102). For a snapshot of unknown size the plugin decides.
     pub(super) async fn check_size(&self, spec: &VolumeSpec, args: &CreateArgs) -> Result<(), Failure> {
         match args.sized_by() {
             Some(snapshot_id) => args.check_room_for(snapshot_id, self.size_of(spec, snapshot_id).await?),
@@ -41,7 +41,8 @@ impl Admitted {
         }
     }
 
-    /// The size of a snapshot; zero if it is unknown, or the plugin does not tell it: it refuses what is too small itself then.
+    /// The size of a snapshot; zero if it is unknown, or the plugin does not report it: then the plugin itself refuses a volume that is too
+    /// small.
     async fn size_of(&self, spec: &VolumeSpec, snapshot_id: &str) -> Result<u64, Failure> {
         let offered = self.offered().await?;
         let can = |call| offered.controller.as_ref().is_some_and(|can| can.contains(&call));
@@ -65,13 +66,13 @@ impl Admitted {
         }
     }
 
-    /// What its half of the plugin has said that it can do.
+    /// The reported capabilities of its half of the plugin.
     async fn offered(&self) -> Result<Arc<CsiFingerprint>, Failure> {
         let (client, _permit) = self.client().await?;
         Ok(client.lease().fingerprint().clone())
     }
 
-    /// What the list of the plugin has of this snapshot.
+    /// The entry of this snapshot in the list of the plugin.
     async fn listed(&self, spec: &VolumeSpec, snapshot_id: &str) -> Told {
         let secrets = self.secrets_for(spec, Call::ListSnapshots).await?;
         let snapshot_id = snapshot_id.to_owned();
@@ -81,7 +82,7 @@ impl Admitted {
         Ok(listed.and_then(|listed| listed.entries.into_iter().find(is_it)))
     }
 
-    /// What the plugin says of this snapshot alone, when no other call on it is in flight (C002).
+    /// The answer of the plugin about this snapshot alone, when no other call on it is in flight (C002).
     async fn got(&self, spec: &VolumeSpec, snapshot_id: &str) -> Told {
         let of = Turn::Snapshot(spec.plugin.clone(), snapshot_id.to_owned());
         let turn = pauses::within(ASK_WITHIN.min(self.clock.for_the_call()), self.shared.turn(of)).await;
@@ -95,8 +96,8 @@ impl Admitted {
         secrets.map_err(|reason| not_made(format!("cannot read its secrets: {reason}")))
     }
 
-    /// The answer of the plugin; `None` if it does not know the snapshot, or has no such call. The permit for it comes after any turn, as
-    /// everywhere.
+    /// The answer of the plugin; `None` if it does not know the snapshot, or has no such call. The permit for it is taken after any turn,
+    /// as everywhere.
     async fn told<R: UnaryRequest>(&self, request: &R) -> Result<Option<R::Answer>, Failure> {
         let (client, _permit) = self.client().await?;
         match client.call(request, ASK_WITHIN.min(self.clock.for_the_call())).await {

@@ -67,7 +67,7 @@ pub(super) fn create_args() -> CreateArgs {
     CreateArgs { name: "d-v-1".to_owned(), volume }
 }
 
-/// It was created, it is attached, and it is being staged.
+/// A volume that was created, is attached, and is being staged.
 pub(super) fn volume(key: VolumeKey) -> VolumeRecord {
     let made = csi::Volume {
         capacity_bytes: 5,
@@ -91,7 +91,7 @@ pub(super) fn volume(key: VolumeKey) -> VolumeRecord {
     }
 }
 
-/// It is published.
+/// A claim that is published.
 pub(super) fn claim(key: VolumeKey, allocation: &str) -> ClaimRecord {
     let args = PublishArgs {
         target_path: "/t".into(),
@@ -120,7 +120,7 @@ pub(super) fn claim(key: VolumeKey, allocation: &str) -> ClaimRecord {
     }
 }
 
-/// It is being expanded on the node.
+/// An expansion that is in flight on the node.
 pub(super) fn expansion(number: u64) -> OrderRecord {
     let args = GrowArgs {
         volume_path: "/t".into(),

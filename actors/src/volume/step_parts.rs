@@ -1,4 +1,4 @@
-//! The layouts of steps: their arguments, and what was seen of them.
+//! The layouts of steps: their arguments, and the observed results.
 //!
 //! Never add, remove or reorder fields or variants without a new schema of every row that has them.
 

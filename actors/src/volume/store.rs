@@ -1,4 +1,4 @@
-//! The ledger of a volume: in the database, or, for tests and scripts, in memory.
+//! Stores the ledger of a volume: in the database, or, for tests and scripts, in memory.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,28 +17,28 @@ use crate::persister::{Disk, Operation, Owner, Settled};
 use crate::shell::{Database, Ledger, Store, Ticket, Written};
 use crate::vocabulary::Attempt;
 
-/// The kind of the owners of these writes. Each life of the actor of a volume is an owner of its own, so that none hears of the writes
-/// of another one.
+/// The kind of the owners of these writes. Each incarnation of the actor of a volume is a separate owner, so that none receives the results
+/// of another one's writes.
 pub const OWNER_KIND: &str = "volume";
 
-/// The ledger of one volume in the database, for one life of its actor. Damaged records that are found on loading are posted as notices
-/// (RES-08).
+/// The ledger of one volume in the database, for one incarnation of its actor. Damaged records that are found on loading are posted as
+/// notices (RES-08).
 #[derive(Debug, Clone)]
 pub struct DurableStore {
     ledger: Ledger,
     volume: VolumeKey,
-    /// What the owner of the volumes has read already, for the first load.
+    /// The ledger as the owner of the volumes has read it already, for the first load.
     read: Option<VolumeImage>,
 }
 
 impl DurableStore {
-    /// The ledger of this volume, for this life of its actor. No two lives on a database have the same number.
+    /// The ledger of this volume, for this incarnation of its actor. No two incarnations on a database have the same number.
     #[must_use]
     pub fn new(database: &Database, volume: VolumeKey, life: Attempt) -> Self {
         Self { ledger: database.ledger(Owner::numbered(OWNER_KIND, life.get())), volume, read: None }
     }
 
-    /// Loads this first, which was read before any actor of this volume had written to its ledger.
+    /// Uses this for the first load. It was read before any actor of this volume had written to its ledger.
     pub(crate) fn beginning_with(self, read: Option<VolumeImage>) -> Self {
         Self { read, ..self }
     }
@@ -111,27 +111,27 @@ fn operations_of(volume: &VolumeKey, change: VolumeChange) -> Vec<Operation> {
     }
 }
 
-/// The ledgers of all volumes in memory. Clones share the content, so that a test can end everything and start the next run on what is
-/// left, or change it.
+/// The ledgers of all volumes in memory. Clones share the content, so that a test can end everything and start the next run on the
+/// remaining content, or change it.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryLedgers {
     kept: Rc<RefCell<BTreeMap<VolumeKey, VolumeImage>>>,
 }
 
 impl MemoryLedgers {
-    /// The ledger of one volume, for any life of its actor.
+    /// The ledger of one volume, for any incarnation of its actor.
     #[must_use]
     pub fn store(&self, volume: VolumeKey) -> MemoryStore {
         MemoryStore { ledgers: self.clone(), volume }
     }
 
-    /// What the ledger of each volume holds; of those that hold something.
+    /// The contents of all ledgers that are not empty.
     #[must_use]
     pub fn images(&self) -> BTreeMap<VolumeKey, VolumeImage> {
         self.kept.borrow().clone()
     }
 
-    /// Replaces what the ledger of a volume holds.
+    /// Replaces the contents of the ledger of a volume.
     pub fn put(&self, volume: VolumeKey, image: VolumeImage) {
         let mut kept = self.kept.borrow_mut();
         if image == VolumeImage::default() {

@@ -15,14 +15,13 @@ use crate::volume::{
     self, Forced, Route, RouteChanged, Shared, Volume, VolumeAnswer, VolumeAsk, VolumeConfig, VolumeKey,
 };
 
-/// The limit of running and queued calls: one for each caller that waits for a volume, and none may delay another.
+/// The limit of running and queued calls: one for each caller that waits for a volume, since none may delay another.
 const CALLS_MAX: usize = 1 << 20;
 /// The limit of messages in flight to one volume. Only its owner sends to it, and bounds the number.
 const VOLUME_IN_FLIGHT_MAX: usize = 4_096;
 
-/// Starts the owner of the volumes at a vacant address. Follows `instances`, which may start later. Each life of a volume's actor gets the
-/// store that `ledgers` makes of its key and the number of the life, and the same settings. Pass the same `shared` when the owner is
-/// restarted.
+/// Starts the owner of the volumes at a vacant address. Follows `instances`, which may start later. Each incarnation of a volume's actor
+/// gets the store that `ledgers` makes for its key and number, and the same settings. Pass the same `shared` when the owner is restarted.
 pub fn start<S: Store<Volume>>(
     address: &Address<Volumes>,
     instances: Address<Instances>,
@@ -128,7 +127,7 @@ impl<L> Handler<L> {
         });
         self.shared.routes().set(plugin, route.clone());
         for address in of_plugin.into_iter().flatten() {
-            // One that has ended is reported by its ending.
+            // An actor that has ended is reported by its ending.
             let _ = address.notify(RouteChanged { route: route.clone() });
         }
     }

@@ -1,4 +1,4 @@
-//! Questions that only read: makes their calls. A caller that stops waiting ends them, since they have no effect.
+//! Makes the calls of questions that only read. A caller that stops waiting ends them, since they have no effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::volume::{self, Failure, Known, Shared, Turn, VolumeSpec};
 
 /// The timeout of one call; the machine may end it before.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
-/// How many pages of a list are read for one question.
+/// The maximum number of pages of a list that are read for one question.
 const PAGES_MAX: usize = 1_000;
 
 pub(super) async fn read(shared: Shared, read: Read) -> Result<Found, ReadError> {
@@ -77,7 +77,7 @@ pub(super) async fn read(shared: Shared, read: Read) -> Result<Found, ReadError>
     }
 }
 
-/// A page of the snapshots that a plugin has, of this volume and with this id if they are given.
+/// A page of the snapshots of a plugin, of this volume and with this id if they are given.
 async fn snapshots(
     shared: &Shared,
     (plugin, generation): (&PluginName, Generation),
@@ -101,7 +101,7 @@ async fn snapshots(
     Ok(page)
 }
 
-/// A group with all of its snapshots, which the list of the plugin tells if the question does not.
+/// A group with all of its snapshots, whose ids come from the plugin's list if the question has none.
 async fn group(
     shared: &Shared,
     spec: &VolumeSpec,
@@ -153,7 +153,7 @@ async fn members(
     })
 }
 
-/// The page with this token, which is empty for the first one.
+/// The page with this token; an empty token means the first page.
 fn of_page<T>(token: &str, listed: Result<T, ReadError>) -> Result<T, ReadError> {
     listed.map_err(|error| if token.is_empty() { error.without_token() } else { error })
 }
@@ -176,7 +176,7 @@ async fn on_node(
     Ok(())
 }
 
-/// A path as a request can carry it.
+/// A path as text for a request.
 fn text(plugin: &PluginName, path: &Path) -> Result<String, ReadError> {
     volume::text(path).map_err(|Failure { reason, .. }| ReadError::Failed {
         plugin: plugin.clone(),
@@ -197,7 +197,7 @@ async fn at_controller(
     Ok(())
 }
 
-/// The secrets of a volume for this call; none if it is of no volume that is known here.
+/// The secrets of a volume for this call; none without a known volume.
 async fn secrets(shared: &Shared, of: Option<&VolumeSpec>, call: Call) -> Result<Secrets, ReadError> {
     let Some(spec) = of else { return Ok(Secrets::none()) };
     shared.secrets_of(&spec.key, call).await.map_err(|reason| ReadError::Failed {

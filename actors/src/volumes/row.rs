@@ -9,7 +9,7 @@ use super::KnownVolume;
 use crate::persister::{Record, Table};
 use crate::volume::{KeyPart, Part, SpecPart, VolumeKey, row};
 
-/// Known volumes, by the key of the volume: each name with its length in front.
+/// Known volumes, by the key of the volume: each name follows its length.
 pub const KNOWN_TABLE: Table = Table("known_volumes");
 
 /// A row of [`KNOWN_TABLE`].
@@ -45,7 +45,7 @@ impl Part for KnownPart {
     }
 }
 
-/// The volumes that are being deleted, by the key of the volume: each name with its length in front.
+/// The volumes that are being deleted, by the key of the volume: each name follows its length.
 pub const DELETION_TABLE: Table = Table("volume_deletions");
 
 /// A row of [`DELETION_TABLE`].

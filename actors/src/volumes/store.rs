@@ -1,4 +1,4 @@
-//! The store of the owner of the volumes: in the database, or, for tests and scripts, in memory.
+//! Stores the data of the owner of the volumes: in the database, or, for tests and scripts, in memory.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use crate::volume::{self, Images, MemoryLedgers, VolumeImage, VolumeKey, VolumeS
 pub const OWNER: Owner = Owner::new("volumes");
 
 /// Stores the known volumes in the database, and reads which volumes have a ledger there. Damaged records that are found on loading are
-/// posted as notices (RES-08). Clones share what was read.
+/// posted as notices (RES-08). Clones share the result of the reading.
 #[derive(Debug, Clone)]
 pub struct DurableStore {
     database: Database,
@@ -27,9 +27,8 @@ pub struct DurableStore {
     first: Rc<RefCell<FirstReading>>,
 }
 
-/// What the first load of a host found in the ledgers of the volumes, until the actor of each one takes it: thousands of volumes that
-/// each read their own rows would ask the thread of the database once each. A later load leaves nothing to take, since
-/// actors have written to the ledgers by then.
+/// The ledgers of the volumes from the first load of a host, until the actor of each volume takes its ledger: otherwise thousands of actors
+/// would each ask the database thread for their own rows. A later load keeps no ledgers, since actors have written to them by then.
 #[derive(Debug, Default)]
 enum FirstReading {
     #[default]
@@ -47,7 +46,7 @@ impl FirstReading {
 
     fn take(&mut self, volume: &VolumeKey) -> Option<VolumeImage> {
         match self {
-            // An actor that reads for itself writes from then on.
+            // An actor that reads its own rows writes from then on.
             Self::Expected => {
                 *self = Self::Done(BTreeMap::new());
                 None
@@ -64,7 +63,7 @@ impl DurableStore {
         Self { database: database.clone(), ledger: database.ledger(OWNER), first: Rc::default() }
     }
 
-    /// The ledger of a volume, for this life of its actor. No two lives on a database have the same number.
+    /// The ledger of a volume, for this incarnation of its actor. No two incarnations on a database have the same number.
     #[must_use]
     pub fn ledger(&self, volume: &VolumeKey, life: Attempt) -> volume::DurableStore {
         let read = self.first.borrow_mut().take(volume);
@@ -104,7 +103,7 @@ impl Store<Volumes> for DurableStore {
             let deleting = ledger.rows::<DeletionRow>().await?;
             let deleting = deleting.into_iter().map(|(_, row)| row.0).collect();
             let known: Vec<_> = known.into_iter().map(|(_, row)| Arc::new(row.0)).collect();
-            // What is read again is without the damaged rows, which are set aside.
+            // A second reading is without the damaged rows, which are set aside.
             let read = |tables: &mut Tables<'_>| {
                 let images = Images::read(tables, &[])?;
                 Ok((images.into_map(), tables.damaged().is_empty()))
@@ -117,7 +116,7 @@ impl Store<Volumes> for DurableStore {
     }
 }
 
-/// The volumes that have ledgers. One that has only rows that do not say what volume it is has to be known to have an actor.
+/// The volumes that have ledgers. If no row contains the spec of a volume, only a known volume gets an actor.
 fn specs_of(ledgers: &BTreeMap<VolumeKey, VolumeImage>, known: &[Arc<KnownVolume>]) -> Vec<Arc<VolumeSpec>> {
     let spec = |(volume, image): (&VolumeKey, &VolumeImage)| {
         let known = || known.iter().map(|known| &known.spec).find(|spec| spec.key == *volume);

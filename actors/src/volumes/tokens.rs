@@ -1,17 +1,17 @@
-//! The tokens of pages as callers have them: each has a mark of its list in front. A plugin need not notice that a token is of another list,
-//! and would answer with entries that were not asked for.
+//! Marks the tokens of pages with their list. A plugin need not notice that a token is of another list, and would answer with wrong
+//! entries.
 
 use super::ReadError;
 use crate::vocabulary::PluginName;
 
-/// The list of a plugin that a token is of: what is listed, and by which filters.
+/// The list of a token: the listed objects, and the filters.
 pub(super) struct List<'l> {
     pub(super) plugin: &'l PluginName,
     pub(super) of: &'l [&'l str],
 }
 
 impl List<'_> {
-    /// The token as the plugin gave it, of one that a caller has; both are empty for the first page.
+    /// The plugin's token from a caller's token; both are empty for the first page.
     pub(super) fn read(&self, token: &str) -> Result<String, ReadError> {
         if token.is_empty() {
             return Ok(String::new());
@@ -23,7 +23,7 @@ impl List<'_> {
         })
     }
 
-    /// The token as a caller gets it, of one that the plugin gave; both are empty after the last page.
+    /// The caller's token from a plugin's token; both are empty after the last page.
     pub(super) fn give(&self, token: &str) -> String {
         if token.is_empty() { String::new() } else { format!("{}{token}", self.mark()) }
     }

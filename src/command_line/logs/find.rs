@@ -13,27 +13,27 @@ use crate::config::{Config, PROCESS_PREFIX, suggest};
 /// One log.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// What has written it: `task`, `allocation` or `driver`.
+    /// The kind of its writer: `task`, `allocation` or `driver`.
     pub(super) kind: &'static str,
     /// Its name.
     pub(super) name: String,
-    /// Which stream it is; both for an allocation.
+    /// The stream; both streams for an allocation.
     pub(super) stream: &'static str,
-    /// Where it lies.
+    /// Its location.
     pub(super) place: LogPlace,
 }
 
 impl Found {
-    /// A name that means this one only.
+    /// A name that is not ambiguous.
     pub(super) fn full_name(&self) -> String {
         format!("{}/{}", self.kind, self.name)
     }
 }
 
-/// The kinds of what has logs.
+/// The kinds of writers of logs.
 const KINDS: [&str; 3] = ["task", "allocation", "driver"];
 
-/// The kind that a name says, if it says one, and the name itself.
+/// The kind in a name, if it has one, and the name itself.
 fn kind(name: &str) -> (Option<&'static str>, &str) {
     match name.split_once('/') {
         Some((word, name)) => match KINDS.into_iter().find(|kind| *kind == word) {
@@ -44,12 +44,12 @@ fn kind(name: &str) -> (Option<&'static str>, &str) {
     }
 }
 
-/// Every log below a data directory that a name means.
+/// Every log below a data directory that matches a name.
 pub(super) fn find(data_dir: &Path, name: &str, stderr: bool) -> io::Result<Vec<Found>> {
     let (wanted, name) = kind(name);
     let is_wanted = |kind| wanted.is_none_or(|wanted| wanted == kind);
     let mut found = Vec::new();
-    // A name leads to no other directory.
+    // A name must not lead to another directory.
     if name.is_empty() || name.contains('/') || name == "." || name == ".." {
         return Ok(found);
     }
@@ -86,7 +86,7 @@ fn of_process(directory: &Path) -> LogPlace {
     LogPlace::Renamed { path: directory.join("stderr.log"), before: directory.join("stderr.previous.log") }
 }
 
-/// That of an allocation: of a process that survives its host, or of one that does not, whichever was written last.
+/// The log of an allocation: of a process that survives its host, or of a bound process, whichever was written last.
 fn of_allocation(data_dir: &Path, name: &str) -> Option<LogPlace> {
     let logs = data_dir.join("logs");
     let bound = LogPlace::Renamed {
@@ -107,7 +107,7 @@ fn of_allocation(data_dir: &Path, name: &str) -> Option<LogPlace> {
 pub(super) struct Names(BTreeSet<(&'static str, String)>);
 
 impl Names {
-    /// Adds those of a configuration.
+    /// Adds the names of a configuration.
     pub(super) fn add_config(&mut self, config: &Config) {
         let tasks = config.tasks.iter().map(|task| ("task", task.name.to_string()));
         let allocations =
@@ -116,7 +116,7 @@ impl Names {
         self.0.extend(tasks.chain(allocations).chain(drivers));
     }
 
-    /// Adds those that a running host knows.
+    /// Adds the names that a running host knows.
     pub(super) fn add_status(&mut self, status: &wire::GetStatusResponse) {
         let tasks = status.tasks.iter().map(|task| ("task", task.name.clone()));
         let allocations = status.allocations.iter().map(|allocation| ("allocation", allocation.name.clone()));
@@ -124,7 +124,7 @@ impl Names {
         self.0.extend(tasks.chain(allocations).chain(drivers));
     }
 
-    /// What a name means, if it is known.
+    /// The kind of object with this name, if it is known.
     pub(super) fn what(&self, name: &str) -> Option<String> {
         let (wanted, name) = kind(name);
         let mut known = self.0.iter();
@@ -132,7 +132,7 @@ impl Names {
         known.find(|(kind, known)| is_meant(kind, known)).map(|(kind, name)| format!("{kind} {name}"))
     }
 
-    /// The rest of a sentence that says that a name is unknown.
+    /// The rest of the message about an unknown name.
     pub(super) fn advice(&self, name: &str) -> String {
         let known: Vec<&str> = self.0.iter().map(|(_, name)| name.as_str()).collect();
         match suggest::nearest(kind(name).1, &known) {

@@ -1,5 +1,5 @@
-//! The last lines of several logs, as they are shown beside other things. Each is read on a thread of its own, so that a file system
-//! that does not answer costs its logs and nothing else.
+//! Reads the last lines of several logs. Each log is read on a thread of its own, so that a file system that does not respond affects only
+//! its own logs.
 
 use std::io;
 use std::path::Path;
@@ -20,12 +20,12 @@ const READ_WITHIN: Duration = Duration::from_secs(2);
 /// How many logs are read at once.
 const AT_ONCE: usize = 32;
 
-/// Which log is meant.
+/// Identifies a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::command_line) struct LogName {
-    /// A name that means this one only.
+    /// A name that is not ambiguous.
     pub(in crate::command_line) full_name: String,
-    /// Whether it is a task's standard error, and not its standard output.
+    /// Whether it is a task's standard error instead of its standard output.
     pub(in crate::command_line) stderr: bool,
 }
 
@@ -56,14 +56,14 @@ fn last_lines_of(data_dir: &Path, log: &LogName, lines: u64) -> io::Result<Vec<S
     let (mut text, mut piece) = (Vec::new(), vec![0; PIECE_BYTES]);
     while let count @ 1.. = reader.read(&mut piece)? {
         text.extend_from_slice(&piece[..count]);
-        // Of endless lines the end is shown.
+        // Of endless lines only the end is shown.
         let surplus = text.len().saturating_sub(PIECE_BYTES);
         text.drain(..surplus);
     }
     Ok(String::from_utf8_lossy(&text).lines().map(|line| bounded(line, LINE_BYTES_MAX)).collect())
 }
 
-/// Reads logs, a number of them at a time. When one has hung, no further ones are begun, so that many that hang take no longer than one.
+/// Reads logs, a number of them at a time. When one has hung, no further logs are started, so that many hung logs take no longer than one.
 fn read_all<R>(logs: &[LogName], within: Duration, read: &R) -> Vec<Result<Vec<String>, Unread>>
 where
     R: Fn(&LogName) -> io::Result<Vec<String>> + Clone + Send + 'static,
@@ -81,7 +81,7 @@ where
     all
 }
 
-/// What a thread has read.
+/// The result of a reading thread.
 type Answer = Receiver<io::Result<Vec<String>>>;
 
 fn begin<R>(log: &LogName, read: &R) -> io::Result<Answer>
@@ -91,7 +91,7 @@ where
     let (tell, answer) = channel();
     let (log, read) = (log.clone(), read.clone());
     Builder::new().name("log".to_owned()).spawn(move || {
-        // Its timeout may have passed.
+        // The receiver may have timed out.
         let _ = tell.send(read(&log));
     })?;
     Ok(answer)
@@ -113,7 +113,7 @@ mod tests {
         LogName { full_name: name.to_owned(), stderr: false }
     }
 
-    /// Blocks for ever on a log that is called so.
+    /// Blocks forever on a log with this name.
     fn read(log: &LogName) -> io::Result<Vec<String>> {
         match &*log.full_name {
             "hangs" => loop {

@@ -1,4 +1,4 @@
-//! Writes a log to standard output: as it is, unless a person looks at it or a program wants JSON.
+//! Writes a log to standard output: unchanged, unless it goes to a terminal or JSON is requested.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -11,12 +11,12 @@ use crate::output::Reader;
 /// A longer line is shown in pieces.
 const LINE_BYTES_MAX: usize = 64 * 1_024;
 
-/// How it is written.
+/// The output format.
 #[derive(Debug)]
 enum Manner {
     /// Byte by byte.
     Raw,
-    /// Line by line, without what a terminal would obey.
+    /// Line by line, without control characters for a terminal.
     Harmless,
     /// Line by line, as objects with these fields.
     Json { kind: &'static str, name: String, stream: &'static str },
@@ -26,7 +26,7 @@ enum Manner {
 #[derive(Debug)]
 pub(super) struct Writer {
     manner: Manner,
-    /// The beginning of a line whose end has not come.
+    /// The beginning of a line whose end has not been read.
     begun: Vec<u8>,
 }
 
@@ -40,7 +40,7 @@ impl Writer {
         Self { manner, begun: Vec::new() }
     }
 
-    /// Writes what comes next.
+    /// Writes the next bytes.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<Reader> {
         if matches!(self.manner, Manner::Raw) {
             return print(bytes);
@@ -55,7 +55,7 @@ impl Writer {
         print(text.as_bytes())
     }
 
-    /// Nothing more comes at present: a person sees the beginning of a line too.
+    /// No more bytes at present: a terminal also shows the beginning of a line.
     pub(super) fn pause(&mut self) -> io::Result<Reader> {
         match self.manner {
             Manner::Harmless => self.finish(),
@@ -63,7 +63,7 @@ impl Writer {
         }
     }
 
-    /// Nothing more comes.
+    /// No more bytes.
     pub(super) fn finish(&mut self) -> io::Result<Reader> {
         if self.begun.is_empty() {
             return Ok(Reader::Listens);

@@ -1,4 +1,4 @@
-//! The end of a simulated run as a picture: what happened, and what the actors made of it.
+//! Draws the end of a simulated run: the events, and the reactions of the actors.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use callboard_simulation::{
 use crate::picture::{Arrow, Mark, Picture, Sign};
 use crate::timeline::{Played, answers, message, news_sentence};
 
-/// How many messages and signs are drawn at most.
+/// The maximum number of messages and signs in the picture.
 const STATEMENTS_MAX: usize = 100;
-/// A span between two events that is worth being shown.
+/// The shortest pause between two events that is shown.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
-/// The column of everything that is outside of the actors.
+/// The column of everything outside of the actors.
 const OUTSIDE: &str = "host";
 
-/// What is drawn of a run so far.
+/// The drawing of a run so far.
 #[derive(Debug, Default)]
 pub(super) struct Run {
     drawn: Played,
@@ -28,21 +28,21 @@ pub(super) struct Run {
     host: Host,
 }
 
-/// Who hears what is said to the host.
+/// The state of the host as a receiver of messages.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Host {
     #[default]
     Up,
-    /// It takes no questions any more.
+    /// It no longer accepts requests.
     Stops,
     Down,
 }
 
 /// How an event is drawn.
 enum Shown {
-    /// The host program says it to an actor.
+    /// The host program sends it to an actor.
     Said(&'static str),
-    /// It befalls this column.
+    /// It happens to this column.
     Befalls(String, Sign),
     /// It is a break in the run of the host.
     Chapter(&'static str),
@@ -50,13 +50,13 @@ enum Shown {
     ProcessEnds(String),
     /// A driver reports an event of a task.
     Event(String),
-    /// Whatever comes of it is drawn by its actor: a crash when it comes, and by what is done then, what arrives or is due. What the volumes
-    /// do is not traced.
+    /// Its consequences are drawn by their actors: a crash when it occurs and through its handling, and what arrives or is due. The actions
+    /// of volumes are not traced.
     Not,
 }
 
 impl Run {
-    /// Draws an event, and what came of it.
+    /// Draws an event, and its consequences.
     pub(super) fn happened(&mut self, event: &Event, came: &[Observed]) {
         let began = *self.began.get_or_insert(event.at);
         let span = self.at.replace(event.at).map_or(Duration::ZERO, |at| event.at.since(at));
@@ -115,7 +115,7 @@ impl Run {
     fn noted(&mut self, actor: &str, entry: &Recorded) {
         let published = match entry {
             Recorded::Published { news, .. } => Some(news),
-            // Supervisors of a tree have one column.
+            // The supervisors of a tree share one column.
             Recorded::Built { is_rebuilt: false } if actor == "supervisor" => return,
             _ => None,
         };
@@ -156,7 +156,7 @@ impl Run {
         }
     }
 
-    /// The picture, with this as its last words.
+    /// The picture, with this closing text.
     pub(super) fn picture(mut self, title: String, end: &str) -> Picture {
         self.drawn.put(Mark::Chapter(end.to_owned()));
         Picture { title, marks: self.drawn.marks(str::to_owned) }
@@ -305,7 +305,7 @@ fn of_supervisor(doing: FamilyDoing) -> Shown {
         FamilyDoing::Restart(_) | FamilyDoing::Await | FamilyDoing::Describe => Shown::Said("supervisor"),
         FamilyDoing::End(..) => trouble("supervisor"),
         FamilyDoing::Return(_, Reply::Bad | Reply::Odd) => trouble("supervisor"),
-        // A call that hangs shows when its time is up.
+        // A call that hangs becomes visible when it times out.
         FamilyDoing::Return(_, Reply::Good | Reply::Late)
         | FamilyDoing::Begin
         | FamilyDoing::Make(_)
@@ -334,7 +334,7 @@ mod tests {
         Observed::Noted { actor: actor.to_owned(), entry }
     }
 
-    /// The columns of what is drawn, with the texts.
+    /// The columns of the drawing, with the texts.
     fn short(run: Run) -> Vec<String> {
         let one = |mark: &Mark| match mark {
             Mark::Message { from, to, text, .. } => Some(format!("{from} → {to}: {text}")),
@@ -463,7 +463,7 @@ mod tests {
             |line: &String| line.starts_with("host → registry: register") || line.ends_with(" later");
         let calm = |told: &[String]| told.iter().position(|line| line == "from here on nothing goes wrong");
         let histories = (1..=20).map(drawn).filter_map(|told| Some((calm(&told)?, told)));
-        // Of some seeds only supervised allocations are left, which register by themselves.
+        // With some seeds only supervised allocations are left, which register by themselves.
         let of_registrations = |(calm, told): &(usize, Vec<String>)| told[..*calm].iter().all(is_message);
         let (calm, told) = histories.into_iter().find(of_registrations).expect("one of them");
         assert!(told[calm..].iter().any(|line| line == "registry closes 1"), "{told:?}");

@@ -1,4 +1,4 @@
-//! A history that breaks a law, as a message script.
+//! Writes a history that breaks a law as a message script.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use callboard_simulation::{Counterexample, Event, ScriptText, Simulation};
 
 use crate::script::{Played, Player, ScriptError};
 
-/// How many lines at most turn out to mean nothing to the actors of production.
+/// The maximum number of lines that mean nothing to the actors of production.
 const MEANINGLESS_MAX: usize = 1_000;
 
-/// Writes a history as a script. It is played once, and a line that means nothing to the actors of production, such as the end of
-/// a stream without a reader, becomes a comment. Below its lines stands the law, so that it fails until it was reviewed.
+/// Writes a history as a script. The script is played once, and a line that means nothing to the actors of production, such as the end of a
+/// stream without a reader, becomes a comment. The law is written below its lines, so that the script fails until it is reviewed.
 pub(super) fn write(simulation: &Simulation, command: &str, found: &Counterexample<Event>) -> String {
     let mut lines = lines_of(simulation, found);
     for _ in 0..MEANINGLESS_MAX {
@@ -40,7 +40,7 @@ const HEAD: &str = "#
 
 ";
 
-/// The line of this number, if it says something.
+/// The line of this number, if it is a statement.
 fn said_in(lines: &mut [String], number: u32) -> Option<&mut String> {
     let place = usize::try_from(number).ok()?.checked_sub(1)?;
     lines.get_mut(place).filter(|line| !line.starts_with('#'))
@@ -80,7 +80,7 @@ mod tests {
 
     const SMALL: Simulation = Simulation { messages: 20_000, ..Simulation::SMALL };
 
-    /// The scripts of the histories that are found. A fault that is rare shows in some of them only.
+    /// The scripts of the found histories. A rare fault shows in only some of them.
     fn scripts_of(tampers: &Tampers) -> impl Iterator<Item = String> {
         (1..=20).filter_map(|seed| {
             let simulation = Simulation { seed, ..SMALL };
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_history_that_loses_an_update_becomes_a_script_that_shows_what_should_have_been_told_r3() {
-        // What a supervised allocation registers by itself depends on the moment, so that another run of it may update nothing.
+        // What a supervised allocation registers by itself depends on the timing, so another run of the script may update nothing.
         let is_said = |script: &String| script.contains("\nregister ");
         let script = scripts_of(&Tampers::drop_updates()).find(is_said).expect("it was not found out");
         let (command, law) = script.split_once('\n').expect("it has lines");

@@ -1,4 +1,4 @@
-//! The tasks of `callboard run` in a simulation: worlds of their own, by the same seed.
+//! Simulates the tasks of `callboard run` in worlds of their own, with the same seed.
 
 use callboard_simulation::Counterexample;
 
@@ -6,10 +6,10 @@ use super::{SimulateArgs, SimulateError, Watcher};
 use crate::output::complain;
 use callboard_simulation::tasks::{TasksEvent, Walk, Walked, walk};
 
-/// How many messages of a run there are for one step of the tasks.
+/// How many messages of a run correspond to one step of the tasks.
 const MESSAGES_FOR_A_STEP: u64 = 100;
 
-/// Lets the tasks take their steps under a seed, and adds them to those before. False if a law was broken.
+/// Runs the steps of the tasks under a seed, and adds them to the earlier ones. False if a law was broken.
 pub(super) fn walk_all(
     args: &SimulateArgs,
     seed: u64,
@@ -37,7 +37,7 @@ pub(super) fn walk_all(
     }
 }
 
-/// Leaves the history that breaks a law. Scripts have no words for what happens in it, so it stands there as a comment.
+/// Writes the history that breaks a law. Scripts cannot express its events, so it is written as a comment.
 fn write_history(
     args: &SimulateArgs,
     command: &str,

@@ -1,11 +1,11 @@
-//! The question before something that cannot be taken back.
+//! Asks for confirmation before an action that cannot be undone.
 
 use std::io::{self, BufRead, IsTerminal};
 
 use crate::command_line::ask::AskError;
 use crate::output::complain;
 
-/// Asks the user at the terminal, if standard input is one; `why` says what makes it necessary.
+/// Asks the user at the terminal, if standard input is one; `why` gives the reason for the question.
 ///
 /// # Errors
 /// Unless the answer is yes.

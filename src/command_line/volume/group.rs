@@ -132,7 +132,7 @@ async fn delete(mut client: AdminClient, args: &DeleteArgs) -> Result<(), AskErr
         snapshot_ids,
         within_ms: wait.milliseconds(),
     };
-    // While its deletion is under way, the list of the plugin may be without some of its snapshots, or without all.
+    // During its deletion, the list of the plugin may lack some or all of its snapshots.
     if of.snapshots.is_empty() && client.delete_group_snapshot(request(vec![])).await?.was_ordered {
         return print_deleted(of, plain);
     }
@@ -186,7 +186,7 @@ async fn show(mut client: AdminClient, args: &ShowArgs) -> Result<(), AskError> 
     Ok(())
 }
 
-/// The group as its plugin describes it, without snapshots if the list of the plugin has none of it.
+/// The group as its plugin describes it, without snapshots if the list of the plugin contains none of them.
 async fn find(
     client: &mut AdminClient,
     of: &GroupOfArgs,

@@ -26,7 +26,7 @@ pub(super) struct PageArgs {
     pub(super) token: String,
 }
 
-/// One page: what it is of, its entries as JSON and as a table, and the token of the next page, which is empty after the last.
+/// One page: its subject, its entries as JSON and as a table, and the token of the next page, which is empty on the last page.
 pub(super) struct Page<'p> {
     pub(super) of: &'static str,
     pub(super) entries: Vec<Value>,
@@ -49,7 +49,7 @@ impl Page<'_> {
     }
 }
 
-/// Whether a volume is in order, in words.
+/// The condition of a volume in words.
 pub(super) const fn standing(condition: &wire::VolumeCondition) -> &'static str {
     if condition.abnormal { "not in order" } else { "in order" }
 }

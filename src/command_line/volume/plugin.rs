@@ -1,4 +1,4 @@
-//! What `callboard volume` asks of plugins: which volumes they have, how much room, and whether a volume can be used so.
+//! The requests of `callboard volume` to plugins: their volumes, their free capacity, and whether they support a usage.
 
 use callboard_actors::vocabulary::PluginName;
 use callboard_proto::admin::v1 as wire;
@@ -105,7 +105,7 @@ fn json(volume: &wire::PluginVolume) -> Value {
     })
 }
 
-/// Whether a volume is in order, and what its plugin says of that.
+/// The condition of a volume, with the plugin's report about it.
 fn described(condition: &wire::VolumeCondition) -> String {
     match condition.message.as_str() {
         "" => standing(condition).to_owned(),
@@ -158,7 +158,7 @@ pub(super) async fn capacity(mut client: AdminClient, args: &CapacityArgs) -> Re
     Ok(())
 }
 
-/// What is asked about where no usage is given.
+/// The usage that is validated if none is given.
 const USUAL: &str = "; it was asked about the usage of its entry in the configuration, or without one about a file system with one \
                      writer: name another usage by --block, --access-mode and so on";
 

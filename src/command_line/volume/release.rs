@@ -1,4 +1,4 @@
-//! `callboard volume release`: a release in order, and one that is forced.
+//! `callboard volume release`: a release in order, or a forced release.
 
 use std::process::ExitCode;
 
@@ -99,7 +99,7 @@ impl ReleaseArgs {
         self.allocation.as_ref().map(ToString::to_string).unwrap_or_default()
     }
 
-    /// What is forgotten, of the volume with this name.
+    /// What is forgotten of the volume with this name.
     fn forgotten(&self, name: &str) -> String {
         match &self.allocation {
             _ if self.orders => format!("what was ordered of {name}"),
@@ -108,7 +108,7 @@ impl ReleaseArgs {
         }
     }
 
-    /// What is given up of the volume with this name, and what may be left of that.
+    /// What is given up of the volume with this name, and what may be left of it.
     fn given_up(&self, name: &str, left: &[String]) -> String {
         let forgotten = self.forgotten(name);
         if left.is_empty() {

@@ -210,7 +210,7 @@ pub(super) fn table(snapshots: &[wire::VolumeSnapshot]) -> Table {
     table
 }
 
-/// How long ago something was taken; empty if the plugin does not say.
+/// How long ago a snapshot was taken; empty if the plugin does not report it.
 pub(super) fn created(unix_ms: u64) -> String {
     Some(unix_ms).filter(|at| *at > 0).map(ago).unwrap_or_default()
 }

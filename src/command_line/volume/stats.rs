@@ -64,7 +64,7 @@ fn text(stats: &wire::GetVolumeStatsResponse) -> String {
     text
 }
 
-/// What the plugin has told of one unit. A number that it leaves out is zero, and it may leave out all but the total.
+/// The plugin's report about one unit. A missing number is zero, and only the total is always present.
 fn told(figure: &wire::VolumeFigure) -> String {
     let wire::VolumeFigure { unit, available, total, used } = figure;
     let shown = |number: u64| if unit == "bytes" { usage::bytes(number) } else { number.to_string() };

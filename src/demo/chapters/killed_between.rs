@@ -64,7 +64,7 @@ async fn kill_between(stage: &mut Stage) -> Result<(), DemoError> {
     stage.kill_host().await?;
     let look = stage.has_ended(plugin).await;
     stage.check("the plugin has ended with it", look).await?;
-    // The next plugin is not to hang.
+    // The next plugin must not hang.
     stage.workspace.hold(Hold::Unstage, false)?;
     let look = stage.mounted(COPY)?.is(true, &[]);
     stage.check("the volume of copier is still staged", look).await

@@ -24,7 +24,7 @@ pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoErro
 
     let takeover = format!("active: {newer} → {older}");
     let process = format!("process {newer}");
-    // Whether its process or its connection is missed first is up to the kernel.
+    // The kernel decides whether its process or its connection is missed first.
     let killed = ("you", process.as_str(), "SIGKILL");
     let ended = [killed, (process.as_str(), "agent", "process ended: signal 9")];
     let taken_over = [killed, ("registry", "everyone", &takeover)];

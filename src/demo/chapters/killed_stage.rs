@@ -25,7 +25,7 @@ pub(super) async fn play(stage: &mut Stage, shared: &mut Shared) -> Result<(), D
     stage
         .until_seen("the second volume is mounted, and the call that did it is in flight", in_the_middle)
         .await?;
-    // The call in flight stays where it is; the next one is not to.
+    // The call in flight stays held; the next one must not be.
     stage.workspace.hold(Hold::Stage, false)?;
     let process = format!("process {STORAGE_2}");
     stage.you(&process, &format!("SIGKILL (process {old})"))?;

@@ -112,7 +112,7 @@ async fn play_tasks(stage: &mut Stage) -> Result<(), DemoError> {
 }
 
 async fn play_volumes(stage: &mut Stage) -> Result<(), DemoError> {
-    // None where the system permits no mounts; the first chapter says so.
+    // None if the system permits no mounts; the first chapter reports that.
     let Some(mut shared) = shared_volume::play(stage).await? else { return Ok(()) };
     replaced_plugin::play(stage, &mut shared).await?;
     killed_stage::play(stage, &mut shared).await?;
@@ -162,7 +162,7 @@ fn grown(before: [u64; 2], now: [u64; 2]) -> Look {
     compared(before, now, |before, now| before < now)
 }
 
-/// Checks that both generations are others. That of a standby may have begun before that of the one whose place it takes.
+/// Checks that both generations have changed. The generation of a standby may have begun before the generation that it replaces.
 fn changed(before: [u64; 2], now: [u64; 2]) -> Look {
     compared(before, now, |before, now| before != now && now != 0)
 }

@@ -1,4 +1,4 @@
-//! What is followed through all chapters with volumes: the files, the tasks that use them, and the mounts.
+//! Follows files, their tasks and the mounts through all chapters with volumes.
 
 use crate::demo::check::Look;
 use crate::demo::error::DemoError;
@@ -16,7 +16,7 @@ pub(super) struct Shared {
     id: String,
     /// Its mounts, which are never made again.
     mounted: Mounted,
-    /// The ledger as it was seen last.
+    /// The ledger at the last check.
     ledger: String,
 }
 
@@ -45,8 +45,8 @@ impl Shared {
         ]
     }
 
-    /// Checks that the tasks are the processes that they were, that their mounts are the same, that the page is as it was written, and that no
-    /// line is missing while both write on.
+    /// Checks that the tasks are still the same processes with the same mounts, that the page is as written, and that no line is missing
+    /// while both tasks continue to write.
     pub(super) async fn check(&mut self, stage: &mut Stage, when: &str) -> Result<(), DemoError> {
         let look = stage.go_on(&self.tasks).await;
         let look = look.and(stage.mounted(DATA)?.has_still(&self.mounted));
@@ -72,7 +72,7 @@ impl Shared {
     }
 
     fn remember(&mut self, stage: &Stage) {
-        // If it cannot be read now, the next check says so.
+        // If it cannot be read now, the next check reports it.
         if let Ok(content) = stage.workspace.view(FileObserver::Plugin(&self.id), LEDGER).content {
             self.ledger = content;
         }

@@ -1,4 +1,4 @@
-//! What the stage asks of the host, as `callboard` commands do.
+//! The requests of the stage to the host, as `callboard` commands make them.
 
 use std::future::Future;
 use std::time::Duration;
@@ -42,11 +42,11 @@ impl Stage {
         self.ask(&format!("replace {name} with {with}"), answer).await.map(drop)
     }
 
-    /// Asks for a stop that is not going to end in the life of this host, and does not wait for it.
+    /// Requests a stop that will not end while this host runs, and does not wait for it.
     pub(in crate::demo) fn begin_stop(&mut self, name: &'static str) -> Result<(), DemoError> {
         let socket = self.workspace.socket().clone();
         self.you("agent", &format!("stop {name}"))?;
-        // It gets no answer: the host is killed before.
+        // It gets no answer: the host is killed first.
         tokio::spawn(async move { AdminClient::connect(&socket).await?.stop(name, false).await });
         Ok(())
     }

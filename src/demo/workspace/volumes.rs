@@ -1,4 +1,4 @@
-//! The third part of the demo: volumes, the tasks that use them, and where their files are found.
+//! The third part of the demo: volumes, the tasks that use them, and the locations of their files.
 
 use std::path::PathBuf;
 use std::{fs, io};
@@ -9,7 +9,7 @@ use crate::demo::lines::{PAGE, View};
 
 /// The allocation with the first version of the plugin.
 pub(in crate::demo) const STORAGE_1: &str = "storage-1";
-/// The one with the second version.
+/// The allocation with the second version.
 pub(in crate::demo) const STORAGE_2: &str = "storage-2";
 /// A task that writes the page, and line after line.
 pub(in crate::demo) const LEFT: &str = "left";
@@ -34,12 +34,12 @@ const STORAGE: &str = "storage";
 /// Each task with each of its volumes.
 const USES: [(&str, &str); 4] = [(LEFT, DATA), (RIGHT, DATA), (COPIER, DATA), (COPIER, COPY)];
 
-/// A call at which the plugin stops for ever when it comes, while a file is there.
+/// A call that the plugin never answers while a file exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::demo) enum Hold {
     /// The volume is mounted, and the plugin does not answer.
     Stage,
-    /// The call has come, and the plugin has done nothing.
+    /// The plugin has received the call and done nothing.
     Unstage,
 }
 
@@ -61,7 +61,7 @@ impl Hold {
     }
 }
 
-/// One who sees the files of a volume.
+/// An observer of the files of a volume.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::demo) enum FileObserver<'a> {
     /// A task, by its name, in the mount namespace of its process, and the volume that it has mounted.
@@ -92,12 +92,12 @@ impl Workspace {
         Ok(path.canonicalize().map_err(failed)?.join("csi/node").join(PLUGIN))
     }
 
-    /// Where a task finds a volume.
+    /// The mount point of a volume in a task.
     fn mount_point(&self, task: &str, volume: &str) -> PathBuf {
         self.path().join("mounts").join(task).join(name(volume))
     }
 
-    /// What is left of volumes: directories for their mounts, and files that tasks wrote to the mount point and not to the volume.
+    /// The remains of volumes: directories for their mounts, and files that tasks wrote to the mount point and not to the volume.
     pub(in crate::demo) fn left_of_volumes(&self) -> Result<Vec<PathBuf>, DemoError> {
         // These two stay for each plugin.
         let of_plugin = self.data_dir_of_volumes().join("csi/node").join(PLUGIN);
@@ -114,14 +114,14 @@ impl Workspace {
         Ok(left)
     }
 
-    /// Lets the plugin hang in a call that comes from now on, or no more.
+    /// Makes the plugin hang in a call that arrives from now on, or no longer.
     pub(in crate::demo) fn hold(&self, call: Hold, is_held: bool) -> Result<(), DemoError> {
         let path = self.path().join(call.file());
         let done = if is_held { fs::write(&path, "") } else { fs::remove_file(&path) };
         done.map_err(|source| DemoError::File { what: "make or remove", path, source })
     }
 
-    /// A file in a volume, as one sees it.
+    /// A file in a volume, as one observer sees it.
     pub(in crate::demo) fn view(&self, seer: FileObserver<'_>, file: &str) -> View {
         let (by, directory) = match seer {
             FileObserver::Task(task, pid, volume) => {

@@ -1,4 +1,4 @@
-//! Volumes are attached to nodes and detached, validated, expanded and modified.
+//! Attaches volumes to nodes and detaches them, and validates, expands and modifies volumes.
 
 use callboard_proto::csi::v1 as wire;
 use tonic::Status;
@@ -72,7 +72,7 @@ pub(in crate::hostpath) fn detach(
         return Err(Status::failed_precondition(problem));
     }
     let before = volume.attached.len();
-    // Without a node all are meant (C080).
+    // A request without a node refers to all nodes (C080).
     volume.attached.retain(|attached, _| !node.is_empty() && attached != node);
     if volume.attached.len() < before {
         work.store.write(id, &volume)?;
@@ -112,7 +112,7 @@ pub(in crate::hostpath) fn validate(
         parameters: request.parameters.clone(),
         mutable_parameters: request.mutable_parameters.clone(),
     };
-    // A lie drops what was asked for, which has to count as not confirmed (C090).
+    // A lie omits the requested capabilities, which must count as not confirmed (C090).
     let confirmed = message.is_none().then(|| if work.lies() { Confirmed::default() } else { all() });
     Ok(wire::ValidateVolumeCapabilitiesResponse { confirmed, message: message.unwrap_or_default() })
 }

@@ -1,4 +1,4 @@
-//! Checks of the arguments of calls, as the specification demands them of a plugin.
+//! Checks the arguments of calls as the specification requires it of a plugin.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ const LABEL: &str = "label";
 /// The most bytes of a string (C004).
 const STRING_MAX: usize = 128;
 
-/// A text that has to be there.
+/// A required text.
 pub(super) fn given<'a>(text: &'a str, what: &str) -> Result<&'a str, Status> {
     let length = there(text, what)?.len();
     if length > STRING_MAX {
@@ -26,7 +26,7 @@ pub(super) fn given<'a>(text: &'a str, what: &str) -> Result<&'a str, Status> {
     Ok(text)
 }
 
-/// A text of any length that has to be there.
+/// A required text of any length.
 pub(super) fn there<'a>(text: &'a str, what: &str) -> Result<&'a str, Status> {
     if text.is_empty() {
         return Err(Status::invalid_argument(format!("the request has no {what}")));
@@ -34,7 +34,7 @@ pub(super) fn there<'a>(text: &'a str, what: &str) -> Result<&'a str, Status> {
     Ok(text)
 }
 
-/// An absolute path that has to be there.
+/// A required absolute path.
 pub(super) fn path<'a>(text: &'a str, what: &str) -> Result<&'a Path, Status> {
     let path = Path::new(there(text, what)?);
     if !path.is_absolute() {
@@ -43,7 +43,7 @@ pub(super) fn path<'a>(text: &'a str, what: &str) -> Result<&'a Path, Status> {
     Ok(path)
 }
 
-/// A capability that has to be there.
+/// A required capability.
 pub(super) fn capability(wished: Option<&wire::VolumeCapability>) -> Result<Capability, Status> {
     let wished = wished.ok_or_else(|| Status::invalid_argument("the request has no volume capability"))?;
     let mode = wished.access_mode.as_ref().map_or(0, |mode| mode.mode);
@@ -68,7 +68,7 @@ pub(super) fn capability(wished: Option<&wire::VolumeCapability>) -> Result<Capa
     }
 }
 
-/// Capabilities of which one has to be there; all are block, or all are mount. Says which.
+/// Capabilities, at least one; all are block, or all are mount. Returns which.
 pub(super) fn access_type(wished: &[wire::VolumeCapability]) -> Result<bool, Status> {
     let first = capability(wished.first())?.is_block;
     for other in wished {
@@ -94,7 +94,7 @@ pub(super) fn range(wished: Option<&wire::CapacityRange>) -> Result<(i64, Option
     Ok((required_bytes, limit))
 }
 
-/// The parameters that can be changed; all have to be known.
+/// The mutable parameters; all must be known.
 pub(super) fn mutable(wished: &HashMap<String, String>) -> Result<Map, Status> {
     match wished.keys().find(|key| *key != LABEL) {
         Some(key) => Err(Status::invalid_argument(format!(
@@ -108,7 +108,7 @@ pub(super) fn map(from: &HashMap<String, String>) -> Map {
     from.clone().into_iter().collect()
 }
 
-/// Whether several targets on one node, or several nodes, may have it at once (C.5 of the rules).
+/// Whether several targets on one node, or several nodes, may use it at the same time (C.5 of the rules).
 pub(super) fn is_for_several(capability: &Capability) -> bool {
     is_for_several_nodes(capability) || capability.mode == Mode::SingleNodeMultiWriter as i32
 }

@@ -1,4 +1,4 @@
-//! Volumes are made and deleted.
+//! Creates and deletes volumes.
 
 use callboard_proto::csi::v1 as wire;
 use tonic::Status;
@@ -10,7 +10,7 @@ use super::{MEDIUM, Work, check, data, id_of_volume, listing};
 /// The size of a volume without a requested size.
 const SIZE_DEFAULT: i64 = 1 << 30;
 
-/// What a volume is made from.
+/// The origin of a volume's content.
 struct Origin {
     source: Source,
     size: i64,
@@ -41,7 +41,7 @@ pub(in crate::hostpath) fn create(
     Ok(wire::CreateVolumeResponse { volume: Some(told) })
 }
 
-/// The volume that the request asks for.
+/// The volume that the request describes.
 fn wished(work: &Work<'_>, request: &wire::CreateVolumeRequest) -> Result<Volume, Status> {
     let name = check::given(&request.name, "name")?;
     let is_block = check::access_type(&request.volume_capabilities)?;
@@ -167,7 +167,7 @@ pub(in crate::hostpath) fn delete(
         let problem = format!("{id} is staged or published on a node; undo that first");
         return Err(Status::failed_precondition(problem));
     }
-    // From now on it can only be made anew or deleted.
+    // From now on it can only be created again or deleted.
     work.store.write(id, &Volume { is_ready: false, ..volume })?;
     work.changed();
     data::remove(&work.content(id))?;

@@ -18,21 +18,21 @@ pub(super) fn make(place: &Path, is_block: bool, size: i64) -> Result<(), Status
 
 fn make_directory(place: &Path) -> io::Result<()> {
     match fs::create_dir(place) {
-        // Every user in a workload may write; which workload gets the volume is decided by its mounts.
+        // Every user in a workload may write; the mounts decide which workload gets the volume.
         Ok(()) => fs::set_permissions(place, Permissions::from_mode(0o777)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-/// Gives an image this size; it occupies only what is written.
+/// Resizes an image; it occupies only the space of written data.
 pub(super) fn resize(image: &Path, size: i64) -> io::Result<()> {
     let file = File::options().write(true).create(true).truncate(false).open(image)?;
     let size = u64::try_from(size).unwrap_or(0);
     if file.metadata()?.len() < size { file.set_len(size) } else { Ok(()) }
 }
 
-/// Copies content as a whole; what an interrupted copy left is replaced.
+/// Copies content as a whole, and replaces what an interrupted copy left.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Status> {
     remove(to)?;
     // Owners, modes, times, links, holes and extended attributes are copied too.

@@ -1,4 +1,4 @@
-//! One volume, all volumes in pages, and the capacity that is left.
+//! Describes one volume, lists all volumes in pages, and reports the free capacity.
 
 use callboard_proto::csi::v1 as wire;
 use tonic::Status;
@@ -6,19 +6,18 @@ use tonic::Status;
 use super::records::Volume;
 use super::{Work, check, failed_at};
 
-/// What a token for the next page has behind the name of its list; then follows the last id of the page before.
+/// The part of a page token after the name of its list; the last id of the previous page follows.
 const AFTER: &str = "-after:";
 /// The name of the list of all volumes.
 const VOLUMES: &str = "volumes";
 
-/// The volume of this id, which has to be there and complete.
+/// The volume of this id, which must exist and be complete.
 pub(super) fn volume(work: &Work<'_>, id: &str) -> Result<Volume, Status> {
     let found = work.store.read::<Volume>(id)?.filter(|volume| volume.is_ready);
     found.ok_or_else(|| Status::not_found(format!("there is no volume {id}")))
 }
 
-/// A page of entries that are sorted by their ids, and the token for the next one, empty at the end. A token of another list than this one
-/// is refused.
+/// A page of entries that are sorted by their ids, and the token for the next page, empty at the end. A token of another list is refused.
 pub(super) fn page<T>(
     (list, entries): (&str, Vec<T>),
     id: impl Fn(&T) -> &str,
@@ -58,7 +57,7 @@ pub(in crate::hostpath) fn list(
         }),
     };
     let entries = page.iter().map(entry).collect();
-    // A lie is a list without end.
+    // A lie is an endless list.
     let next_token = if work.lies() { format!("{VOLUMES}{AFTER}0") } else { next };
     Ok(wire::ListVolumesResponse { entries, next_token })
 }
@@ -77,7 +76,7 @@ pub(in crate::hostpath) fn get(
     Ok(wire::ControllerGetVolumeResponse { volume: Some(told), status: Some(status) })
 }
 
-/// Whether the content of a volume is there.
+/// Whether the content of a volume exists.
 pub(super) fn condition(work: &Work<'_>, volume: &Volume) -> wire::VolumeCondition {
     let place = work.content(&volume.id);
     let is_there = place.symlink_metadata().is_ok_and(|found| found.is_dir() != volume.is_block);
@@ -107,10 +106,10 @@ pub(in crate::hostpath) fn capacity(
     })
 }
 
-/// Refuses what there is no room for.
+/// Refuses a size that exceeds the free capacity.
 pub(super) fn has_room(work: &Work<'_>, bytes: i64) -> Result<(), Status> {
     if work.settings.capacity.is_none() {
-        // Volumes occupy only what is written to them, so their sizes may add up to more than there is.
+        // Volumes occupy only the space of written data, so the sum of their sizes may exceed the available space.
         return Ok(());
     }
     let left = left(work)?;

@@ -1,12 +1,12 @@
 //! Real volumes in a directory of the node: `callboard plugin hostpath --volumes DIR`.
 //!
 //! ```text
-//!   records    what is remembered of volumes, snapshots, groups and of the node, each in a file of its own
+//!   records    the records of volumes, snapshots, groups and of the node, each in a file of its own
 //!   check      the arguments of calls
 //!   data       the content: a directory, or an image for a block volume; snapshots are copies
 //!   create     make and delete volumes, also from a snapshot or another volume
 //!   change     attach, detach, validate, expand, modify
-//!   listing    one volume, all volumes, the capacity that is left
+//!   listing    one volume, all volumes, the free capacity
 //!   snapshots  of one volume, and of several as a group
 //!   stage      the node: stage and unstage
 //!   publish    the node: publish and unpublish
@@ -18,11 +18,11 @@
 //! is idempotent, and is refused out of order.
 //!
 //! Invariants:
-//! - A record is replaced as a whole, so a plugin that dies leaves the old or the new one. The id of a volume or snapshot follows
-//!   from its name, so a call that is repeated after that finds what was begun, and completes it.
+//! - A record is replaced as a whole, so a plugin that dies leaves the old or the new record. The id of a volume or snapshot is derived
+//!   from its name, so a repeated call finds what was begun, and completes it.
 //! - The record of a stage or publish is on disk before anything is made, and is removed after everything is gone: nothing is mounted
 //!   without a record of it.
-//! - What is in use is not removed: a volume that is attached or staged is not deleted, one that is published is not unstaged.
+//! - Nothing in use is removed: an attached or staged volume is not deleted, a published volume is not unstaged.
 //! - A call on a volume with another one in flight is refused with ABORTED.
 //!
 //! The records survive the plugin. They are written to disk before an answer, the content of volumes is left to the kernel.
@@ -54,14 +54,14 @@ use records::{Store, id_of};
 
 /// The attribute of a volume's publish context that names its node.
 const ATTACHED: &str = "attached";
-/// The parameter of a volume that says where its content is: `disk`, or `memory` for a tmpfs that is lost when it is unstaged.
+/// The parameter of a volume for the location of its content: `disk`, or `memory` for a tmpfs that is lost when it is unstaged.
 const MEDIUM: &str = "medium";
 
-/// What the plugin is given about its volumes on the command line.
+/// The settings for volumes from the command line.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) directory: PathBuf,
-    /// The bytes that all volumes may have together. `None`: what the file system has.
+    /// The bytes that all volumes may have together. `None`: the capacity of the file system.
     pub(super) capacity: Option<i64>,
     /// The node of this process, or the nodes that a controller knows.
     pub(super) nodes: Vec<String>,
@@ -71,7 +71,7 @@ pub(super) struct Settings {
     pub(super) claims: Claims,
 }
 
-/// The capabilities that change what a call demands of its caller.
+/// The capabilities that change what a call requires of its caller.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Claims {
     pub(super) attaches: bool,
@@ -85,7 +85,7 @@ pub(super) struct Claims {
 pub(super) struct Volumes {
     settings: Settings,
     store: Store,
-    /// One call changes them at a time.
+    /// Held by one call at a time while it changes them.
     turn: Mutex<()>,
 }
 
@@ -95,13 +95,13 @@ impl Volumes {
         Ok(Self { settings, store, turn: Mutex::new(()) })
     }
 
-    /// Carries out a call.
+    /// Executes a call.
     pub(super) fn carry_out<T>(
         &self,
         plan: &Plan,
         effect: impl FnOnce(&Work<'_>) -> Result<T, Status>,
     ) -> Result<T, Status> {
-        // What a panic leaves is what a death of the plugin leaves.
+        // A panic leaves the same state as a crash of the plugin.
         let _turn = self.turn.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let before =
             plan.forgets().then(|| self.store.image()).transpose().map_err(|error| failed("read", &error))?;
@@ -114,7 +114,7 @@ impl Volumes {
     }
 }
 
-/// One call in the middle of its effect.
+/// One call while its effect is executed.
 pub(super) struct Work<'a> {
     settings: &'a Settings,
     store: &'a Store,
@@ -122,7 +122,7 @@ pub(super) struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Something has changed, and more is to change. The plugin dies here if a fault says so.
+    /// Marks that something has changed and more is to change. The plugin dies here if a fault requires it.
     fn changed(&self) {
         self.plan.middle();
     }

@@ -14,7 +14,7 @@ use tonic::Status;
 
 use super::{failed, failed_at};
 
-/// The mounts that this process sees, and how many it may have to remove at one place.
+/// The list of mounts of this process, and the maximum number of mounts at one path.
 const MOUNTS: &str = "/proc/self/mountinfo";
 const STACKED_MAX: usize = 16;
 
@@ -26,12 +26,12 @@ pub(super) fn is_mounted(path: &Path) -> Result<bool, Status> {
             Ok(facts.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
         }
         Err(Errno::NOENT) => Ok(false),
-        // Before Linux 5.8 the kernel does not tell, and what is mounted there may not answer.
+        // Before Linux 5.8 the kernel does not report this, and a file system mounted there may not respond.
         Ok(_) | Err(_) => is_listed(path),
     }
 }
 
-/// The same from the list of all mounts, which takes longer the more there are.
+/// The same from the list of all mounts, which takes longer with more mounts.
 fn is_listed(path: &Path) -> Result<bool, Status> {
     let list = fs::read(MOUNTS).map_err(|error| failed_at("read", Path::new(MOUNTS), &error))?;
     let mut points = list.split(|byte| *byte == b'\n').filter_map(point);
@@ -62,7 +62,7 @@ pub(super) fn bind(source: &Path, target: &Path) -> Result<(), Status> {
     mount_bind(source, target).map_err(|error| refused("bind", target, error))
 }
 
-/// Makes a mount read-only; the others of the same file system are not concerned.
+/// Makes a mount read-only; other mounts of the same file system are unaffected.
 pub(super) fn make_read_only(target: &Path) -> Result<(), Status> {
     let flags = MountFlags::BIND | MountFlags::RDONLY;
     mount_remount(target, flags, "").map_err(|error| {
@@ -84,7 +84,7 @@ pub(super) fn memory(target: &Path, size: i64, is_there: bool) -> Result<(), Sta
     mounted.map_err(|error| refused("mount a tmpfs at", target, error))
 }
 
-/// Removes what is mounted at this path, if anything is.
+/// Removes every mount at this path.
 pub(super) fn remove(path: &Path) -> Result<(), Status> {
     for _ in 0..STACKED_MAX {
         if !is_mounted(path)? {
@@ -114,8 +114,8 @@ fn refused(doing: &str, path: &Path, error: Errno) -> Status {
     failed_at(doing, path, &error.into())
 }
 
-/// The loop device on this image, made if there is none. `None` where the plugin may have none; then the image itself stands for
-/// the device.
+/// The loop device on this image, created if there is none. `None` if the plugin may not create one; then the image itself takes the place
+/// of the device.
 pub(super) fn device(image: &Path) -> Result<Option<PathBuf>, Status> {
     if let Some(device) = devices(image)?.pop() {
         return Ok(Some(device));
@@ -146,13 +146,13 @@ pub(super) fn detach_devices(image: &Path) -> Result<(), Status> {
     devices.iter().try_for_each(|device| losetup(&["--detach".as_ref(), device.as_os_str()]).map(drop))
 }
 
-/// Makes the devices as large as their image has become.
+/// Resizes the devices to the present size of their image.
 pub(super) fn resize_devices(image: &Path) -> Result<(), Status> {
     let devices = devices(image)?;
     devices.iter().try_for_each(|device| losetup(&["--set-capacity".as_ref(), device.as_os_str()]).map(drop))
 }
 
-/// What `losetup` says, or nothing where there is none.
+/// The output of `losetup`, or `None` if it is not installed.
 fn losetup(arguments: &[&OsStr]) -> Result<Option<String>, Status> {
     let output = match Command::new("losetup").args(arguments).stdin(Stdio::null()).output() {
         Ok(output) => output,

@@ -1,4 +1,4 @@
-//! The node: volumes are published at targets, and unpublished.
+//! Publishes volumes of the node at targets, and unpublishes them.
 //!
 //! As for staging, the record is written before anything is made, and removed after everything is gone.
 
@@ -60,7 +60,7 @@ pub(in crate::hostpath) fn publish(
     Ok(wire::NodePublishVolumeResponse {})
 }
 
-/// What is published: the staged volume, or its content where volumes are not staged (C122, C135).
+/// The source of a publish: the staged volume, or its content if volumes are not staged (C122, C135).
 fn source(work: &Work<'_>, volume: &Volume, on_node: &OnNode, staging: &str) -> Result<PathBuf, Status> {
     if !work.settings.claims.stages {
         return Ok(work.content(&volume.id));
@@ -87,7 +87,7 @@ fn source(work: &Work<'_>, volume: &Volume, on_node: &OnNode, staging: &str) -> 
     Ok(staged.path.clone())
 }
 
-/// Mounts the volume at the target unless it is mounted. The target is made here, while its parent is made by the caller (C136).
+/// Mounts the volume at the target unless it is mounted. The target is created here; its parent is created by the caller (C136).
 fn mount(
     work: &Work<'_>,
     volume: &Volume,
@@ -101,7 +101,7 @@ fn mount(
         work.changed();
         mounts::bind(device.as_deref().unwrap_or(source), target)?;
     }
-    // It is a step of its own, before which a plugin can die.
+    // This is a step of its own: a plugin can die before it.
     if is_readonly { mounts::make_read_only(target) } else { Ok(()) }
 }
 
@@ -109,7 +109,7 @@ fn make(volume: &Volume, target: &Path) -> Result<(), Status> {
     let made = if volume.is_block {
         fs::File::options().write(true).create(true).truncate(false).open(target).map(drop)
     } else {
-        // Should the mount be lost, no process without the rights of root writes below it.
+        // If the mount is lost, only processes with the rights of root can write below it.
         match fs::DirBuilder::new().mode(0o000).create(target) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             made => made,
@@ -147,13 +147,13 @@ pub(in crate::hostpath) fn unpublish(
     answer
 }
 
-/// Removes the target and the loop device that a publish has made, when nothing is mounted there any more; the record still has it.
+/// Removes the target and the loop device of a publish when nothing is mounted there; the record still contains the publish.
 fn unmade(work: &Work<'_>, id: &str, on_node: &OnNode, target: &Path) -> Result<(), Status> {
     let is_block = on_node.published.get(target).is_some_and(|published| published.capability.is_block);
     let is_made =
         |found: fs::Metadata| if is_block { found.is_file() && found.len() == 0 } else { found.is_dir() };
     if fs::symlink_metadata(target).is_ok_and(is_made) {
-        // Only what is empty goes: what lies below a mount is not ours (C142).
+        // Only empty targets are removed: files below a mount are not ours (C142).
         let removed = if is_block { fs::remove_file(target) } else { fs::remove_dir(target) };
         removed.map_err(|error| failed_at("remove the target", target, &error))?;
     }

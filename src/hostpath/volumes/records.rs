@@ -1,4 +1,4 @@
-//! What the plugin remembers, each record in a file of its own that is replaced as a whole.
+//! Stores the records of the plugin, each in a file of its own that is replaced as a whole.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use super::failed_at;
 
 pub(super) type Map = BTreeMap<String, String>;
 
-/// How a volume is to be used.
+/// How a volume is used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Capability {
     pub(super) is_block: bool,
@@ -42,7 +42,7 @@ pub(super) struct Volume {
     pub(super) attached: BTreeMap<String, Attached>,
 }
 
-/// What a volume was made from.
+/// The origin of a volume's content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Source {
     Snapshot(String),
@@ -80,7 +80,7 @@ pub(super) struct Group {
     pub(super) created: i64,
 }
 
-/// What the node has of a volume.
+/// The state of a volume on the node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct OnNode {
     pub(super) staged: Option<Staged>,
@@ -91,7 +91,7 @@ pub(super) struct OnNode {
 pub(super) struct Staged {
     pub(super) path: PathBuf,
     pub(super) capability: Capability,
-    /// A stage that was a lie: nothing was ever mounted, and the plugin goes on as if it were.
+    /// A stage that was a lie: nothing was ever mounted, and the plugin behaves as if it were.
     #[serde(default)]
     pub(super) is_lie: bool,
 }
@@ -102,7 +102,7 @@ pub(super) struct Published {
     pub(super) is_readonly: bool,
 }
 
-/// Something of which there are records.
+/// A kind of object with records.
 pub(super) trait Record: Serialize + DeserializeOwned {
     /// The directory of the records.
     const KIND: &'static str;
@@ -133,7 +133,7 @@ pub(super) struct Store {
     directory: PathBuf,
 }
 
-/// All records at some time.
+/// All records at one time.
 pub(super) type Image = BTreeMap<PathBuf, Vec<u8>>;
 
 impl Store {
@@ -141,7 +141,7 @@ impl Store {
         for name in KINDS.into_iter().chain([CONTENT]) {
             fs::create_dir_all(directory.join(name))?;
         }
-        // Mounts are made at and from it, and their paths are compared with those that the kernel shows.
+        // Mounts are made at and from it, and their paths are compared with the kernel's.
         Ok(Self { directory: directory.canonicalize()? })
     }
 
@@ -149,12 +149,12 @@ impl Store {
         &self.directory
     }
 
-    /// Where the content of a volume or snapshot is.
+    /// The path of the content of a volume or snapshot.
     pub(super) fn content(&self, id: &str) -> PathBuf {
         self.directory.join(CONTENT).join(id)
     }
 
-    /// The record of this id. An id that this plugin never gave has none.
+    /// The record of this id. An id that this plugin never assigned has no record.
     pub(super) fn read<R: Record>(&self, id: &str) -> Result<Option<R>, Status> {
         if !is_id(id) {
             return Ok(None);
@@ -172,7 +172,7 @@ impl Store {
         let path = self.file::<R>(id);
         let removed = match fs::remove_file(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            // After a power cut it would be back, and a volume that was undone would count as in use.
+            // Otherwise it could reappear after a power cut, and a volume that was undone would count as in use.
             removed => removed.and_then(|()| sync_parent(&path)),
         };
         removed.map_err(|error| failed_at("remove", &path, &error))
@@ -208,7 +208,7 @@ impl Store {
         })
     }
 
-    /// All records, to be restored.
+    /// All records, for a later restore.
     pub(super) fn image(&self) -> io::Result<Image> {
         let mut image = Image::new();
         for kind in KINDS {
@@ -220,7 +220,7 @@ impl Store {
         Ok(image)
     }
 
-    /// Brings the records back to what they were.
+    /// Restores the records.
     pub(super) fn restore(&self, image: &Image) -> io::Result<()> {
         for path in self.image()?.into_keys().filter(|path| !image.contains_key(path)) {
             fs::remove_file(path)?;
@@ -229,14 +229,14 @@ impl Store {
     }
 }
 
-/// Replaces a file as a whole, on disk when this returns.
+/// Replaces a file as a whole; it is on disk when this returns.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let fresh = path.with_extension("new");
     let mut file = File::create(&fresh)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(fresh, path)?;
-    // The name is on disk as well then.
+    // Then the name is on disk as well.
     sync_parent(path)
 }
 
@@ -244,7 +244,7 @@ fn sync_parent(path: &Path) -> io::Result<()> {
     File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
 }
 
-/// The id of what has this name: always the same one.
+/// The id for this name: always the same id.
 pub(super) fn id_of(kind: &str, name: &str) -> String {
     let digest: [u8; 32] = Sha256::digest(name.as_bytes()).into();
     let hex: String = digest[..10].iter().map(|byte| format!("{byte:02x}")).collect();

@@ -1,5 +1,5 @@
-//! Snapshots of one volume, and of several as a group. A snapshot is a copy, and is made while the volume is in use: it is not of one
-//! instant, since nothing freezes the file system.
+//! Takes snapshots of one volume, and of several as a group. A snapshot is a copy, and is made while the volume is in use: it has no single
+//! point in time, since nothing freezes the file system.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -23,7 +23,7 @@ pub(in crate::hostpath) fn create(
     Ok(wire::CreateSnapshotResponse { snapshot: Some(told) })
 }
 
-/// The snapshot of this name, taken now unless it is there.
+/// The snapshot of this name, taken now unless it exists.
 fn taken(work: &Work<'_>, name: &str, source: &str, group: Option<&str>) -> Result<Snapshot, Status> {
     let begun = begun(work, name, source, group)?;
     if begun.is_ready {
@@ -39,7 +39,7 @@ fn taken(work: &Work<'_>, name: &str, source: &str, group: Option<&str>) -> Resu
     Ok(snapshot)
 }
 
-/// The snapshot of this name as it is, or as it would be begun now. Refuses one that cannot be taken, and changes nothing.
+/// The snapshot of this name as it is, or as it would be begun now. Refuses a snapshot that cannot be taken, and changes nothing.
 fn begun(work: &Work<'_>, name: &str, source: &str, group: Option<&str>) -> Result<Snapshot, Status> {
     let id = id_of_snapshot(name);
     if let Some(existing) = work.store.read::<Snapshot>(&id)? {
@@ -149,7 +149,7 @@ pub(in crate::hostpath) fn create_group(
         }
         Some(existing) => existing,
         None => {
-            // A group that is recorded can be completed: its creator learns of no id to delete it by before.
+            // A recorded group can always be completed: until it is complete, its creator has no id to delete it by.
             let begun = |volume: &String| begun(work, &member(&id, volume), volume, Some(&id));
             let snapshots =
                 volumes.iter().map(|volume| Ok(begun(volume)?.id)).collect::<Result<_, Status>>()?;

@@ -1,7 +1,7 @@
-//! The node: volumes are staged, once for each node, and unstaged.
+//! Stages volumes on the node, once for each node, and unstages them.
 //!
-//! The record is written before the mount and removed after it. A plugin that dies between them leaves a record without a mount, and
-//! never a mount without a record, so an undo finds whatever was begun.
+//! The record is written before the mount and removed after it. A plugin that dies between them leaves a record without a mount, and never
+//! a mount without a record, so an undo finds everything that was begun.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ pub(in crate::hostpath) fn stage(
             format!("the staging path {} is no directory; it is made by the caller", path.display());
         return Err(Status::failed_precondition(problem));
     }
-    // After a crash or a boot the record is there, and the mount is not. A block volume is mounted nowhere.
+    // After a crash or a boot the record exists without the mount. A block volume is never mounted.
     let needs_mount = !volume.is_block && !work.lies() && !mounts::is_mounted(path)?;
     if !needs_mount && before.staged.is_some() {
         return Ok(wire::NodeStageVolumeResponse {});
@@ -61,7 +61,7 @@ fn mount(work: &Work<'_>, volume: &Volume, path: &Path) -> Result<(), Status> {
     }
 }
 
-/// The error of a call after its rollback. When that fails too, what the call has done is unclear, and its caller has to undo it.
+/// The error of a call after its rollback. If the rollback fails too, the effect of the call is unclear, and its caller has to undo it.
 pub(super) fn rolled_back(refused: Status, rollback: impl FnOnce() -> Result<(), Status>) -> Status {
     match rollback() {
         Ok(()) => refused,
@@ -78,7 +78,7 @@ pub(super) fn fits(volume: &Volume, is_block: bool) -> Result<(), Status> {
     Err(Status::invalid_argument(format!("{} is a volume of the other access type", volume.id)))
 }
 
-/// Whether the controller has published the volume to this node, and the caller passes on what it said (C074, C121).
+/// Whether the controller has published the volume to this node, and the caller passes on the controller's publish context (C074, C121).
 pub(super) fn is_attached(work: &Work<'_>, volume: &Volume, told: Option<&String>) -> Result<(), Status> {
     if !work.settings.claims.attaches {
         return Ok(());
@@ -119,7 +119,7 @@ pub(in crate::hostpath) fn unstage(
     answer
 }
 
-/// Writes the record of the node, or removes one that says nothing any more.
+/// Writes the record of the node, or removes it if it is empty.
 pub(super) fn remembered(work: &Work<'_>, id: &str, on_node: &OnNode) -> Result<(), Status> {
     if *on_node == OnNode::default() {
         work.store.remove::<OnNode>(id)

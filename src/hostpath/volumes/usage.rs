@@ -1,4 +1,4 @@
-//! The node: how full a volume is, and that it has grown.
+//! Reports the usage of a volume on the node, and expands it there.
 
 use std::path::Path;
 
@@ -41,7 +41,7 @@ fn used(unit: Unit, total: i64, available: i64, sign: i64) -> wire::VolumeUsage 
     wire::VolumeUsage { total, available: available * sign, used: total - available, unit: unit as i32 }
 }
 
-/// What the node has of a volume that is staged or published at this path.
+/// The state on the node of a volume that is staged or published at this path.
 fn on_node(work: &Work<'_>, id: &str, path: &Path) -> Result<OnNode, Status> {
     let found = work.store.read::<OnNode>(id)?.filter(|on_node| {
         let is_staged = on_node.staged.as_ref().is_some_and(|staged| staged.path == path);

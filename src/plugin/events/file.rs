@@ -45,7 +45,7 @@ struct Line {
     annotations: std::collections::BTreeMap<String, String>,
 }
 
-/// The file of a journal, open in this process only.
+/// The file of a journal, open only in this process.
 #[derive(Debug)]
 pub(super) struct JournalFile {
     path: PathBuf,
@@ -98,8 +98,8 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(no_follow).open(path)
 }
 
-/// Reads the journal of a file, if its stream can continue. It cannot after a reboot, nor behind a line that cannot be
-/// parsed, since the last number is unknown then. From the new stream hosts learn that they may have missed events.
+/// Reads the journal of a file, if its stream can continue. It cannot continue after a reboot, nor after a line that cannot be parsed,
+/// since the last number is unknown then. The new stream signals to hosts that they may have missed events.
 fn read(path: &Path, boot_id: &str, kept_max: usize) -> io::Result<Option<Journal>> {
     let mut text = Vec::new();
     match File::open(path) {
@@ -129,7 +129,7 @@ fn read(path: &Path, boot_id: &str, kept_max: usize) -> io::Result<Option<Journa
     Ok(Some(journal))
 }
 
-/// Writes a new file and replaces the old one by it.
+/// Writes a new file, which replaces the old file.
 fn write_whole(path: &Path, boot_id: &str, journal: &Journal) -> io::Result<File> {
     let next = path.with_extension("next");
     match std::fs::remove_file(&next) {
@@ -186,7 +186,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("events");
         let (first, _) = JournalFile::open(&path, 3).expect("a new file");
-        // What a child has between fork and exec: a copy of the descriptor.
+        // The state of a child between fork and exec: it has a copy of the descriptor.
         let copy = first._lock.file().try_clone().expect("a descriptor");
         drop(first);
         JournalFile::open(&path, 3).expect("its stream goes on");

@@ -46,7 +46,7 @@ impl Journal {
         }
     }
 
-    /// Keeps an event of an earlier process under its old number. Events before it are not kept.
+    /// Keeps an event of an earlier process under its old number. Earlier events are not kept.
     pub(super) fn restore(&mut self, sequence: u64, event: DriverTaskEvent) {
         self.last = sequence.saturating_sub(1);
         self.keep(event);
@@ -70,8 +70,8 @@ impl Journal {
         }
     }
 
-    /// The events with numbers above `cursor`, in order, each annotated with its position. The journal keeps them without
-    /// annotations, since an event is kept once and seldom read more than once.
+    /// The events with numbers above `cursor`, in order, each annotated with its position. The journal keeps them without annotations,
+    /// since an event is kept once and rarely read more than once.
     pub(super) fn after(&self, cursor: u64) -> impl Iterator<Item = DriverTaskEvent> {
         let had = usize::try_from(cursor.saturating_sub(self.forgotten())).unwrap_or(usize::MAX);
         let numbers = cursor.max(self.forgotten()) + 1..;

@@ -8,21 +8,21 @@
 //!  announce ─► journal: number it, keep it ─► file, if the journal is kept in one ─► every follower
 //!
 //!  host ──  callboard-events-after: <stream>:<sequence>  ──►
-//!  host ◄── callboard-events-stream: <stream>             ── then what came after, and what comes
+//!  host ◄── callboard-events-stream: <stream>             ── then the later events, and new events as they arrive
 //!  host ◄── annotations callboard.stream, callboard.sequence ── each event
 //! ```
 //!
 //! [`callboard_actors::driver`] defines these names; its eventor is the other end.
 //!
-//! - A host that sends no position (any host but ours) gets the events that no such host has received yet: after the
-//!   plugin's start all of them, after a broken stream those of the gap. So an agent that restarts misses no event of a
-//!   plugin that it joins (T173). Events in flight when a stream breaks are lost.
+//! - A host that sends no position (any host except ours) gets the events that no such host has received yet: after the plugin's start all
+//!   of them, after a broken stream the events of the gap. So an agent that restarts misses no event of a plugin that it joins (T173).
+//!   Events in flight when a stream breaks are lost.
 //! - A host with a position in another stream gets the whole journal: it has no event of this stream.
-//! - A follower has no queue: it reads the journal at its own pace. One that falls too far behind finds a gap in the numbers.
+//! - A follower has no queue: it reads the journal at its own pace. A follower that falls too far behind finds a gap in the numbers.
 //!
-//! A journal in memory begins a new stream with each process. One in a file continues the stream and its numbers, so even
-//! the death of the plugin neither loses nor duplicates an announced event. After a reboot, and if the file is damaged, a
-//! new stream begins: numbers that were lost must not be given to other events.
+//! A journal in memory begins a new stream with each process. A journal in a file continues the stream and its numbers, so even the death
+//! of the plugin neither loses nor duplicates an announced event. After a reboot, and if the file is damaged, a new stream begins: numbers
+//! that were lost must not be assigned to other events.
 
 mod journal;
 
@@ -55,7 +55,7 @@ pub struct Events(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     book: Mutex<Book>,
-    /// The number of the last event given to hosts that send no position.
+    /// The number of the last event sent to hosts that send no position.
     given: Mutex<u64>,
     /// The number of the last event; wakes followers.
     last: watch::Sender<u64>,
@@ -109,8 +109,7 @@ impl Events {
     /// Keeps an event and sends it to every follower. Sets the time if it is missing, and always the number. Hosts find the
     /// handler of an event by its allocation and task name; an event without them reaches no handler (EVT-02).
     ///
-    /// An event that cannot be written to the file is sent in a new stream: the old one must not use numbers that are not on
-    /// disk.
+    /// An event that cannot be written to the file is sent in a new stream: the old stream must not use numbers that are not on disk.
     pub fn announce(&self, mut event: DriverTaskEvent) {
         event.timestamp.get_or_insert_with(|| SystemTime::now().into());
         let mut book = self.0.book.lock().unwrap_or_else(PoisonError::into_inner);
@@ -136,7 +135,7 @@ impl Events {
         self.0.book.lock().unwrap_or_else(PoisonError::into_inner).journal.stream().to_owned()
     }
 
-    /// Streams the events from a position, then new ones as they come.
+    /// Streams the events from a position, then new events as they arrive.
     pub fn follow(&self, from: &EventsFrom) -> impl Stream<Item = DriverTaskEvent> + Send + use<> {
         let shared = self.0.clone();
         let is_unplaced = *from == EventsFrom::Now;

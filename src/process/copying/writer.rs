@@ -10,20 +10,20 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::mpsc::{Receiver, Sender, channel};
 use crate::sync::{Arc, Instant, Mutex, MutexGuard, PoisonError, thread};
 
-/// How many writers may hang before no more are started: a whole disk hangs, and others of its logs would only follow.
+/// How many writers may hang before no more are started: then a whole disk hangs, and further writers would hang too.
 const HUNG_MAX: usize = 16;
 
-/// Which logs have kept their writer for too long.
+/// Which logs have occupied their writer for too long.
 pub(crate) enum Hung {
-    /// None: one that waits for its turn does not hang.
+    /// None: a log that waits for its turn does not hang.
     None,
-    /// The one that is being written.
+    /// The log that is being written.
     One(u64),
-    /// All that wait for their turn: there is no writer for them.
+    /// All logs that wait for their turn: there is no writer for them.
     Queue,
 }
 
-/// A log that has taken its chunk.
+/// A log that has accepted its chunk.
 pub(crate) struct Written {
     pub(crate) number: u64,
     pub(crate) log: LogFile,
@@ -35,23 +35,23 @@ struct Order {
     chunk: Vec<u8>,
 }
 
-/// What a writer is doing, as the reader sees it.
+/// The present work of a writer, as the reader sees it.
 #[derive(Default)]
 struct Doing {
-    /// The copy whose log it writes to, the path of that, and since when.
+    /// The copy of the log, the path of the log, and the start of the write.
     now: Option<(u64, std::path::PathBuf, Instant)>,
     /// Another writer has taken its place.
     is_replaced: bool,
 }
 
-/// What all writers share.
+/// The state that all writers share.
 struct Shared {
     orders: Mutex<Receiver<Order>>,
     written: Sender<Written>,
     wake: Arc<OwnedFd>,
-    /// Chunks that were ordered and are not written.
+    /// The number of queued chunks that are not written.
     open: AtomicUsize,
-    /// Writers that were replaced and still run.
+    /// The number of replaced writers that still run.
     hung: AtomicUsize,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Writers {
 }
 
 impl Writers {
-    /// Starts the first writer. What it has written is sent to `written`, and `wake` becomes readable.
+    /// Starts the first writer. Written logs are sent to `written`, and `wake` becomes readable.
     pub(crate) fn start(written: Sender<Written>, wake: Arc<OwnedFd>) -> io::Result<Self> {
         let (orders, received) = channel();
         let (open, hung) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -71,19 +71,19 @@ impl Writers {
         Ok(Self { orders, shared, doing })
     }
 
-    /// Has a chunk written.
+    /// Queues a chunk to be written.
     pub(crate) fn take(&self, number: u64, log: LogFile, chunk: Vec<u8>) {
         self.shared.open.fetch_add(1, Ordering::AcqRel);
         let order = Order { number, log, chunk };
         assert!(self.orders.send(order).is_ok(), "the queue is shared by the writers and this");
     }
 
-    /// Whether something is to be written.
+    /// Whether a chunk is to be written.
     pub(crate) fn has_work(&self) -> bool {
         self.shared.open.load(Ordering::Acquire) > 0
     }
 
-    /// Starts another writer in the place of one that hangs. If none can be started, that is tried again later.
+    /// Starts another writer in place of a hanging writer. If none can be started, this is retried later.
     pub(crate) fn replace_hung(&mut self) -> Hung {
         let mut doing = lock(&self.doing);
         let (number, path) = match &doing.now {
@@ -120,7 +120,7 @@ fn start(shared: &Arc<Shared>) -> io::Result<Arc<Mutex<Doing>>> {
     Ok(doing)
 }
 
-/// Writes until no more orders can come, or another writer has taken its place.
+/// Writes until no more orders can arrive, or another writer has replaced this one.
 fn write_all(shared: &Shared, doing: &Mutex<Doing>) {
     loop {
         let next = shared.orders.lock().unwrap_or_else(PoisonError::into_inner).recv();

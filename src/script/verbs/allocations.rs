@@ -1,4 +1,4 @@
-//! What a host says of the workloads that carry its plugins.
+//! The messages of a host about the workloads with its plugins.
 
 use callboard_actors::allocations::{
     AdoptAllocation, AllocationSpec, Isolation, ListAllocations, PrepareAllocation, PrepareError,
@@ -59,7 +59,7 @@ fn adopt(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     make_ready(stage, spec, asking)
 }
 
-/// Waits for the context and notes where the allocation's plugin is to listen.
+/// Waits for the context and records where the allocation's plugin must listen.
 fn make_ready(
     stage: &mut Stage,
     spec: AllocationSpec,

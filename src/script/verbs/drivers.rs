@@ -1,4 +1,4 @@
-//! What is said to the owner of the drivers, and what drivers do.
+//! The messages to the owner of the drivers, and the actions of drivers.
 
 use callboard_actors::driver::{DriverSpec, EventPosition, TaskKey};
 use callboard_actors::drivers::{
@@ -52,7 +52,7 @@ pub(super) fn task(words: &mut Words<'_>) -> Result<TaskKey, Mistake> {
     Ok(TaskKey::new(allocation, task))
 }
 
-/// A driver can be launched from now on; one that is there changes in what the line says.
+/// Makes a driver launchable from now on, or changes an existing driver as the line requires.
 fn driver(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let name = name(words)?;
     let plugin = stage.drivers.driver(name.as_str());
@@ -109,7 +109,7 @@ fn unheard(name: &DriverName) -> Mistake {
     Mistake::new(format!("this stream of {name} has no reader"))
 }
 
-/// It says something that breaks the protocol.
+/// The driver sends something that violates the protocol.
 fn garble(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let name = name(words)?;
     let stream = words.one_of("stream", &STREAMS)?;
@@ -221,7 +221,7 @@ fn watch(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
         None => {
             let (record, of) = (stage.record.clone(), task.to_string());
             let told = move |item| record.say("drivers", &format!("event of {of}: {}", told_event(&item)));
-            // Its reader is one of the host's own tasks, and goes on by itself.
+            // Its reader is a task of the host, and continues by itself.
             stage.run(async move { journals.call_back(limit, after, told) }).0
         }
     };

@@ -1,4 +1,4 @@
-//! The life of the host and of its actors.
+//! The lifecycle of the host and of its actors.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ fn host(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// What the next start of the host is given.
+/// Sets the options for the next start of the host.
 fn options(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let options = &mut stage.options;
     let set = |place: &mut Duration, said: Option<Duration>| *place = said.unwrap_or(*place);
@@ -109,7 +109,7 @@ fn options(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// The actors that there is one of, besides the parts of a host program's own.
+/// The actors with a single instance, except the parts of a host program.
 const SINGLE: [&str; 9] = [
     "registry",
     "instances",
@@ -121,7 +121,7 @@ const SINGLE: [&str; 9] = [
     "volumes",
     "host",
 ];
-/// Those that there are many of: each has the name of what it is for.
+/// The kinds of actors with many instances: each is named after its subject.
 const NAMED: [&str; 5] = ["instance", "allocation", "driver", "eventor", "volume"];
 
 fn crash(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
@@ -137,7 +137,7 @@ fn end(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     drill(stage, &actor, Drill::GiveUp)
 }
 
-/// The name of the actor that a line means.
+/// The name of the actor that a line refers to.
 fn actor(stage: &Stage, words: &mut Words<'_>) -> Result<String, Mistake> {
     let own = stage.options.parts.iter().map(AnyPart::name);
     let all: Vec<_> = SINGLE.into_iter().chain(NAMED).chain(own).map(|kind| (kind, kind)).collect();
@@ -166,7 +166,7 @@ fn instance(stage: &Stage, plugin: &PluginKey, of: Option<&str>) -> String {
     }
 }
 
-/// Whether there are many actors of the kind that this one is of.
+/// Whether this kind of actor has many instances.
 fn is_one_of_many(actor: &str) -> bool {
     actor.split_once(' ').is_some_and(|(kind, _)| NAMED.contains(&kind))
 }

@@ -1,4 +1,4 @@
-//! What is said to the instances and to the inventory.
+//! The messages to the instances and to the inventory.
 
 use callboard_actors::instances::{AwaitRetired, CheckNow, DescribeInstances, Dispense, HealthOf};
 use callboard_actors::inventory::{AwaitFirst, TakeInventory};

@@ -1,4 +1,4 @@
-//! Leases of CSI plugins, as a host program holds them: taken, called over, and given back.
+//! Leases of CSI plugins, as a host program uses them: taken, called over, and released.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ fn call(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     }
     let leases = stage.leases.borrow();
     let lease = leases.get(name).ok_or_else(|| Mistake::new(format!("the script has no lease {name}")))?;
-    // The channel counts as the lease itself while the call is in flight.
+    // During the call, the channel counts as the lease itself.
     let (of, called) = (format!("plugin {}", lease.allocation()), called(lease, rpc));
     drop(leases);
     stage.ask(&of, async move { Ok(called.await) }, |answer| match answer {

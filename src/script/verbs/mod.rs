@@ -1,4 +1,4 @@
-//! Everything that a script can say, one verb one line.
+//! All verbs of scripts, one per line.
 
 mod allocations;
 mod drivers;
@@ -23,7 +23,7 @@ use super::words::{Mistake, Words};
 
 type Plain = fn(&mut Stage, &mut Words<'_>) -> Result<(), Mistake>;
 
-/// What the line of a verb looks like, and what the verb does. The verb is the first word.
+/// The form of a verb's line, and the action of the verb. The verb is the first word.
 type Entry = (&'static str, Plain);
 
 /// The verbs during which time passes.

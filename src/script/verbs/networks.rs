@@ -1,4 +1,4 @@
-//! What a host asks of a driver besides its tasks: networks of allocations, and what the configuration of a task looks like.
+//! The requests of a host to a driver besides its tasks: networks of allocations, and the schema of a task's configuration.
 
 use callboard_actors::driver::NetworkMode;
 use callboard_actors::driver::client::{CreatedNetwork, DriverClient, NetworkIsolation};
@@ -16,7 +16,7 @@ pub(super) const VERBS: &[Entry] = &[
     ("task-schema NAME [config=TEXT] [within=DURATION]", schema),
 ];
 
-/// Has a network made, and keeps what it is known by.
+/// Creates a network, and keeps its data.
 fn create(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let (driver, allocation, within) = (name(words)?, words.allocation()?, within(words)?);
     let hostname = words.key("hostname").unwrap_or_default().to_owned();
@@ -55,7 +55,7 @@ fn destroy(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     ask_driver(stage, driver, Wanted::Reachable, ask, done("removed"))
 }
 
-/// Asks for the schema of a task's configuration, and shows it, or what the driver would get of a configuration in HCL.
+/// Requests the schema of a task's configuration, and shows it, or shows what the driver would receive of a configuration in HCL.
 fn schema(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let (driver, within) = (name(words)?, within(words)?);
     let config = words.key("config").map(Config::from_hcl).transpose();

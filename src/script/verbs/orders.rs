@@ -1,4 +1,4 @@
-//! What is ordered of a volume: that it grows, that its parameters change, and snapshots of it, alone and in groups.
+//! The orders for a volume: its expansion, a change of its parameters, and snapshots of it, alone and in groups.
 
 use std::collections::BTreeMap;
 

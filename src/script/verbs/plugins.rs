@@ -1,4 +1,4 @@
-//! What plugins do: they listen, answer, misbehave and die.
+//! The actions of plugins: they listen, answer, misbehave and die.
 
 use std::time::Duration;
 
@@ -23,8 +23,7 @@ pub(super) const VERBS: &[Entry] = &[
     ("kill ALLOCATION|DRIVER", kill),
 ];
 
-/// A plugin begins to listen where its allocation's socket is to be; one that listens already says something else of itself
-/// from now on.
+/// A plugin begins to listen at the path of its allocation's socket; a plugin that already listens reports other properties from now on.
 fn plugin(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let allocation = words.allocation()?;
     let known = stage.performers.get(&allocation);

@@ -1,4 +1,4 @@
-//! What is said to the registry.
+//! The messages to the registry.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ fn update(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     say_register(stage, words, message)
 }
 
-/// Says what a registration is to be: as it was, but for what the line says.
+/// Sets the properties of a registration: unchanged, except what the line sets.
 fn say_register(stage: &mut Stage, words: &mut Words<'_>, mut message: Register) -> Result<(), Mistake> {
     if let Some(socket) = words.key("socket") {
         message.socket = SocketPath::new(socket).map_err(|error| Mistake::new(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! Commands inside of tasks whose input and output are streamed.
+//! Commands inside of tasks with streamed input and output.
 
 use callboard_actors::driver::client::{DriverClient, ExecInput, ExecOutput, ExecSession};
 use callboard_actors::drivers::Wanted;
@@ -16,7 +16,7 @@ pub(super) const VERBS: &[Entry] = &[
     ("session-drop SESSION", drop_session),
 ];
 
-/// Begins a command; what comes of it is shown when it comes.
+/// Starts a command; its output is shown when it arrives.
 fn session(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let question = Question::read(words)?;
     let name = words.next("name of the session")?.to_owned();
@@ -36,7 +36,7 @@ fn session(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     })
 }
 
-/// Passes on what the script says, and shows what comes, until one side ends it.
+/// Passes on the script's input, and shows the output, until one side ends the session.
 async fn converse(
     name: String,
     mut session: ExecSession,
@@ -76,7 +76,7 @@ fn told(output: &ExecOutput) -> String {
     }
 }
 
-/// Says something to the command of a session.
+/// Sends input to the command of a session.
 fn give(stage: &Stage, name: &str, input: ExecInput) -> Result<(), Mistake> {
     let session = stage.sessions.get(name).filter(|session| !session.is_closed());
     let given = session.is_some_and(|session| session.send(input).is_ok());
@@ -109,7 +109,7 @@ fn end(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     give(stage, name, ExecInput::CloseStdin)
 }
 
-/// Hangs up, whatever the command is at.
+/// Disconnects, whatever the state of the command.
 fn drop_session(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let name = words.next("name of the session")?;
     stage.sessions.remove(name).map(drop).ok_or_else(|| missing(name))

@@ -1,4 +1,4 @@
-//! Subscribers of the script's own.
+//! Subscribers of the script.
 
 use super::super::readers::Read;
 use super::{Entry, Mistake, Stage, Words};
@@ -12,7 +12,7 @@ pub(super) const VERBS: &[Entry] = &[
     ("unsubscribe NAME", unsubscribe),
 ];
 
-/// How many items wait for a subscriber unless its line says otherwise.
+/// The queue capacity of a subscriber unless its line sets another.
 const CAPACITY: u32 = 64;
 
 #[derive(Clone, Copy)]

@@ -1,4 +1,4 @@
-//! What a host asks of a driver about a task, through a client as any host program has, and how tasks end.
+//! The requests of a host to a driver about a task, through the client of every host program, and the ends of tasks.
 
 use std::future::Future;
 use std::time::Duration;
@@ -32,14 +32,14 @@ pub(super) const VERBS: &[Entry] = &[
     ),
 ];
 
-/// How long a question may take unless its line says otherwise.
+/// The timeout of a request unless its line sets another.
 const WITHIN: Duration = Duration::from_secs(10);
 /// How long a task may take to end when it is stopped.
 const GRACE: Duration = Duration::from_secs(5);
-/// How often figures are asked for.
+/// The interval of usage reports.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Of which task of which driver a line speaks, and how long the answer may take.
+/// The task and driver of a line, and the timeout of the answer.
 pub(super) struct Question {
     pub(super) driver: DriverName,
     pub(super) task: TaskKey,
@@ -54,7 +54,7 @@ impl Question {
         Ok(Self { driver, task, id, within: within(words)? })
     }
 
-    /// Has a client of the driver dispensed, and asks it.
+    /// Dispenses a client of the driver, and sends it a request.
     fn ask<T, F>(
         self,
         stage: &mut Stage,
@@ -70,12 +70,12 @@ impl Question {
     }
 }
 
-/// How long an answer may take, as its line says.
+/// The timeout of an answer, as set by its line.
 pub(super) fn within(words: &mut Words<'_>) -> Result<Duration, Mistake> {
     Ok(words.duration("within")?.unwrap_or(WITHIN))
 }
 
-/// Has a client of a driver dispensed, and asks it.
+/// Dispenses a client of a driver, and sends it a request.
 pub(super) fn ask_driver<T, F>(
     stage: &mut Stage,
     driver: DriverName,

@@ -1,4 +1,4 @@
-//! What is said to the owner of the volumes, and what becomes of mounts.
+//! The messages to the owner of the volumes, and the events of mounts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,10 +34,10 @@ pub(super) const VERBS: &[Entry] = &[
     ("unmount TEXT", unmount),
 ];
 
-/// How long is waited for an answer unless a line says otherwise.
+/// The timeout of an answer unless a line sets another.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// Says something to the owner of the volumes, and shows the answer.
+/// Sends a message to the owner of the volumes, and shows the answer.
 pub(super) fn say<Q: Message<Volumes>>(
     stage: &mut Stage,
     message: Q,
@@ -61,7 +61,7 @@ fn allocation(text: &str) -> Result<AllocationId, Mistake> {
     AllocationId::new(text).map_err(|error| Mistake::new(error.to_string()))
 }
 
-/// A mounted file system; for any number of writers unless the line says otherwise.
+/// A mounted file system; for any number of writers unless the line sets another mode.
 fn capability(words: &mut Words<'_>) -> Result<VolumeCapability, Mistake> {
     let mode = words.key("mode").map(volume_words::access_mode).transpose().map_err(Mistake::new)?;
     let access_mode = mode.unwrap_or(AccessMode::MultiNodeMultiWriter);
@@ -143,7 +143,7 @@ fn unused(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     say(stage, AwaitUnused { plugin, within }, VolumesAnswer::AwaitUnused)
 }
 
-/// What is mounted, and which volumes and snapshots there are.
+/// Shows the mounts, and the existing volumes and snapshots.
 fn storage(stage: &mut Stage, _: &mut Words<'_>) -> Result<(), Mistake> {
     let mounted = stage.storage.mounts().mounted();
     let mounted = mounted.iter().map(|path| format!("mounted at {}", path.display()));
@@ -159,7 +159,7 @@ fn storage(stage: &mut Stage, _: &mut Words<'_>) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// A mount is pulled away.
+/// Removes a mount behind the host's back.
 fn unmount(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let text = words.next("part of the path")?;
     let mounts = stage.storage.mounts().clone();

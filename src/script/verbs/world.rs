@@ -1,4 +1,4 @@
-//! Time, the disk, and what the script listens to.
+//! Time, the disk, and the news that the script shows.
 
 use std::time::Duration;
 
@@ -23,10 +23,10 @@ pub(super) const VERBS: &[Entry] = &[
     ),
 ];
 
-/// How much time may pass in one line.
+/// The maximum time that may pass in one line.
 const PASS_MAX: Duration = Duration::from_secs(24 * 3_600);
 
-/// What follows is handed in without anything happening in between.
+/// Suspends the processing of the following messages.
 fn together(stage: &mut Stage, _: &mut Words<'_>) -> Result<(), Mistake> {
     stage.host()?;
     stage.hold(true);
@@ -94,7 +94,7 @@ fn disk(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// Whether something stands on the disk in clear.
+/// Whether the disk contains a text unencrypted.
 fn disk_holds(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let text = words.next("text to look for")?;
     let told = if stage.disk.holds(text.as_bytes()) { "it stands there" } else { "it stands nowhere" };
@@ -102,7 +102,7 @@ fn disk_holds(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// Flips a bit of something that stands on the disk, while no process has it open.
+/// Flips a bit of a text on the disk, while no process has the file open.
 fn disk_damage(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let text = words.next("text to damage")?;
     if stage.database_is_open() {
@@ -115,7 +115,7 @@ fn disk_damage(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> 
     }
 }
 
-/// How often something was brought to disk since this was last asked.
+/// The number of syncs of the disk since the last request for it.
 fn disk_syncs(stage: &mut Stage, _: &mut Words<'_>) -> Result<(), Mistake> {
     let syncs = stage.disk.syncs();
     let count = syncs - std::mem::replace(&mut stage.syncs_told, syncs);

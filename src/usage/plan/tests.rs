@@ -191,7 +191,7 @@ fn the_death_of_a_driver_that_was_asked_counts_if_its_task_reports_it_before_its
     let readers = opened(&plan.sees(&running("a")));
     assert_eq!(readers[0].1, Duration::ZERO, "a host that has just started has asked nothing");
     plan.sees(&recovering());
-    // What its reader reports later is stale, and so is a second report of the task.
+    // Later messages of its reader are stale, and so is a second report of the task.
     plan.hears(moment(1), &name("a"), readers[0].0, gone());
     plan.sees(&recovering());
     assert_eq!(opened(&plan.sees(&running("a")))[0].1, Duration::from_secs(600), "one death");

@@ -1,4 +1,4 @@
-//! What the agent decides as a whole; what it decides for one task stands in `task.rs` and `stopping.rs`.
+//! Decides for the agent as a whole; `task.rs` and `stopping.rs` decide for one task.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -13,9 +13,9 @@ use super::config::AllocationConfig;
 use super::messages::*;
 use super::state::{Agent, AgentOptions, Life, Memory, Phase, Task, Wanted};
 
-/// A call that waits for news is made again at least this often.
+/// The longest time before a call that waits for news is made again.
 const NEWS_TIMEOUT: Duration = Duration::from_secs(3_600);
-/// Looking at our own processes takes no time.
+/// The limit for looking at our own processes, which takes no time.
 const SURVEY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The pause before a retry of a message that was not answered.
 pub const RETRY_PAUSE: Duration = Duration::from_millis(100);
@@ -79,12 +79,12 @@ impl Machine for Agent {
     }
 
     fn stops_within(&self) -> Option<Duration> {
-        // Until it has surveyed, each task may have a process.
+        // Before the survey is complete, each task may have a process.
         let (survey, is_surveying) = match self.life {
             Life::Surveying { .. } => (SURVEY_TIMEOUT, true),
             Life::Serving | Life::Leaving(_) => (Duration::ZERO, false),
         };
-        // Those that use volumes end first.
+        // Tasks that use volumes end first.
         let longest = |uses_volumes: bool| {
             let is_meant = |task: &&Task| task.uses_volumes() == uses_volumes;
             let tasks = self.tasks.iter().filter(|task| is_surveying || !task.phase.is_quiet());
@@ -94,7 +94,7 @@ impl Machine for Agent {
         Some(if stops.is_zero() { stops } else { survey + stops })
     }
 
-    /// Those of the last allocation first.
+    /// The steps of the last allocation first.
     fn stop_steps(&self) -> Vec<StopStep> {
         self.tasks.iter().rev().flat_map(|task| task.steps.clone()).collect()
     }
@@ -249,7 +249,7 @@ impl Agent {
         }
     }
 
-    /// Picks up where the processes are, and takes what was asked meanwhile.
+    /// Continues each task from its process, and handles the requests that arrived during the survey.
     fn surveyed(&mut self, living: &[Living], cx: &mut StepContext<Self>) {
         let Life::Surveying { asked, leave } = &mut self.life else { return };
         let (asked, leave) = (std::mem::take(asked), leave.take());
@@ -294,7 +294,7 @@ impl Agent {
                     task.note(&event.message, cx);
                 }
             }
-            // The allocations' own view of an allocation is shown beside ours, and what was missed comes as a snapshot.
+            // The status shows the allocations' own view of an allocation beside ours; after a lag a snapshot follows.
             FeedItem::Change {
                 news: AllocationsNews::Changed(_) | AllocationsNews::Gone(_) | AllocationsNews::Refused { .. },
                 ..
@@ -312,13 +312,13 @@ impl Agent {
             StopMode::Stop => Wanted::Stopped,
             StopMode::Detach => Wanted::Left,
         });
-        // What was stopped before is no news.
+        // The steps of an earlier stop are not reported again.
         self.tasks.iter_mut().filter(|task| task.phase.is_quiet()).for_each(|task| task.steps.clear());
         self.wind_down_in_order(cx);
     }
 
-    /// Stops, once it leaves, what uses volumes and what does not run; and what runs without volumes when those have ended, since it may
-    /// serve their volumes (V13).
+    /// Stops, while the agent leaves, the tasks that use volumes and those that do not run. Running tasks without volumes are stopped
+    /// when the tasks with volumes have ended, since they may serve their volumes (V13).
     fn wind_down_in_order(&mut self, cx: &mut StepContext<Self>) {
         let Life::Leaving(wanted) = self.life else { return };
         let has_users = self.tasks.iter().any(|task| task.uses_volumes() && !task.phase.is_quiet());

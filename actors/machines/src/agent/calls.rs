@@ -1,4 +1,4 @@
-//! What the agent has done beside its mailbox, and what came of it.
+//! The calls that the agent makes beside its mailbox, and their results.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,13 +19,13 @@ use super::config::AllocationVolume;
 /// A process to be started.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LaunchOrder {
-    /// For which allocation.
+    /// The allocation that it belongs to.
     pub allocation: AllocationId,
-    /// Which start of it this is.
+    /// The number of this start.
     pub attempt: Attempt,
     /// The program.
     pub program: PathBuf,
-    /// Its arguments, with the endpoint put in.
+    /// Its arguments, with the endpoint filled in.
     pub arguments: Vec<String>,
     /// Its whole environment.
     pub environment: BTreeMap<String, String>,
@@ -35,63 +35,63 @@ pub struct LaunchOrder {
     pub stop_grace: Duration,
 }
 
-/// What the agent has done beside its mailbox.
+/// A call that the agent makes beside its mailbox.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum AgentCall {
-    /// Finds the processes that live.
+    /// Finds the living processes.
     Survey,
     /// Waits until processes have ended.
     AwaitEndings,
-    /// Waits for what the allocations say.
+    /// Waits for news of the allocations.
     Follow {
         /// Whether to begin with a snapshot.
         afresh: bool,
     },
-    /// Has an allocation prepared.
+    /// Asks to prepare an allocation.
     Prepare(AllocationSpec),
-    /// Has an allocation adopted whose process runs.
+    /// Asks to adopt an allocation whose process runs.
     Adopt(AllocationSpec),
     /// Claims the volumes of an allocation.
     Claim {
-        /// Which allocation.
+        /// The allocation.
         allocation: AllocationId,
         /// Its volumes.
         volumes: Vec<AllocationVolume>,
         /// How long the claim waits for them.
         within: Duration,
     },
-    /// Calls off the claim that is under way for an allocation: it comes back at once.
+    /// Cancels the claim of an allocation that is in progress: it returns at once.
     CallOff(AllocationId),
     /// Starts a process.
     Launch(LaunchOrder),
-    /// Says that the process of an allocation runs.
+    /// Reports that the process of an allocation runs.
     Announce(AllocationId),
-    /// Has an allocation deregistered and its directories removed.
+    /// Asks to deregister an allocation and to remove its directories.
     Withdraw {
-        /// Which allocation.
+        /// The allocation.
         allocation: AllocationId,
-        /// Whether also while volumes of its plugin are in use (V13).
+        /// Whether the allocation is withdrawn even while volumes of its plugin are in use (V13).
         even_if_used: bool,
     },
     /// Asks a process to end.
     End {
-        /// Whose process.
+        /// The allocation of the process.
         allocation: AllocationId,
         /// How long it may take before it is killed.
         grace: Duration,
     },
     /// Waits until an allocation has been healthy for a while.
     AwaitHealthy(AwaitHealthy),
-    /// Says that the process of an allocation has ended.
+    /// Reports that the process of an allocation has ended.
     Report {
-        /// Whose process.
+        /// The allocation of the process.
         allocation: AllocationId,
         /// How it ended.
         how: String,
     },
     /// Releases the volumes of an allocation.
     Release {
-        /// Which allocation.
+        /// The allocation.
         allocation: AllocationId,
         /// Why no process uses them (V8).
         observed: ObservedEnd,
@@ -101,7 +101,7 @@ pub enum AgentCall {
 }
 
 impl AgentCall {
-    /// Which allocation it is made for, if for one.
+    /// The allocation that the call is made for, if any.
     pub(super) fn allocation(&self) -> Option<&AllocationId> {
         match self {
             Self::Survey | Self::AwaitEndings | Self::Follow { .. } | Self::AwaitHealthy(_) => None,
@@ -118,12 +118,12 @@ impl AgentCall {
     }
 }
 
-/// A process that lives.
+/// A living process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Living {
-    /// Whose process.
+    /// The allocation of the process.
     pub allocation: AllocationId,
-    /// Which start of it this is.
+    /// The number of this start.
     pub attempt: Attempt,
     /// Its number.
     pub pid: u32,
@@ -134,9 +134,9 @@ pub struct Living {
 /// A process that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// Whose process.
+    /// The allocation of the process.
     pub allocation: AllocationId,
-    /// Which start of it this was.
+    /// The number of this start.
     pub attempt: Attempt,
     /// Its exit status; `None` if it was not observed.
     pub exit: Option<ProcessExit>,
@@ -158,9 +158,9 @@ pub struct ClaimTrouble {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{reason}")]
 pub struct Unreleased {
-    /// What each volume waits for, or why it was not released.
+    /// For each volume, the condition that it waits for, or why it was not released.
     pub reason: String,
-    /// Whether every release is recorded, so that it goes on without a retry.
+    /// Whether every release is recorded, so that it continues without a retry.
     pub goes_on: bool,
 }
 
@@ -168,24 +168,24 @@ pub struct Unreleased {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{reason}")]
 pub struct LaunchTrouble {
-    /// What was tried, and why it failed.
+    /// The step that failed, and the reason.
     pub reason: String,
-    /// Whether a process of the allocation may live: it is unknown whether this launch has started one, or one of an earlier launch has
-    /// its name.
+    /// Whether a process of the allocation may live: it is unknown whether this launch has started a process, or a process of an earlier
+    /// launch has its name.
     pub may_live: bool,
-    /// Whether the disk did not let it be launched. That is no fault of the allocation.
+    /// Whether the launch was refused because of the disk. That is not a fault of the allocation.
     pub is_of_disk: bool,
 }
 
 impl LaunchTrouble {
-    /// Nothing was started, for certain.
+    /// Certainly nothing was started.
     #[must_use]
     pub fn not_started(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), may_live: false, is_of_disk: false }
     }
 }
 
-/// The owner of processes has answered: of what it did not launch nothing is left, unless there was one before.
+/// The owner of processes has answered: no process of a failed launch is left, unless a process existed before.
 impl From<LaunchError> for LaunchTrouble {
     fn from(error: LaunchError) -> Self {
         let may_live = matches!(error, LaunchError::Occupied { .. });
@@ -193,7 +193,7 @@ impl From<LaunchError> for LaunchTrouble {
     }
 }
 
-/// The owner of processes has not answered. What it did not accept, or what had no effect, has started nothing.
+/// The owner of processes has not answered. A message that was not accepted or had no effect has started nothing.
 impl From<AskError> for LaunchTrouble {
     fn from(error: AskError) -> Self {
         let may_live = match error {
@@ -205,50 +205,50 @@ impl From<AskError> for LaunchTrouble {
     }
 }
 
-/// The answer of the allocations, or why there is none.
+/// The answer of the allocations, or the reason why there is none.
 pub type Answered<T> = Result<T, AskError>;
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug)]
 pub enum AgentOutcome {
-    /// These live.
+    /// The living processes.
     Surveyed(Vec<Living>),
-    /// These have ended, in this order.
+    /// The processes that have ended, in this order.
     Endings(Vec<Ended>),
-    /// The allocations said this.
+    /// The news of the allocations.
     Followed(Answered<Vec<FeedItem<AllocationsNews, AllocationsView>>>),
     /// The allocation is prepared, or cannot be.
     Prepared(Answered<Result<TaskContext, PrepareError>>),
     /// The allocation is adopted, or cannot be.
     Adopted(Answered<Result<TaskContext, PrepareError>>),
-    /// The volumes are claimed, each with its proven path, or are not.
+    /// The volumes are claimed, each with its proven path, or they are not.
     Claimed(Result<BTreeMap<VolumeKey, PathBuf>, ClaimTrouble>),
-    /// The claim under way, if there was one, comes back.
+    /// The claim in progress, if there was one, returns.
     CalledOff,
-    /// The process was started with this PID, or it is not known to run, for this reason.
+    /// The process was started with this PID, or it is not known whether it runs, for this reason.
     Launched(Result<u32, LaunchTrouble>),
     /// The allocations know that the process runs.
     Announced(Answered<Result<(), UnknownAllocation>>),
     /// The allocation is deregistered, or is not.
     Withdrawn(Answered<Result<AllocationStopped, StopAllocationError>>),
-    /// The allocation has been healthy for a while, or why not.
+    /// The allocation has been healthy for a while, or the reason why not.
     AwaitedHealthy(Answered<Result<(), AwaitHealthyError>>),
     /// The process was asked to end.
     EndAsked,
     /// The allocations know that the process has ended.
     Reported(Answered<Result<(), UnknownAllocation>>),
-    /// The volumes are released, or why that is not confirmed.
+    /// The volumes are released, or the reason why that is not confirmed.
     Released(Result<(), Unreleased>),
 }
 
-/// What the agent waits for.
+/// The timers of the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AgentTimer {
     /// The time to start a task again.
     Start(AllocationId),
     /// The retry of a message that was not answered, or of a release that was not confirmed or not recorded.
     Retry(AllocationId),
-    /// The time at which a process that was killed must have ended.
+    /// The deadline by which a killed process must have ended.
     GiveUp(AllocationId),
     /// The time to ask again for the health that this replacement depends on.
     AskForHealth(Attempt),

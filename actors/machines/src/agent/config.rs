@@ -1,4 +1,4 @@
-//! What is configured of an allocation, and of restarts.
+//! The configuration of an allocation, and of restarts.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::volume::VolumeKey;
 /// How often and how soon a task that ended by itself is restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RestartPolicy {
-    /// The most restarts within a window; one more, and it has failed. `None`: it is restarted for ever. Keys `attempts` and `window`.
+    /// The most restarts within a window; with one more the task has failed. `None`: no limit. Keys `attempts` and `window`.
     pub budget: Option<RestartBudget>,
     /// The backoff, doubled with each consecutive failure. Key `delay` is the first pause.
     pub backoff: Backoff,
@@ -77,10 +77,10 @@ pub struct AllocationConfig {
     pub health_timeout: Duration,
     /// When it is restarted after it was ready once. Key `restart_when`, never by default.
     pub restart_when: RestartWhen,
-    /// How it is probed, where that differs from the rest. Keys `probe_interval`, `call_deadline`, `failures_until_unhealthy`,
-    /// `restart_grace`, `strict` and `listener`; that of the whole file if the allocation does not say it.
+    /// How it is probed, where that differs from the whole file. Keys `probe_interval`, `call_deadline`, `failures_until_unhealthy`,
+    /// `restart_grace`, `strict` and `listener`; a key that the allocation does not set is taken from the whole file.
     pub probing: Probing,
-    /// How the active allocation of its plugin is chosen, if it says so. Key `failover`. `pinned` means this allocation.
+    /// How the active allocation of its plugin is chosen, if this is configured. Key `failover`. `pinned` means this allocation.
     pub failover: Option<FailoverPolicy>,
     /// The volumes that its process uses. A list `volumes`.
     pub volumes: Vec<AllocationVolume>,

@@ -1,4 +1,4 @@
-//! What can be said to the agent, and what it says.
+//! The messages of the agent, and its notifications.
 
 use std::time::Duration;
 
@@ -9,23 +9,22 @@ use crate::vocabulary::{AllocationId, Attempt, Health, PluginName, Probing, Role
 
 use crate::process::ProcessExit;
 
-/// Starts the task of an allocation. One that failed, or that waits to be started again, begins anew with its whole budget of
-/// restarts.
+/// Starts the task of an allocation. A task that failed, or that waits for a restart, starts again with its whole restart budget.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct StartTask {
-    /// Which allocation of the configuration.
+    /// The allocation of the configuration.
     pub allocation: AllocationId,
 }
 
 /// Stops the task of an allocation in order (SHD-04): its plugin is deregistered first, then its process is ended, then its volumes
-/// are released. Answered when all are done. While volumes of its plugin are in use, and no other allocation carries on for it, it is
-/// not stopped: the answer waits some seconds for their release, and then refuses the stop (V13).
+/// are released. Answered when all are done. While volumes of its plugin are in use, and no other allocation serves the plugin instead, it
+/// is not stopped: the answer waits some seconds for their release, and then refuses the stop (V13).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct StopTask {
-    /// Which allocation of the configuration.
+    /// The allocation of the configuration.
     pub allocation: AllocationId,
-    /// Whether it is stopped although volumes of its plugin may be in use. What of them is up can be undone only when the plugin is
-    /// back. It also ends the wait of a stop that was asked for before.
+    /// Whether it is stopped although volumes of its plugin may be in use. Steps that are up can then be undone only when the plugin is
+    /// back. It also ends the wait of an earlier stop request.
     pub even_if_used: bool,
 }
 
@@ -34,89 +33,89 @@ pub struct StopTask {
 /// them has stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Replace {
-    /// Which allocation is to leave.
+    /// The allocation to stop.
     pub allocation: AllocationId,
-    /// Which allocation is to take its place.
+    /// The allocation that replaces it.
     pub with: AllocationId,
     /// How long the new one must have been healthy.
     pub healthy_for: Duration,
-    /// The timeout for that.
+    /// The timeout for becoming healthy for that long.
     pub within: Duration,
 }
 
-/// Why an allocation was not replaced. It goes on as if nothing had been asked.
+/// Why an allocation was not replaced. It continues as if nothing had been requested.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ReplaceError {
     /// One of the two cannot be started or stopped.
     #[error(transparent)]
     Task(#[from] TaskError),
-    /// Both are the same.
+    /// Both are the same allocation.
     #[error("allocation {allocation} cannot be replaced with itself; name another one of its plugin")]
     Itself {
-        /// Which allocation.
+        /// The allocation.
         allocation: AllocationId,
     },
-    /// The new one serves another plugin, or in another role.
+    /// The new allocation serves another plugin, or has another role.
     #[error("allocation {allocation} serves {old}, and {with} serves {new}; name one that serves the same")]
     OtherPlugin {
-        /// Which allocation was to leave.
+        /// The allocation to stop.
         allocation: AllocationId,
-        /// Which was to take its place.
+        /// The allocation that was to replace it.
         with: AllocationId,
-        /// The plugin and the role of the former.
+        /// The plugin and the role of the old allocation.
         old: String,
-        /// Those of the latter.
+        /// The plugin and the role of the new allocation.
         new: String,
     },
-    /// One of the two is being replaced already.
+    /// One of the two is already being replaced.
     #[error("allocation {allocation} is being replaced with {with} already; wait for the end of that")]
     UnderWay {
-        /// Which allocation is to leave.
+        /// The allocation to stop.
         allocation: AllocationId,
-        /// Which is to take its place.
+        /// The allocation that replaces it.
         with: AllocationId,
     },
-    /// The timeout is shorter than the time for which the new one must have been healthy.
+    /// The timeout is shorter than the time for which the new allocation must have been healthy.
     #[error(
         "the new allocation cannot have been healthy for {healthy_for:?} within {within:?}; give it more time"
     )]
     NeverInTime {
-        /// How long it must have been healthy.
+        /// How long the new allocation must have been healthy.
         healthy_for: Duration,
         /// The timeout.
         within: Duration,
     },
-    /// Volumes of the plugin are in use, and it is not known that the new one carries on for them (V13).
+    /// Volumes of the plugin are in use, and it is not known that the new allocation can serve them (V13).
     #[error("allocation {allocation} was not replaced with {with}, and both keep running: {reason}")]
     NotStopped {
-        /// Which allocation was to leave.
+        /// The allocation to stop.
         allocation: AllocationId,
-        /// Which was to take its place.
+        /// The allocation that was to replace it.
         with: AllocationId,
-        /// Why the former is not stopped.
+        /// Why the old allocation is not stopped.
         reason: StopAllocationError,
     },
     /// The host is stopping; both are stopped.
     #[error("allocation {allocation} was not replaced with {with}: the host is stopping")]
     HostStopping {
-        /// Which allocation was to leave.
+        /// The allocation to stop.
         allocation: AllocationId,
-        /// Which was to take its place.
+        /// The allocation that was to replace it.
         with: AllocationId,
     },
-    /// The new one was not healthy for long enough.
+    /// The new allocation was not healthy for long enough.
     #[error(
         "allocation {allocation} was not replaced with {with}: {reason}; {}",
         if *.is_kept { "the new one goes on" } else { "the new one has stopped" }
     )]
     NotHealthy {
-        /// Which allocation was to leave.
+        /// The allocation to stop.
         allocation: AllocationId,
-        /// Which was to take its place.
+        /// The allocation that was to replace it.
         with: AllocationId,
-        /// What it lacked at the end.
+        /// Why the new allocation was not healthy at the end.
         reason: String,
-        /// Whether the new one still runs: it did before, or the old one has ended meanwhile or is not healthy itself.
+        /// Whether the new allocation still runs: it did before, or the old one has ended meanwhile or is not healthy itself.
         is_kept: bool,
     },
 }
@@ -131,29 +130,29 @@ pub enum TaskError {
     /// The configuration has no such allocation.
     #[error("the configuration has no allocation {allocation:?}")]
     Unknown {
-        /// What was asked for.
+        /// The requested allocation.
         allocation: AllocationId,
     },
-    /// It is to be started and is on its way already.
+    /// It is to be started and has been started already.
     #[error("allocation {allocation} is {phase} already")]
     Started {
-        /// Which allocation.
+        /// The allocation.
         allocation: AllocationId,
-        /// Where its task has got to.
+        /// The phase of its task.
         phase: TaskPhase,
     },
     /// It is to be started while it is being stopped.
     #[error("allocation {allocation} is being stopped; start it when it has stopped")]
     Stopping {
-        /// Which allocation.
+        /// The allocation.
         allocation: AllocationId,
     },
     /// It is to be stopped and does not run.
     #[error("allocation {allocation} does not run: it is {phase}")]
     NotRunning {
-        /// Which allocation.
+        /// The allocation.
         allocation: AllocationId,
-        /// Where its task has got to.
+        /// The phase of its task.
         phase: TaskPhase,
     },
     /// It is to be stopped, and volumes of its plugin are in use.
@@ -162,12 +161,12 @@ pub enum TaskError {
     /// The host is stopping.
     #[error("allocation {allocation} is not started: the host is stopping")]
     HostStopping {
-        /// Which allocation.
+        /// The allocation.
         allocation: AllocationId,
     },
 }
 
-/// Where a task has got to.
+/// The phase of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskPhase {
     /// It does not run and is not meant to.
@@ -208,23 +207,23 @@ impl std::fmt::Display for TaskPhase {
 /// One task.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TaskReport {
-    /// Whose task.
+    /// The allocation of the task.
     pub allocation: AllocationId,
     /// The plugin it serves.
     pub plugin: PluginName,
-    /// Which halves of it.
+    /// The halves of the plugin that it serves.
     pub role: Role,
-    /// Where it has got to.
+    /// Its phase.
     pub phase: TaskPhase,
-    /// Since when it has been there.
+    /// When this phase began.
     pub since: Timestamp,
     /// Its process, if it has one.
     pub pid: Option<u32>,
-    /// How often it was started again after it had ended by itself.
+    /// How often it was restarted after it had ended by itself.
     pub restarts: u64,
-    /// The last thing that happened to it, in words.
+    /// Its last event, in words.
     pub last_event: String,
-    /// Whether it is meant to run: it was started, and not stopped. One that was given up still is.
+    /// Whether it is meant to run: it was started, and not stopped. A task that was given up is still meant to run.
     pub is_wanted: bool,
     /// The number of its latest start.
     pub attempt: Attempt,
@@ -236,25 +235,25 @@ pub struct TaskReport {
     pub survives: bool,
     /// The end of its last process, if one has ended.
     pub exit: Option<LastExit>,
-    /// When it is started again, while it waits for that.
+    /// When it is started again, while it waits for a restart.
     pub due: Option<Timestamp>,
-    /// Its stop, while it is under way.
+    /// Its stop, while it is in progress.
     pub stopping: Option<StopBound>,
-    /// What its latest stop has ended so far.
+    /// The steps that its latest stop has ended so far.
     pub ended: Vec<StopStep>,
 }
 
-/// The health of what does not serve and is about to do so again.
+/// The health of a plugin that does not serve and is about to serve again.
 pub const RESTARTING: &str = "restarting";
 
 impl TaskReport {
-    /// Whether its process is there or will be.
+    /// Whether its process exists or will exist.
     #[must_use]
     pub fn is_expected(&self) -> bool {
         self.is_wanted && self.phase != TaskPhase::Failed
     }
 
-    /// The health of its plugin in a word, as long as nothing is known of a process of it: the log and the status say the same.
+    /// The health of its plugin in a word, while nothing is known of a process of it. The log and the status use the same word.
     #[must_use]
     pub fn health_without_process(&self) -> &'static str {
         match (self.is_expected(), &self.exit) {
@@ -265,10 +264,10 @@ impl TaskReport {
     }
 }
 
-/// A stop that is under way.
+/// A stop that is in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StopBound {
-    /// When it has come to an end at the latest, all its limits included.
+    /// The latest time by which it has ended, all its limits included.
     pub by: Timestamp,
     /// When its process gets SIGKILL if it has not ended by then; `None` while it is not being ended.
     pub kill: Option<Timestamp>,
@@ -281,12 +280,12 @@ pub struct LastExit {
     pub exit: Option<ProcessExit>,
     /// How it ended, in words.
     pub how: String,
-    /// When.
+    /// When it ended.
     pub at: Timestamp,
 }
 
 conversation! {
-    /// What is said to the agent.
+    /// The messages of the agent.
     #[derive(Clone, Hash)]
     pub enum AgentAsk -> #[derive(Hash)] AgentAnswer {
         StartTask => Result<(), TaskError>,
@@ -299,14 +298,14 @@ conversation! {
 /// A notification for subscribers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum AgentNews {
-    /// Something about a task is not as it was.
+    /// The report of a task has changed.
     TaskChanged(TaskReport),
 }
 
 /// A task has stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TaskStopped {
-    /// What was stopped, in the order in which it ended: `allocation/NAME` is its registration, `process/NAME` its process,
-    /// `volumes/NAME` its claims to volumes. `users/NAME` are the users of its volumes that a host that stops has not waited for any longer.
+    /// The parts that were stopped, in the order in which they ended: `allocation/NAME` is its registration, `process/NAME` its process,
+    /// `volumes/NAME` its claims to volumes. `users/NAME` are the users of its volumes that a host that stops no longer waits for.
     pub steps: Vec<StopStep>,
 }

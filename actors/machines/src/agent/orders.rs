@@ -1,4 +1,4 @@
-//! What the allocations and its process receive of the configuration of a task.
+//! Builds, from the configuration of a task, the specification for the allocations and the launch order for its process.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::calls::LaunchOrder;
 use super::config::AllocationConfig;
 use super::state::{AgentOptions, Task};
 
-/// The variable that tells a plugin where to listen (C171).
+/// The variable with the listen address of a plugin (C171).
 const ENDPOINT: &str = "CSI_ENDPOINT";
 
 impl Task {
@@ -28,7 +28,7 @@ impl Task {
         }
     }
 
-    /// The order to start its process, which finds its volumes by these variables.
+    /// The order to start its process. The process finds its volumes by these variables.
     pub(super) fn order(
         &self,
         options: &AgentOptions,
@@ -58,7 +58,7 @@ impl Task {
     }
 }
 
-/// An argument with each `${VARIABLE}` of these replaced. What is put in is not searched again, and other variables stay.
+/// Replaces each `${VARIABLE}` of these in an argument. Replaced text is not searched again, and other variables stay.
 fn filled(argument: &str, variables: &BTreeMap<&str, &str>) -> String {
     let (mut filled, mut rest) = (String::new(), argument);
     while let Some((before, opened)) = rest.split_once("${") {

@@ -29,8 +29,8 @@ impl Task {
         }
     }
 
-    /// A disk that is full or gives no answer is no fault of the task, so it uses up no restarts: the task goes on by itself when the disk
-    /// is sound again.
+    /// A disk that is full or gives no answer is not a fault of the task, so it uses up no restarts: the task continues by itself when
+    /// the disk is sound again.
     pub(super) fn disk_is_sick(&mut self, options: &AgentOptions, reason: &str, cx: &mut StepContext<Agent>) {
         if self.memory.wanted != Some(Wanted::Running) {
             return self.wind_down(None, cx);

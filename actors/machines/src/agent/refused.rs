@@ -1,5 +1,5 @@
-//! What is decided when an allocation may not be stopped, since volumes of its plugin are in use (V13): it stays, and
-//! with it what it was to be replaced with; and it goes nevertheless if the host stops.
+//! Handles a refused stop: volumes of the plugin are in use (V13). The allocation stays, and so does the allocation that was to replace
+//! it; if the host stops, it is stopped nevertheless.
 
 use crate::allocations::StopAllocationError;
 use crate::kernel::StepContext;
@@ -24,7 +24,7 @@ impl Agent {
         let Some(task) = tasks.iter_mut().find(|task| is_meant(task)) else { return };
         let Phase::Withdrawing { pid, then } = task.phase.clone() else { return };
         match life {
-            // The stop that does not wait is under way, too.
+            // The stop that does not wait is in progress, too.
             _ if task.even_if_used => {}
             Life::Serving if then == Goal::Stop => {
                 task.stay(pid, error, cx);
@@ -45,7 +45,7 @@ impl Agent {
 }
 
 impl Task {
-    /// Goes on as if nothing had been asked. A process that has ended meanwhile is started again like any other.
+    /// Continues as if nothing had been requested. A process that has ended meanwhile is started again like any other.
     fn stay(&mut self, pid: Option<u32>, error: &StopAllocationError, cx: &mut StepContext<Agent>) {
         self.refuse_askers(error, cx);
         self.memory.wanted = Some(Wanted::Running);
@@ -65,7 +65,7 @@ impl Task {
         }
     }
 
-    /// Has it deregistered nevertheless, within what is left of the time for that.
+    /// Deregisters it nevertheless, within the rest of the time for that.
     fn withdraw_used(&mut self, error: &StopAllocationError, cx: &mut StepContext<Agent>) {
         let within = WITHDRAW_TIMEOUT.saturating_sub(cx.now().since(self.step_began));
         let reason = match error {

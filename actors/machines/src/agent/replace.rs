@@ -1,5 +1,5 @@
-//! Replaces one allocation by another behind a gate (F16): the new one is started beside the old one, which leaves only when the new
-//! one has been healthy for a while; otherwise the new one leaves.
+//! Replaces one allocation by another behind a gate (F16): the new one is started beside the old one, and the old one is stopped only
+//! when the new one has been healthy for a while; otherwise the new one is stopped.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use super::calls::{AgentCall, AgentTimer};
 use super::messages::{AgentAnswer, Replace, ReplaceError, TaskError, TaskPhase, TaskStopped};
 use super::state::{Agent, Life, Task, Wanted};
 
-/// The longest timeout of one question about health. It is asked again until the timeout of the replacement; so a question whose
-/// replacement has ended occupies a call of the agent only for a short time.
+/// The longest timeout of one question about health. The question is repeated until the timeout of the replacement; so a question
+/// whose replacement has ended occupies a call of the agent only for a short time.
 const QUESTION_WITHIN: Duration = Duration::from_secs(10);
 /// How much later than its own timeout an answer about health may come.
 const ANSWER_MARGIN: Duration = Duration::from_secs(10);
 
-/// One replacement that is under way.
+/// A replacement that is in progress.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Replacement {
     asker: AskId,
@@ -32,37 +32,37 @@ pub(super) struct Replacement {
     stage: Stage,
 }
 
-/// A replacement whose outcome is decided, as one of the two is being stopped for it. It is remembered with that one, so that the caller
-/// gets its answer from a machine that is built again meanwhile.
+/// A replacement with a decided outcome: one of the two allocations is being stopped for it. It is remembered with that allocation,
+/// so that the caller gets its answer from a machine that is rebuilt meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Decided {
     asker: AskId,
-    /// Why the new one leaves, if it does.
+    /// Why the new allocation is stopped, if it is.
     rolls_back: Option<String>,
 }
 
 #[derive(Debug, Clone, Hash)]
 enum Stage {
-    /// The new one is to become healthy.
+    /// The new allocation is to become healthy.
     Gate {
-        /// Whether it was started for this; otherwise it is not stopped if it is not healthy.
+        /// Whether it was started for this replacement; otherwise it is not stopped if it is not healthy.
         is_started_for_it: bool,
     },
-    /// The new one was not healthy in time, for this reason; whether the old one is healthy decides.
+    /// The new allocation was not healthy in time, for this reason; the health of the old one decides.
     Looking(String),
-    /// The old one is being stopped.
+    /// The old allocation is being stopped.
     Leaving,
-    /// The new one is being stopped, for this reason.
+    /// The new allocation is being stopped, for this reason.
     RollingBack(String),
 }
 
 impl Replacement {
-    /// Whether an allocation leaves or comes by it.
+    /// Whether it stops or starts this allocation.
     fn involves(&self, allocation: &AllocationId) -> bool {
         [&self.old, &self.new].contains(&allocation)
     }
 
-    /// Which of the two is being stopped.
+    /// The allocation that is being stopped.
     const fn leaver(&self) -> Option<&AllocationId> {
         match self.stage {
             Stage::Gate { .. } | Stage::Looking(_) => None,
@@ -73,7 +73,7 @@ impl Replacement {
 }
 
 impl Agent {
-    /// Begins a replacement, or says why not.
+    /// Begins a replacement, or returns why it cannot.
     pub(super) fn replace(
         &mut self,
         asker: AskId,
@@ -109,7 +109,7 @@ impl Agent {
         });
     }
 
-    /// Where a replacement goes on that was decided before the machine was built again. It is asked for again then.
+    /// The stage of a replacement that was decided before the machine was rebuilt, when the replacement is requested again.
     fn decided(&self, asker: AskId) -> Option<Stage> {
         let mut decided = self.tasks.iter().filter_map(|task| task.memory.replacement.as_ref());
         let decided = decided.find(|decided| decided.asker == asker)?;
@@ -119,7 +119,7 @@ impl Agent {
         })
     }
 
-    /// Asks what decides about a replacement next: whether the new one has been healthy for long enough, or the old one is healthy.
+    /// Asks the next question that decides a replacement: whether the new allocation has been healthy for long enough, or the old one is.
     pub(super) fn ask_for_health(&self, number: Attempt, cx: &mut StepContext<Self>) {
         let Some(replacement) = self.replacements.iter().find(|one| one.number == number) else { return };
         let Replacement { old, new, healthy_for, until, stage, .. } = replacement;
@@ -170,7 +170,7 @@ impl Agent {
         }
     }
 
-    /// The health that a replacement depends on is known, or has to be asked for again.
+    /// Handles an answer about the health that a replacement depends on, or its absence.
     pub(super) fn health_answered(
         &mut self,
         number: Attempt,
@@ -199,7 +199,7 @@ impl Agent {
                 let (stage, new) = (Stage::RollingBack(reason.clone()), self.replacements[place].new.clone());
                 self.stop_for_replacement(place, &new, stage, cx);
             }
-            // The old one is no better.
+            // The old allocation is not healthy either.
             (Stage::Looking(reason), Some(_)) => {
                 let reason = reason.clone();
                 self.refuse(place, reason, true, cx);
@@ -227,7 +227,7 @@ impl Agent {
         }
     }
 
-    /// The new one leaves, unless it runs for another reason, or the old one does not run or is not healthy itself.
+    /// Stops the new allocation, unless it runs for another reason, or the old one does not run or is not healthy itself.
     fn not_healthy(&mut self, place: usize, reason: String, cx: &mut StepContext<Self>) {
         let Replacement { number, old, new, stage, .. } = &self.replacements[place];
         let is_started_for_it = matches!(stage, Stage::Gate { is_started_for_it: true });
@@ -255,7 +255,7 @@ impl Agent {
         cx.reply(asker, AgentAnswer::Replace(Err(error)));
     }
 
-    /// The one that was to leave is not stopped, since volumes of the plugin are in use: both go on (V13).
+    /// The allocation to stop is not stopped, since volumes of the plugin are in use: both continue (V13).
     pub(super) fn replaces_no_more(
         &mut self,
         allocation: &AllocationId,
@@ -274,7 +274,7 @@ impl Agent {
         cx.reply(asker, AgentAnswer::Replace(Err(error)));
     }
 
-    /// Takes note of what has become of the tasks of the replacements that are under way.
+    /// Advances the replacements in progress by the present phases of their tasks.
     pub(super) fn advance_replacements(&mut self, cx: &mut StepContext<Self>) {
         for place in (0..self.replacements.len()).rev() {
             let Replacement { asker, old, new, stage, .. } = &self.replacements[place];

@@ -1,7 +1,7 @@
-//! The agent's stories: message scripts against the pure machine, under virtual time.
+//! Message scripts of the agent: the pure machine under virtual time.
 //!
-//! A script says what reaches the agent; below stands, in order, what it does. Calls stay open until the script lets them come
-//! back, the earliest of its kind first. `crash` rebuilds the machine as the shell does.
+//! Each command is an input of the agent; below it come its effects in order. Calls stay open until the script returns them, the earliest
+//! of its kind first. `crash` rebuilds the machine as the shell does.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -179,7 +179,7 @@ impl Stage {
         self.step(&asked, told);
     }
 
-    /// Lets the earliest such call come back.
+    /// Returns the earliest such call.
     fn come_back(&mut self, is_meant: impl Fn(&AgentCall) -> bool, outcome: AgentOutcome, told: &mut String) {
         let returned = self.surroundings.returned(is_meant, Ok(outcome));
         self.step(&returned, told);
@@ -197,7 +197,7 @@ impl Stage {
             AgentCall::Launch(order) if order.allocation == name => Some(key.attempt),
             _ => None,
         });
-        // It may end before anybody has heard that it was born.
+        // It may end before the agent has received its launch.
         let born = self.processes.remove(&name).map(|(attempt, _)| attempt);
         let attempt = born.or(launched).expect("it has a process");
         let outcome = AgentOutcome::Endings(vec![Ended {
@@ -230,7 +230,7 @@ fn tell_task(task: &TaskReport) -> String {
     format!("{} is {}{pid} restarts={}: {}", task.allocation, task.phase, task.restarts, task.last_event)
 }
 
-/// The limits of its stop, and what that has ended so far.
+/// The limits of its stop, and the steps that have ended so far.
 fn tell_stop(task: &TaskReport) -> String {
     let at = |at: Timestamp| at.since(begun());
     let bound = task.stopping.map_or_else(String::new, |bound| {
@@ -457,7 +457,7 @@ impl Stage {
                 self.come_back(|call| is_of(call, "prepare"), outcome, told);
             }
             "claimed" => {
-                // All of them, or only these.
+                // All of them, or only the named ones.
                 let task = self.agent.task(name).ok_or("there is no such allocation")?;
                 let volumes = task.config.volumes.iter().map(|volume| volume.volume.clone());
                 let is_meant = |key: &VolumeKey| rest.is_empty() || rest == key.name.as_str();
@@ -549,7 +549,7 @@ impl Stage {
                 self.come_back(|call| matches!(call, AgentCall::Follow { .. }), outcome, told);
             }
             "books-new" => {
-                // They know of this one, if of any.
+                // The allocations know this allocation, or none.
                 let known = if first.is_empty() { vec![] } else { vec![status(allocation)] };
                 let item = FeedItem::Snapshot { number: 0, view: AllocationsView { allocations: known } };
                 let outcome = AgentOutcome::Followed(Ok(vec![item]));

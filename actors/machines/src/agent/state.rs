@@ -1,4 +1,4 @@
-//! What the agent knows, and what it has done for it.
+//! The state of the agent.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{Hash, Hasher};
@@ -19,7 +19,7 @@ pub struct AgentOptions {
     pub allocations: Vec<AllocationConfig>,
     /// How their tasks are restarted.
     pub restart: RestartPolicy,
-    /// What every process has in its environment.
+    /// The environment of every process.
     pub environment: BTreeMap<String, String>,
 }
 
@@ -30,28 +30,28 @@ pub struct Agent {
     /// In the order of the configuration.
     pub(super) tasks: Vec<Task>,
     pub(super) life: Life,
-    /// The replacements that are under way.
+    /// The replacements in progress.
     pub(super) replacements: Vec<Replacement>,
-    /// The number of the latest one. Starts at random, to differ from those before a rebuild.
+    /// The number of the latest replacement. Starts at random, to differ from the numbers before a rebuild.
     pub(super) replacement: Attempt,
 }
 
-/// What the agent as a whole is at.
+/// The state of the agent as a whole.
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Life {
-    /// It finds out which processes live; what is asked of it meanwhile waits.
+    /// It surveys the living processes; requests wait meanwhile.
     Surveying {
         asked: VecDeque<(AskId, AgentAsk)>,
-        /// In which way it is to end when it knows them.
+        /// How it is to stop after the survey, if a stop was requested.
         leave: Option<StopMode>,
     },
     /// It runs tasks.
     Serving,
-    /// It stops everything in this way, those that use volumes first; it starts nothing, and ends.
+    /// It stops everything in this way, the tasks that use volumes first; it starts nothing, and ends.
     Leaving(Wanted),
 }
 
-/// What one allocation's task is at, what for, and since when.
+/// The task of one allocation: its phase, the goal, and when the phase began.
 #[derive(Debug, Clone)]
 pub(super) struct Task {
     pub(super) config: AllocationConfig,
@@ -59,17 +59,17 @@ pub(super) struct Task {
     pub(super) since: Timestamp,
     pub(super) last_event: String,
     pub(super) memory: Memory,
-    /// Who waits until it has stopped.
+    /// The callers that wait until it has stopped.
     pub(super) askers: Vec<AskId>,
     /// Whether one of them wants it to stop although volumes of its plugin may be in use.
     pub(super) even_if_used: bool,
-    /// What of it has been stopped so far.
+    /// The steps that have been stopped so far.
     pub(super) steps: Vec<StopStep>,
-    /// When the step that is under way began.
+    /// When the step in progress began.
     pub(super) step_began: Timestamp,
 }
 
-/// What must not be forgotten when the machine is rebuilt after a crash.
+/// The data that survives a rebuild of the machine after a crash.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Memory {
     /// The last decision; `None` if there was none.
@@ -90,17 +90,17 @@ pub struct Memory {
     pub(super) unended: Unended,
 }
 
-/// What of a task does not end, not even by SIGKILL.
+/// The processes of a task that do not end, not even by SIGKILL.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Unended {
     /// The process of each such start.
     pub(super) processes: BTreeMap<Attempt, u32>,
-    /// Whether the task waits for their end to be started again.
+    /// Whether the task waits for their end before it is started again.
     pub(super) is_awaited: bool,
 }
 
 impl Memory {
-    /// Begins the next life of the agent: what the last one left runs again. Who asked the last one for a replacement has had an error.
+    /// Begins the next life of the agent: the tasks that the last one left run again. Callers of its replacements have received an error.
     pub fn begin_life(&mut self) {
         self.replacement = None;
         if self.wanted == Some(Wanted::Left) {
@@ -109,7 +109,7 @@ impl Memory {
     }
 }
 
-/// What is to become of a task.
+/// The decision about a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Wanted {
     /// It is to run.
@@ -118,24 +118,24 @@ pub(super) enum Wanted {
     Stopped,
     /// Its registration is to stay for the next start of the host. Its process is to end, unless it survives.
     Left,
-    /// It was left by the last life of the agent, and is to run in this one.
+    /// It was left by the last life of the agent, and is to run in this life.
     Returning,
     /// It was given up.
     Failed,
 }
 
-/// Where a task has got to.
+/// The phase of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Phase {
     Stopped,
     Failed,
-    /// Until the timer for its start, or without one until the process of an earlier start has ended.
+    /// Until the timer for its start, or without a timer until the process of an earlier start has ended.
     Waiting {
         due: Option<Timestamp>,
     },
     /// Until its directories are made.
     Preparing,
-    /// Until its volumes are claimed; its process is started with this context then.
+    /// Until its volumes are claimed; then its process is started with this context.
     Claiming {
         context: TaskContext,
     },
@@ -149,7 +149,7 @@ pub(super) enum Phase {
         pid: Option<u32>,
         then: Goal,
     },
-    /// Until its process has ended, as it was asked to.
+    /// Until its process, which was asked to end, has ended.
     Ending {
         pid: u32,
         then: Goal,
@@ -158,14 +158,14 @@ pub(super) enum Phase {
     Reporting {
         how: String,
     },
-    /// Until its volumes are released, or that time is over.
+    /// Until its volumes are released, or until this time.
     Releasing {
         then: Goal,
         until: Timestamp,
     },
 }
 
-/// What comes after the phase that is under way.
+/// The goal after the phase in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Goal {
     /// It will have stopped.
@@ -239,14 +239,14 @@ impl Phase {
         }
     }
 
-    /// Whether nothing is under way.
+    /// Whether nothing is in progress.
     pub(super) const fn is_quiet(&self) -> bool {
         matches!(self, Self::Stopped | Self::Failed)
     }
 }
 
 impl Task {
-    /// Whether it is meant to run; without a decision it is if its configuration starts it.
+    /// Whether it is meant to run. Without a decision it is, if its configuration starts it.
     fn is_wanted(&self) -> bool {
         match self.memory.wanted {
             Some(Wanted::Running | Wanted::Returning | Wanted::Failed) => true,

@@ -1,4 +1,4 @@
-//! What is decided for one task on its way down: deregistered first, then the process (SHD-04), then its volumes.
+//! Decides for one task that stops: it is deregistered first, then its process ends (SHD-04), then its volumes are released.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use super::messages::{AgentAnswer, LastExit, StopBound, TaskError, TaskStopped};
 use super::state::{Agent, Goal, Phase, Task, Wanted};
 use super::task::UNDER_WAY_TIMEOUT;
 
-/// Calls in flight are waited for within this.
+/// The timeout of a deregistration, which waits for calls in flight.
 pub(super) const WITHDRAW_TIMEOUT: Duration = Duration::from_secs(60);
-/// Telling a process to end takes no time.
+/// The timeout for asking a process to end, which takes no time.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long after SIGKILL a process may be there; one that is there longer hangs in the kernel.
+/// How long a process may exist after SIGKILL; a process that exists longer hangs in the kernel.
 pub const AFTER_KILL: Duration = Duration::from_secs(5);
 
 impl Task {
-    /// What its stop came to, for a caller that asks for one when the stop of the host has ended it already.
+    /// The result of its stop, for a caller that requests a stop when the stop of the host has ended it already.
     pub(super) fn stopped_already(&self) -> Option<TaskStopped> {
         let has_ended = self.phase.is_quiet() && !self.steps.is_empty();
         has_ended.then(|| TaskStopped { steps: self.steps.clone() })
@@ -45,13 +45,13 @@ impl Task {
         Ok(())
     }
 
-    /// How long it may take at most until nothing of it is under way: what has begun comes back, then it is deregistered, its process
-    /// is ended and its volumes are released.
+    /// The longest time until nothing of it is in progress: pending calls return, then it is deregistered, its process is ended and its
+    /// volumes are released.
     pub(super) fn stop_bound(&self) -> Duration {
         UNDER_WAY_TIMEOUT + WITHDRAW_TIMEOUT + self.config.stop_grace + AFTER_KILL + self.release_bound()
     }
 
-    /// Its stop, if one is under way.
+    /// Its stop, if one is in progress.
     pub(super) fn stop_under_way(&self) -> Option<StopBound> {
         let ends_within = self.config.stop_grace + AFTER_KILL;
         let (within, kill) = match &self.phase {
@@ -63,7 +63,7 @@ impl Task {
                 let rest = match then {
                     Goal::Stop | Goal::Fail(_) => self.release_bound(),
                     Goal::Restart(_) if self.memory.wanted == Some(Wanted::Running) => Duration::ZERO,
-                    // It is deregistered behind the end of its process.
+                    // It is deregistered after the end of its process.
                     Goal::Restart(_) => UNDER_WAY_TIMEOUT + WITHDRAW_TIMEOUT + self.release_bound(),
                 };
                 (ends_within + rest, Some(self.step_began + self.config.stop_grace))
@@ -82,12 +82,12 @@ impl Task {
         Some(StopBound { by: self.step_began + within, kill })
     }
 
-    /// Stops, in the order that what is `wanted` asks for.
+    /// Stops, in the order that `wanted` requires.
     pub(super) fn stop(&mut self, wanted: Wanted, cx: &mut StepContext<Agent>) {
         if self.phase.is_quiet() {
             return;
         }
-        // What was stopped or given up is not expected back because the agent leaves.
+        // A task that was stopped or given up is not started again because the agent leaves.
         let is_decided = matches!(self.memory.wanted, Some(Wanted::Stopped | Wanted::Failed));
         if wanted != Wanted::Left || !is_decided {
             self.memory.wanted = Some(wanted);
@@ -99,7 +99,7 @@ impl Task {
                 cx.cancel_timer(AgentTimer::Start(self.config.name.clone()));
                 self.wind_down(None, cx);
             }
-            // What is under way comes back, and then finds out what is wanted now.
+            // The pending call returns, and its handler then reads the present decision.
             Phase::Preparing | Phase::Claiming { .. } | Phase::Launching | Phase::Reporting { .. } => {
                 if !is_decided {
                     self.step_began = cx.now();
@@ -113,7 +113,7 @@ impl Task {
         }
     }
 
-    /// Goes down from a point at which nothing is under way but perhaps its process.
+    /// Stops from a phase in which nothing is in progress except perhaps its process.
     pub(super) fn wind_down(&mut self, pid: Option<u32>, cx: &mut StepContext<Agent>) {
         match (self.memory.wanted, pid) {
             (Some(Wanted::Left), Some(pid)) if self.config.survives => {
@@ -136,7 +136,7 @@ impl Task {
         self.call(WITHDRAW_TIMEOUT, AgentCall::Withdraw { allocation, even_if_used }, cx);
     }
 
-    /// Ends the wait of a deregistration that is under way. Both questions are answered by the same end.
+    /// Ends the wait of a deregistration in progress. The same end answers both questions.
     fn withdraw_at_once(&self, cx: &mut StepContext<Agent>) {
         if matches!(self.phase, Phase::Withdrawing { .. }) {
             let allocation = self.config.name.clone();
@@ -177,7 +177,7 @@ impl Task {
         cx.start_timer(AgentTimer::GiveUp(self.config.name.clone()), cx.now() + limit);
     }
 
-    /// Asks the process to end, if it is meant to.
+    /// Asks the process to end, if it is to end.
     pub(super) fn end_again(&self, cx: &mut StepContext<Agent>) {
         if matches!(self.phase, Phase::Ending { .. }) {
             let (allocation, grace) = (self.config.name.clone(), self.config.stop_grace);
@@ -185,7 +185,7 @@ impl Task {
         }
     }
 
-    /// Its process is gone.
+    /// Its process has ended.
     pub(super) fn process_ended(&mut self, ended: &Ended, cx: &mut StepContext<Agent>) {
         let how = &ended.how;
         self.memory.exit = Some(LastExit { exit: ended.exit, how: how.clone(), at: cx.now() });
@@ -205,14 +205,14 @@ impl Task {
                 cx.cancel_timer(AgentTimer::GiveUp(self.config.name.clone()));
                 self.ended_as_asked((how, false), then, cx);
             }
-            // It was given up before, or was reported already.
+            // It was given up before, or was already reported.
             Phase::Stopped | Phase::Failed | Phase::Waiting { .. } | Phase::Reporting { .. } => {}
             Phase::Preparing | Phase::Claiming { .. } | Phase::Releasing { .. } => {}
         }
     }
 
-    /// The process of one of its starts has ended, perhaps one that was given up before. Nothing of the kind is left if that was the last
-    /// one: the task is started again, or its volumes are released.
+    /// The process of one of its starts has ended, perhaps a process that was given up before. If it was the last such process, the task
+    /// is started again or its volumes are released.
     pub(super) fn end_observed(&mut self, attempt: Attempt, how: &str, cx: &mut StepContext<Agent>) {
         let unended = &mut self.memory.unended;
         let was_awaited = unended.is_awaited;
@@ -230,7 +230,7 @@ impl Task {
         match then {
             Goal::Restart(reason) => {
                 if self.memory.wanted != Some(Wanted::Running) {
-                    // It has become a stop meanwhile, whose report names it.
+                    // The restart has become a stop meanwhile, whose report names the process.
                     self.finish_step(cx.moment(), "process", how.to_owned(), is_left);
                 }
                 self.report_exit(format!("{how} ({reason})"), cx);
@@ -242,7 +242,7 @@ impl Task {
         }
     }
 
-    /// The time is over at which even a killed process must have ended.
+    /// The deadline by which even a killed process must have ended has passed.
     pub(super) fn give_up(&mut self, cx: &mut StepContext<Agent>) {
         if let Phase::Ending { pid, then } = self.phase.clone() {
             self.memory.unended.processes.insert(self.memory.attempt, pid);
@@ -251,7 +251,7 @@ impl Task {
         }
     }
 
-    /// Nothing of it is left; the callers that waited for that are answered.
+    /// Nothing of it is left; the callers that waited for its stop are answered.
     pub(super) fn arrive(&mut self, then: Goal, cx: &mut StepContext<Agent>) {
         let (phase, event) = match then {
             Goal::Fail(reason) => (Phase::Failed, reason),

@@ -1,4 +1,4 @@
-//! What is decided for one task on its way up: preparing, launching, running, and starting again. In between its volumes are claimed.
+//! Decides for one task that starts: preparing, claiming its volumes, launching, running, and restarting.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use super::messages::{AgentNews, LastExit, TaskError};
 use super::state::{Agent, AgentOptions, Goal, Phase, Task, Wanted};
 use super::stopping::not_ended;
 
-/// What is under way when a task is to stop has come back by then.
+/// The timeout for calls that are pending when a task is to stop.
 pub(super) const UNDER_WAY_TIMEOUT: Duration = Duration::from_secs(30);
-/// Making directories and looking at a socket takes no longer.
+/// The timeout for making directories and looking at a socket.
 const PREPARE_TIMEOUT: Duration = UNDER_WAY_TIMEOUT;
-/// A process is started while its call is made; the rest is reserve.
+/// The timeout of a launch. A process is started while its call is made; the rest is reserve.
 const LAUNCH_TIMEOUT: Duration = UNDER_WAY_TIMEOUT;
-/// A message to another actor of this host takes no longer.
+/// The timeout of a message to another actor of this host.
 const SAY_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Task {
@@ -32,12 +32,12 @@ impl Task {
         cx.persist((self.config.name.clone(), self.memory.clone()));
     }
 
-    /// Enters a phase, and says so.
+    /// Enters a phase, and reports it.
     pub(super) fn enter(&mut self, phase: Phase, event: impl Into<String>, cx: &mut StepContext<Agent>) {
         self.enter_since(cx.now(), phase, event, cx);
     }
 
-    /// Enters a phase that began at this time, and says so.
+    /// Enters a phase that began at this time, and reports it.
     fn enter_since(
         &mut self,
         since: Timestamp,
@@ -53,7 +53,7 @@ impl Task {
         cx.publish(AgentNews::TaskChanged(self.report()));
     }
 
-    /// Takes note of something that happened to it.
+    /// Records an event of the task.
     pub(super) fn note(&mut self, event: &str, cx: &mut StepContext<Agent>) {
         if self.last_event != event {
             self.last_event = event.to_owned();
@@ -61,7 +61,7 @@ impl Task {
         }
     }
 
-    /// Goes on from what is remembered and from the process that is there.
+    /// Continues from what is remembered and from the existing process.
     pub(super) fn pick_up(&mut self, process: Option<&Living>, cx: &mut StepContext<Agent>) {
         self.surveyed(process.is_some());
         match (self.memory.wanted, process) {
@@ -93,7 +93,7 @@ impl Task {
         }
     }
 
-    /// Starts because a person says so: what failed before is forgiven.
+    /// Starts on the request of a person: earlier failures are forgotten.
     pub(super) fn start_anew(&mut self, cx: &mut StepContext<Agent>) -> Result<(), TaskError> {
         let allocation = self.config.name.clone();
         match self.phase {
@@ -138,7 +138,7 @@ impl Task {
         self.call(PREPARE_TIMEOUT, AgentCall::Prepare(self.spec()), cx);
     }
 
-    /// Takes what came of a call that was made in its latest start.
+    /// Handles the result of a call that was made in its latest start.
     pub(super) fn returned(
         &mut self,
         options: &AgentOptions,
@@ -173,7 +173,7 @@ impl Task {
         }
     }
 
-    /// Takes it that a call of its latest start has no outcome.
+    /// Handles a call of its latest start that has no outcome.
     pub(super) fn lost(
         &mut self,
         options: &AgentOptions,
@@ -205,7 +205,7 @@ impl Task {
                 let unreleased = Unreleased { reason: lost.to_string(), goes_on: false };
                 self.released(options, Err(unreleased), cx);
             }
-            // What belongs to a phase that is over, or to no task.
+            // Calls of a phase that is over, or of no task.
             AgentCall::Prepare(_)
             | AgentCall::CallOff(_)
             | AgentCall::Launch(_)
@@ -216,7 +216,7 @@ impl Task {
         }
     }
 
-    /// Starts its process, which finds its volumes by these variables.
+    /// Starts its process. The process finds its volumes by these variables.
     pub(super) fn launch(
         &mut self,
         options: &AgentOptions,
@@ -252,7 +252,7 @@ impl Task {
         self.announce_again(cx);
     }
 
-    /// Says that the process runs, if it does.
+    /// Reports that the process runs, if it does.
     pub(super) fn announce_again(&self, cx: &mut StepContext<Agent>) {
         if matches!(self.phase, Phase::Running { .. }) {
             self.call(SAY_TIMEOUT, AgentCall::Announce(self.config.name.clone()), cx);
@@ -262,7 +262,7 @@ impl Task {
     fn announced(&mut self, answer: &Answered<Result<(), UnknownAllocation>>, cx: &mut StepContext<Agent>) {
         match answer {
             Ok(Ok(())) => {}
-            // The allocations have lost it in a crash; it goes on and is adopted.
+            // The allocations have lost it in a crash; its process continues and is adopted.
             Ok(Err(_unknown)) => {
                 if matches!(self.phase, Phase::Running { .. }) {
                     self.call(PREPARE_TIMEOUT, AgentCall::Adopt(self.spec()), cx);
@@ -318,7 +318,7 @@ impl Task {
         }
     }
 
-    /// It does not run, for this reason: it starts again after a pause, or is given up when its budget is spent.
+    /// It does not run, for this reason: it is started again after a pause, or given up when its budget is spent.
     pub(super) fn not_started(
         &mut self,
         options: &AgentOptions,
@@ -342,7 +342,7 @@ impl Task {
         self.start_later(pause, &format!("{reason}; starts again"), cx);
     }
 
-    /// Waits this long before it is started. `event` says why, and what happens then.
+    /// Waits this long before it is started. `event` gives the reason, and what happens next.
     pub(super) fn start_later(&mut self, pause: Duration, event: &str, cx: &mut StepContext<Agent>) {
         self.remember(cx);
         self.enter(Phase::Waiting { due: Some(cx.now() + pause) }, event, cx);

@@ -1,5 +1,5 @@
-//! What is decided about the volumes of a task: they are claimed before each start of its process, and released when its last process
-//! has ended (V8).
+//! Decides about the volumes of a task: they are claimed before each start of its process, and released when its last process has
+//! ended (V8).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -16,32 +16,32 @@ use super::config::AllocationVolume;
 use super::state::{Agent, AgentOptions, Goal, Phase, Task, Unended, Wanted};
 use super::task::UNDER_WAY_TIMEOUT;
 
-/// How long a claim waits for the volumes. What is not ready by then goes on becoming ready, and is claimed again after a pause.
+/// How long a claim waits for the volumes. Volumes that are not ready by then continue becoming ready, and are claimed again after a pause.
 const CLAIM_WITHIN: Duration = Duration::from_secs(15);
-/// A stop waits for a claim that cannot be called off.
+/// The timeout of a claim: a stop waits for a claim that cannot be cancelled.
 const CLAIM_TIMEOUT: Duration = UNDER_WAY_TIMEOUT;
-/// To call off a claim takes no time.
+/// The timeout for cancelling a claim, which takes no time.
 const CALL_OFF_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a stop waits until the volumes are released. A release that arrived goes on without it.
+/// How long a stop waits until the volumes are released. A release that was received continues without it.
 const RELEASE_WITHIN: Duration = Duration::from_secs(20);
 /// How much later than its own timeout an answer about a release may come.
 const ANSWER_MARGIN: Duration = Duration::from_secs(5);
-/// How long it takes at most until a stop goes on after it has begun to release volumes.
+/// The longest time from the beginning of the release until the stop continues.
 const RELEASE_BOUND: Duration = RELEASE_WITHIN.saturating_add(ANSWER_MARGIN);
 
-/// The claims of an allocation, as far as the agent has made them.
+/// The claims of an allocation that the agent has made.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Claims {
     held: Held,
-    /// The starts whose process may live although nothing is under way: it does not end, or its launch had no answer.
+    /// The starts whose process may live although nothing is in progress: it does not end, or its launch had no answer.
     unobserved: BTreeSet<Attempt>,
-    /// Of claims that were refused for now, and of releases that are not recorded when the task has stopped.
+    /// The backoff of claims that were refused for now, and of releases that are not recorded when the task has stopped.
     backoff: BackoffState,
     /// Why the last claim was refused for now.
     refusal: Option<String>,
 }
 
-/// What may be held of the volumes of an allocation.
+/// The claims that may be held for an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 enum Held {
     #[default]
@@ -53,7 +53,7 @@ enum Held {
 }
 
 impl Claims {
-    /// A person starts the task: what was refused before is forgotten.
+    /// A person starts the task: earlier refusals are forgotten.
     pub(super) fn begin_anew(&mut self) {
         self.not_refused();
     }
@@ -63,7 +63,7 @@ impl Claims {
         self.refusal = None;
     }
 
-    /// What is reported of a claim that begins: the reason of the last refusal stays visible.
+    /// The report of a claim that begins: the reason of the last refusal stays visible.
     fn claiming(&self) -> String {
         match &self.refusal {
             Some(reason) => format!("claiming its volumes again; before, {reason}"),
@@ -102,7 +102,7 @@ impl Claims {
 }
 
 impl Task {
-    /// Whether its process uses volumes. Otherwise it may serve those of others.
+    /// Whether its process uses volumes. Otherwise its plugin may serve volumes of other allocations.
     pub(super) const fn uses_volumes(&self) -> bool {
         !self.config.volumes.is_empty()
     }
@@ -112,7 +112,7 @@ impl Task {
         if self.uses_volumes() { RELEASE_BOUND } else { Duration::ZERO }
     }
 
-    /// Claims its volumes, if it has any, and goes on to start its process with this context.
+    /// Claims its volumes, if it has any, and then starts its process with this context.
     pub(super) fn claim(
         &mut self,
         options: &AgentOptions,
@@ -122,7 +122,7 @@ impl Task {
         if !self.uses_volumes() {
             return self.launch(options, context, &BTreeMap::new(), cx);
         }
-        // Remembered before the call: what may be held is released.
+        // Remembered before the call, so that claims that may be held are released.
         self.memory.claims.begin();
         self.remember(cx);
         let event = self.memory.claims.claiming();
@@ -131,7 +131,7 @@ impl Task {
         self.call(CLAIM_TIMEOUT, AgentCall::Claim { allocation, volumes, within: CLAIM_WITHIN }, cx);
     }
 
-    /// Calls off the claim that is under way. What it holds by then is released.
+    /// Cancels the claim in progress. Volumes that it holds by then are released.
     pub(super) fn call_off(&self, cx: &mut StepContext<Agent>) {
         self.call(CALL_OFF_TIMEOUT, AgentCall::CallOff(self.config.name.clone()), cx);
     }
@@ -179,7 +179,7 @@ impl Task {
         volumes.map(variable).collect()
     }
 
-    /// It waits for its volumes, which counts as no restart.
+    /// It waits for its volumes, which does not count as a restart.
     fn refused_for_now(&mut self, options: &AgentOptions, reason: &str, cx: &mut StepContext<Agent>) {
         let pause = self.memory.claims.backoff.failed(&options.restart.backoff, cx.moment());
         self.memory.claims.refusal = Some(reason.to_owned());
@@ -194,32 +194,32 @@ impl Task {
         self.withdraw(None, Goal::Fail(reason), cx);
     }
 
-    /// A process of it was started: what is held of its volumes may be used.
+    /// A process of it was started: its claimed volumes may be used.
     pub(super) fn process_started(&mut self, cx: &mut StepContext<Agent>) {
         self.memory.claims.used();
-        // Those that survive the host have one name, which only one process has at any time.
+        // Processes that survive the host share one name, which only one process has at any time.
         if self.config.survives {
             self.memory.claims.unobserved.clear();
         }
         self.remember(cx);
     }
 
-    /// It is unknown whether its process lives, and nothing is under way that will tell.
+    /// It is unknown whether its process lives, and no pending call will answer that.
     pub(super) fn lose_sight(&mut self, cx: &mut StepContext<Agent>) {
         self.memory.claims.lose_sight(self.memory.attempt);
         self.remember(cx);
     }
 
-    /// It is known whether its process lives. If one does, it uses the volumes that an earlier run may have claimed. One that survives its
-    /// host may do so although the present configuration has no volumes for it.
+    /// It is known whether its process lives. A living process uses the volumes that an earlier run may have claimed. A process that
+    /// survives its host may do so although the present configuration has no volumes for it.
     pub(super) fn surveyed(&mut self, does_live: bool) {
-        // One that lives is taken up again, with all that there is to say of it.
+        // A living process is taken up again, with its whole state.
         self.memory.unended = Unended::default();
         let claims = &mut self.memory.claims;
         if does_live && (self.config.survives || !self.config.volumes.is_empty()) {
             claims.begin();
         }
-        // A process may have been started and have ended since the last thing that is remembered.
+        // A process may have been started and have ended after the last record.
         claims.used();
         claims.unobserved.remove(&self.memory.attempt);
         if self.config.survives {
@@ -227,7 +227,7 @@ impl Task {
         }
     }
 
-    /// The process of one of its starts has ended. If that was the last thing for which its volumes were kept, they are released.
+    /// The process of one of its starts has ended. If the volumes were kept only for that process, they are released.
     pub(super) fn was_observed(&mut self, attempt: Attempt, how: &str, cx: &mut StepContext<Agent>) {
         if !self.memory.claims.unobserved.remove(&attempt) {
             return;
@@ -245,7 +245,7 @@ impl Task {
         self.release(then, cx);
     }
 
-    /// Releases its volumes, if it has claimed any and no process may use them. Nothing else of it is left.
+    /// Releases its volumes, if it has claimed any and no process may use them. Nothing else of the task is left by then.
     pub(super) fn release(&mut self, then: Goal, cx: &mut StepContext<Agent>) {
         let claims = &self.memory.claims;
         if self.keeps_claims() || claims.observed().is_none() {
@@ -267,7 +267,7 @@ impl Task {
         self.memory.wanted == Some(Wanted::Left)
     }
 
-    /// Asks for the release of its volumes, if that is what is under way.
+    /// Asks again for the release of its volumes, if a release is in progress.
     pub(super) fn release_again(&self, cx: &mut StepContext<Agent>) {
         if let (Phase::Releasing { until, .. }, Some(observed)) = (&self.phase, self.memory.claims.observed())
         {
@@ -275,7 +275,7 @@ impl Task {
         }
     }
 
-    /// Asks once more for a release that was not recorded by the time it had stopped. Nothing waits for it.
+    /// Asks again for a release that was not recorded by the time it had stopped. Nothing waits for it.
     pub(super) fn release_late(&self, cx: &mut StepContext<Agent>) {
         let claims = &self.memory.claims;
         if let (false, true, Some(observed)) =
@@ -341,7 +341,7 @@ impl Task {
         }
     }
 
-    /// The owner of the volumes has recorded the release, and goes on with it by itself.
+    /// The owner of the volumes has recorded the release, and completes it by itself.
     fn forget_claims(&mut self, cx: &mut StepContext<Agent>) {
         self.memory.claims = Claims::default();
         self.remember(cx);

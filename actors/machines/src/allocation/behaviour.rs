@@ -1,4 +1,4 @@
-//! The decisions of an allocation's supervisor: dispatches each input to a part of its lifecycle.
+//! Dispatches each input of an allocation's supervisor to a part of its lifecycle.
 
 use std::time::Duration;
 

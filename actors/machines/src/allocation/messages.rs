@@ -21,14 +21,14 @@ pub enum Isolation {
     Image,
 }
 
-/// When the host is asked to restart a plugin that was ready once. One that is not ready within its health timeout is restarted
-/// whatever this says (A2).
+/// When the host is asked to restart a plugin that was ready once. A plugin that is not ready within its health timeout is restarted
+/// in any case (A2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RestartWhen {
     /// Never. It may become healthy again by itself.
     Never,
-    /// It has been unhealthy for this long without a break: it hangs, it fails, or it says that it is not ready. Asked again each time
-    /// that this has passed once more.
+    /// It has been unhealthy for this long without a break: it hangs, it fails, or it reports that it is not ready. The request is
+    /// repeated each time that this duration has passed again.
     UnhealthyFor(Duration),
 }
 
@@ -58,13 +58,13 @@ pub struct AllocationSpec {
     pub volume_mount_dir: PathBuf,
     /// The timeout from the start of the plugin to its first ready answer. 30 s by default.
     pub health_timeout: Duration,
-    /// When the host is asked to restart a plugin that was ready once. Never by default: it is waited for.
+    /// When the host is asked to restart a plugin that was ready once. Never by default: the host waits for its recovery.
     pub restart_when: RestartWhen,
     /// The file system isolation.
     pub isolation: Isolation,
     /// The user's own environment: a `CSI_ENDPOINT` in it takes precedence (SEC-04), and the socket is expected there.
     pub environment: BTreeMap<String, String>,
-    /// How the active allocation of its plugin is chosen, if it says so; see [`Register::policy`](crate::registry::Register::policy).
+    /// How the active allocation of its plugin is chosen, if set; see [`Register::policy`](crate::registry::Register::policy).
     pub policy: Option<FailoverPolicy>,
 }
 
@@ -118,9 +118,9 @@ pub struct Mount {
 /// The context that a workload needs to start. Deterministic: the same for the same spec (A1, RES-02).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TaskContext {
-    /// Environment variables to set; without those that the user has set.
+    /// Environment variables to set, except those that the user has set.
     pub environment: BTreeMap<String, String>,
-    /// Bind mounts. Without isolation both paths of each mount are equal, and only say what the task must access.
+    /// Bind mounts. Without isolation both paths of each mount are equal, and only list what the task must access.
     pub mounts: Vec<Mount>,
     /// The path of its socket on the host.
     pub socket: SocketPath,
@@ -159,7 +159,7 @@ pub enum PrepareError {
         /// The problem.
         reason: String,
     },
-    /// A directory cannot be created as long as its file system is full, read-only, fails, or gives no answer.
+    /// A directory cannot be created while its file system is full, read-only, fails, or gives no answer.
     #[error("cannot make {path} for allocation {allocation}: {reason}")]
     Disk {
         /// The allocation.
@@ -169,7 +169,7 @@ pub enum PrepareError {
         /// The error of the system, and the remedy.
         reason: String,
     },
-    /// A directory cannot be created, whatever its disk does.
+    /// A directory cannot be created, for a reason that does not depend on its disk.
     #[error("cannot make {path} for allocation {allocation}: {reason}")]
     Directory {
         /// The allocation.
@@ -263,7 +263,7 @@ pub struct AllocationStatus {
 }
 
 impl AllocationStatus {
-    /// The content without times: two statuses that agree in it are not published twice.
+    /// The content without times: of two statuses with equal content only one is published.
     pub(crate) fn says(&self) -> (AllocationPhase, &Health, &str) {
         (self.phase, &self.health, &self.last_event)
     }
@@ -351,12 +351,12 @@ pub struct StopSupervision;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DescribeAllocation;
 
-/// What the instance of the allocation knows of its plugin has changed: the allocation asks for it at once, not with its next round (A3).
+/// The instance of the allocation has news of its plugin: the allocation asks for it at once, not with its next round (A3).
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NoteHealth;
 
-/// The disk takes writes again: a registration that it kept from being acknowledged is asked for again at once, not after its pause.
+/// The disk takes writes again: a registration that was not acknowledged because of the disk is retried at once, not after its pause.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NoteDisk;

@@ -1,4 +1,4 @@
-//! What an allocation's supervisor hears from the registry and the supervisor of instances.
+//! Answers of the registry and the supervisor of instances to an allocation's supervisor.
 
 use crate::AskError;
 use crate::instances::{AwaitRetiredError, InstanceReport};

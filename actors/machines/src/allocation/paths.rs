@@ -48,7 +48,7 @@ pub enum LayoutError {
         /// The kind of directory.
         what: &'static str,
     },
-    /// Control characters, and those that turn the direction of a text, would make logs and tables unreadable.
+    /// Control characters, and characters that change the direction of a text, would make logs and tables unreadable.
     #[error("the {what} {path:?} holds {character:?}; control characters are not allowed")]
     Character {
         /// The kind of directory.
@@ -90,8 +90,8 @@ impl Layout {
     /// Takes the data directory of a host, and a short directory for sockets whose path would be too long there.
     ///
     /// # Errors
-    /// When one of them is relative or contains `..`, or when the runtime directory is itself too long: so that no
-    /// allocation fails because of it later (SEC-01).
+    /// When one of them is relative or contains `..`, or when the runtime directory is itself too long. So no allocation
+    /// fails later because of them (SEC-01).
     pub fn new(data_dir: impl Into<PathBuf>, runtime_dir: impl Into<PathBuf>) -> Result<Self, LayoutError> {
         let data_dir = clean("data directory", data_dir.into())?;
         let runtime_dir = clean("runtime directory", runtime_dir.into())?;
@@ -170,7 +170,7 @@ fn hashed(bytes: &[u8], length: usize) -> String {
 pub enum Access {
     /// Only our user (0700).
     Private,
-    /// Everybody may traverse it, and only our user may list or write it (0711).
+    /// All users may traverse it, and only our user may list or write it (0711).
     Passage,
 }
 

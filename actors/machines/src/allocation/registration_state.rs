@@ -151,7 +151,7 @@ impl Allocation {
         self.registration_state.trouble = Some(error);
     }
 
-    /// What it waited for may be over: a pending pause ends. What is under way comes back, and is asked for again soon if it failed.
+    /// The cause of the pause may be over: a pending pause ends. A pending message returns, and is retried soon if it failed.
     pub(super) fn try_registry_now(&mut self, cx: &mut StepContext<Self>) {
         self.registration_state.pauses.reset();
         if std::mem::take(&mut self.registration_state.is_pausing) {

@@ -78,7 +78,7 @@ pub enum Task {
     Running,
     /// It ran and has ended.
     Exited,
-    /// It is being stopped for good.
+    /// It is being stopped.
     Leaving,
 }
 
@@ -246,7 +246,7 @@ pub(super) struct Watch {
     pub(super) looks: BackoffState,
     /// Since when it is known to be unhealthy without a break, or when a restart was asked for last.
     pub(super) unhealthy_since: Option<Timestamp>,
-    /// What was known of it before its instance began to connect anew; what comes of that is an event only if it is something else.
+    /// The health before its instance began to reconnect. The health after that is an event only if it differs.
     pub(super) before: Option<Health>,
 }
 
@@ -269,7 +269,7 @@ pub(super) enum Stage {
     Removing {
         attempt: Attempt,
     },
-    /// Only the deregistration remains, which was not possible in time: until then, work is routed to a plugin that is gone.
+    /// Only the deregistration remains, which was not possible in time: until it succeeds, work is routed to a plugin that is gone.
     Owing,
 }
 

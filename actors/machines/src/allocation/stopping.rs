@@ -1,4 +1,4 @@
-//! The stop, always in this order (A4, SHD-04): deregister, so that no new work is routed; wait for calls in flight; then
+//! Stops an allocation, always in this order (A4, SHD-04): deregister, so that no new work is routed; wait for calls in flight; then
 //! remove the socket and its directory. Each step is bounded, and its failure becomes a remark. A deregistration that was
 //! not possible in time is retried further, unless the host itself stops.
 
@@ -38,7 +38,7 @@ impl Allocation {
         self.want(Desired::Out, cx);
     }
 
-    /// The host itself stops: no deregistration is owed any more, since its next start drops unconfirmed registrations (R8).
+    /// The host itself stops: a deregistration is no longer owed, since the next start drops unconfirmed registrations (R8).
     pub(super) fn stop_with_host(&mut self, cx: &mut StepContext<Self>) {
         self.begin_stopping(None, cx);
         if let Phase::Stopping(stopping) = &mut self.phase {
@@ -49,7 +49,7 @@ impl Allocation {
         }
     }
 
-    /// Waits until no instance talks to the plugin any more.
+    /// Waits until no instance talks to the plugin.
     pub(super) fn retire(&mut self, cx: &mut StepContext<Self>) {
         let deadline = self.config.options.retire_deadline;
         match self.phase {

@@ -1,4 +1,4 @@
-//! From the start of the task to its first ready answer (A2).
+//! Waits from the start of the task to its first ready answer (A2).
 //!
 //! A check for the socket is cheap, so checks are frequent, and a new socket is found soon however long a dead one was there
 //! before (REG-10). A probe costs the plugin something (C037), so probes of one socket back off.

@@ -1,4 +1,4 @@
-//! After registration (A3): rounds at a low rate, frequent ones until the plugin is known to be healthy or not.
+//! Watches a registered plugin (A3): rounds at a low rate, frequent ones until the plugin is known to be healthy or not.
 //!
 //! The instance of a registration probes its plugin already, active or standby, and its result is authoritative (HLT-03), so a round
 //! queries that: a plugin is healthy when its instance has read everything (HLT-01). Only a plugin without an instance, because its
@@ -18,12 +18,12 @@ impl Allocation {
             return self.begin_round(cx);
         }
         let options = &self.config.options;
-        // The result is known soon, or was asked for in vain.
+        // The result is known soon, or the last question for news had no answer.
         let pause = if watch.owes_question || self.health == Health::Starting {
             watch.looks.failed(&options.probe_pauses, cx.moment())
         } else {
             let round = cx.moment().spread(options.round, options.round_jitter_percent);
-            // What is said when the time is up is what is found then.
+            // The round at the deadline decides: its result is reported.
             match (self.config.spec.restart_when, watch.unhealthy_since) {
                 (RestartWhen::UnhealthyFor(time), Some(since)) if cx.now() < since + time => {
                     round.min((since + time).since(cx.now()))
@@ -43,7 +43,7 @@ impl Allocation {
         }
     }
 
-    /// Its instance knows something new. A round that is pending may have been asked before that.
+    /// Its instance has news. A pending round may have been asked before that.
     pub(super) fn look_now(&mut self, cx: &mut StepContext<Self>) {
         let Phase::Registered(watch) = &mut self.phase else { return };
         watch.has_news = true;
@@ -118,7 +118,7 @@ impl Allocation {
         self.next_round(cx);
     }
 
-    /// A round without a result says nothing about the plugin.
+    /// Ends a round without a result, which proves nothing about the plugin.
     pub(super) fn round_over(&mut self, attempt: Attempt, cx: &mut StepContext<Self>) {
         if self.is_of_round(attempt) {
             self.next_round(cx);
@@ -154,7 +154,7 @@ impl Allocation {
         }
     }
 
-    /// Its instance connects to it, and does not know its health either.
+    /// Its instance connects to it, and does not know its health yet.
     fn connects_anew(&mut self) {
         let Phase::Registered(watch) = &mut self.phase else { return };
         if self.health != Health::Starting {
@@ -162,7 +162,7 @@ impl Allocation {
         }
     }
 
-    /// What was known of its health last.
+    /// The health that was known last.
     pub(super) const fn known_health(&self) -> &Health {
         match (&self.health, &self.phase) {
             (Health::Starting, Phase::Registered(Watch { before: Some(before), .. })) => before,

@@ -1,4 +1,4 @@
-//! The decisions of the owner of the allocations: dispatches its inputs.
+//! Dispatches the inputs of the owner of the allocations.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How the owner keeps one supervisor for each allocation: start, restart after a crash, giving up after too many, and
+//! Keeps one supervisor for each allocation: start, restart after a crash, giving up after too many, and
 //! removal after a stop (A5, S3).
 
 use std::collections::VecDeque;
@@ -62,7 +62,7 @@ impl Entry {
         !self.is_over && self.child.state() == ChildState::Pausing
     }
 
-    /// Its supervisor has ended, and no other one follows.
+    /// Its supervisor has ended, and no other supervisor follows.
     pub(super) fn finish(&mut self) {
         (self.is_over, self.given_up) = (true, None);
     }
@@ -152,7 +152,7 @@ impl Allocations {
         }
         let is_expected = match (&entry.leaving, ending) {
             (Leaving::Refused(..), _) | (Leaving::Stopping(_), Ending::Normal) => true,
-            // One that has cleaned up may still owe the deregistration.
+            // A supervisor that has cleaned up may still owe the deregistration.
             (
                 Leaving::Stopping(_),
                 Ending::Panicked(_) | Ending::BudgetSpent(_) | Ending::Failed(_) | Ending::Killed,
@@ -194,7 +194,7 @@ impl Allocations {
         for (id, order) in std::mem::take(&mut entry.orders) {
             let (allocation, reason) = (allocation.clone(), reason.to_owned());
             refuse(id, &order, PrepareError::Failed { allocation, reason }, cx);
-            // The next supervisor gets it in its configuration.
+            // The next supervisor gets the state of the task in its configuration.
             noted(id, &order, cx);
         }
     }
@@ -241,7 +241,7 @@ impl Allocations {
         let Some(entry) = self.entries.remove(allocation) else { return };
         cx.cancel_timer(AllocationsTimer::ReportWait(allocation.clone()));
         cx.cancel_timer(AllocationsTimer::Restart(allocation.clone()));
-        // The owner that is started after a detached one takes over what this one leaves in place.
+        // The owner that is started after a detached owner takes over what the detached owner leaves in place.
         if self.ending != Some(StopMode::Detach) || matches!(entry.leaving, Leaving::Refused(..)) {
             cx.persist(AllocationsChange::Forget(allocation.clone()));
         }
@@ -277,7 +277,7 @@ impl Allocations {
         if entry.is_running() {
             self.end(allocation, mode, cx);
         } else if entry.is_pausing() && mode == StopMode::Stop {
-            // Started in the leaving state, it cleans up and ends.
+            // A supervisor that is started in the leaving state cleans up and ends.
             self.start(allocation, cx);
         } else {
             entry.finish();

@@ -10,10 +10,10 @@ use crate::kernel::Vitals;
 use crate::vocabulary::{AllocationId, Attempt, TaskName};
 use crate::volumes::AwaitUnusedError;
 
-/// Prepares the task before each of its starts. The first one starts the allocation's supervisor; a dead socket of a former
-/// run is removed, a live one is refused (SEC-02).
+/// Prepares the task before each of its starts. The first preparation starts the allocation's supervisor; a dead socket of a former
+/// run is removed, a live socket is refused (SEC-02).
 ///
-/// If the first one fails, the allocation is removed, unless its supervisor was given up after too many crashes: then it
+/// If the first preparation fails, the allocation is removed, unless its supervisor was given up after too many crashes: then it
 /// stays known until it is prepared again or stopped. If its task was reported as started before the answer, it is stopped
 /// as by [`StopAllocation`], since it may be registered by then.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -58,8 +58,8 @@ pub struct TaskExited {
 pub struct StopAllocation {
     /// The allocation.
     pub allocation: AllocationId,
-    /// Whether it is stopped although volumes of its plugin may be in use, as when its process ends anyway. What of them is up
-    /// can be undone only when the plugin is back.
+    /// Whether it is stopped although volumes of its plugin may be in use, for example because its process ends anyway. Steps that
+    /// are up can then be undone only when the plugin is back.
     pub even_if_used: bool,
 }
 
@@ -69,7 +69,7 @@ pub enum StopAllocationError {
     /// It is not known.
     #[error(transparent)]
     Unknown(#[from] UnknownAllocation),
-    /// Volumes of its plugin are in use, and no other allocation carries on for it (V13).
+    /// Volumes of its plugin are in use, and no other allocation serves the plugin instead (V13).
     #[error(
         "allocation {allocation} was not stopped: {in_use}, or replace it with another allocation of the plugin, or stop it \
         even if it is used"
@@ -77,7 +77,7 @@ pub enum StopAllocationError {
     Used {
         /// The allocation.
         allocation: AllocationId,
-        /// The volumes, and by whom they are used.
+        /// The volumes, and their users.
         in_use: AwaitUnusedError,
     },
     /// It is not known whether volumes of its plugin are in use.
@@ -88,7 +88,7 @@ pub enum StopAllocationError {
     Unclear {
         /// The allocation.
         allocation: AllocationId,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }
@@ -122,7 +122,7 @@ pub struct AllocationDescription {
     pub vitals: Option<Vitals>,
 }
 
-/// The news of a supervisor for its owner. From any other sender it has no effect.
+/// The news of a supervisor for its owner. Without effect from any other sender.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AllocationReported {

@@ -15,7 +15,7 @@
 //! it, with the state of the task and all unanswered orders. Allocations do not wait for each other.
 //!
 //! Before the stop of an allocation that is registered, the owner waits until the volumes of its plugin are released (V13). If
-//! they are not in time, the stop is refused and nothing has changed, unless another allocation of the plugin carries on.
+//! they are not released in time, the stop is refused and nothing has changed, unless another allocation serves the plugin instead.
 //!
 //! The records of the allocations are kept in memory and survive a crash of the owner. After a restart of the host, the host reports
 //! what runs: [`PrepareAllocation`] for tasks that it starts, [`AdoptAllocation`] for those that survived it.

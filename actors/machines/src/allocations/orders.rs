@@ -40,7 +40,7 @@ impl Allocations {
 
     fn check_known(&self, entry: &Entry, spec: &AllocationSpec) -> Result<(), PrepareError> {
         let allocation = spec.allocation.clone();
-        // A stop that waits for an answer was asked for before this.
+        // A stop that waits for an answer was requested before this preparation.
         if self.ending.is_some() || entry.leaving != Leaving::No || self.is_asked_to_stop(&allocation) {
             return Err(PrepareError::Stopping { allocation });
         }
@@ -99,13 +99,13 @@ impl Allocations {
             Order::Start => cx.reply(id, AllocationsAnswer::TaskStarted(Err(unknown))),
             Order::Exit(_) => cx.reply(id, AllocationsAnswer::TaskExited(Err(unknown))),
             Order::Stop => cx.reply(id, AllocationsAnswer::StopAllocation(Err(unknown.into()))),
-            // These create the allocation, so it has an entry.
+            // These orders create the allocation, so it has an entry.
             Order::Prepare | Order::Adopt => {}
         }
     }
 
-    /// Sends a new order, and records the state of the task. An order that is repeated after a crash, behind which others
-    /// have come, does not change that state any more; a stop does, since it may have waited while they came.
+    /// Sends a new order, and records the state of the task. An order that is repeated after a crash, and is older than other
+    /// orders, does not change that state; a stop does, since it may have waited while the others arrived.
     fn give(
         &mut self,
         allocation: &AllocationId,
@@ -126,9 +126,9 @@ impl Allocations {
         }
         let (_, id) = said;
         entry.orders.push_back((id, order.clone()));
-        // A new supervisor gets all pending orders when it is started; one that has ended needs none.
+        // A new supervisor gets all pending orders when it is started; a supervisor that has ended needs none.
         if entry.is_running() {
-            // It takes a preparation for the next start of the task, which has happened already.
+            // The supervisor takes a preparation for the next start of the task, which has happened already.
             let is_started = is_again && task == Task::Running && order.prepares();
             self.tell(allocation, id, order, cx);
             if is_started {
@@ -219,7 +219,7 @@ impl Allocations {
             entry.leaving = Leaving::Stopping(None);
             entry.record.task = Task::Leaving;
             cx.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
-            // Otherwise its successor gets that in its configuration.
+            // Otherwise its successor gets the stop in its configuration.
             if is_running {
                 self.tell(allocation, NO_ASKER, Order::Stop, cx);
             }
@@ -229,7 +229,7 @@ impl Allocations {
         if is_running {
             self.end(allocation, StopMode::Detach, cx);
         } else {
-            // It crashed after this answer, and no successor is needed.
+            // The supervisor crashed after this answer, and no successor is needed.
             entry.finish();
             self.conclude(allocation, cx);
         }

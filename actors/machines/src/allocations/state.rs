@@ -19,7 +19,7 @@ pub struct AllocationsOptions {
     pub layout: Layout,
     /// The options of each supervisor.
     pub each: AllocationOptions,
-    /// What differs from them for these allocations.
+    /// The probing options that differ for these allocations.
     pub probings: Probings,
     /// The limit of allocations. 10,000 by default.
     pub allocations_max: usize,
@@ -60,7 +60,7 @@ impl AllocationsOptions {
         }
     }
 
-    /// The deadline of one order; then the supervisor is stuck. Longer than all its own limits, which expire first.
+    /// The deadline of one order; a supervisor that exceeds it is stuck. Longer than all its own limits, which expire first.
     pub(super) fn order_deadline(&self) -> Duration {
         self.shutdown_deadline().saturating_add(Duration::from_secs(5))
     }
@@ -85,8 +85,8 @@ pub struct Record {
     pub life: Attempt,
     /// The last reported state of its task.
     pub task: Task,
-    /// When that was reported, and the number of the message: an order that is repeated after a crash of the owner and is
-    /// older than that does not change the state of the task.
+    /// When that state was reported, and the number of the message: an order that is repeated after a crash of the owner and is
+    /// older does not change the state of the task.
     pub said: (Timestamp, AskId),
     /// Whether its directories were ever created.
     pub is_prepared: bool,
@@ -139,7 +139,7 @@ pub enum Order {
     Adopt,
     /// The task runs.
     Start,
-    /// The task has ended, and how.
+    /// The task has ended in this way.
     Exit(String),
     /// Stop and clean up.
     Stop,
@@ -212,7 +212,7 @@ pub enum AllocationsCall {
     AwaitEndings,
     /// Wait until the volumes of a plugin are unused, for a stop (V13).
     AwaitUnused {
-        /// Who asked for the stop.
+        /// The caller that asked for the stop.
         id: AskId,
         /// The question to the owner of the volumes.
         asked: AwaitUnused,
@@ -231,7 +231,7 @@ pub enum AllocationsOutcome {
     Told(Result<OrderAnswer, AskError>),
     /// The status of a supervisor.
     Seen(Result<AllocationStatus, AskError>),
-    /// These have ended; at least one.
+    /// The supervisors that have ended; at least one.
     Ended(Vec<SupervisorEnded>),
     /// The answer of the owner of the volumes, or the error of the call.
     Unused(Result<Result<(), AwaitUnusedError>, AskError>),
@@ -255,7 +255,7 @@ pub struct SupervisorEnded {
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AllocationsTimer {
-    /// The endings of supervisors are waited for again.
+    /// The next wait for endings of supervisors.
     AwaitEndings,
     /// The next start of a supervisor that crashed.
     Restart(AllocationId),
@@ -283,7 +283,7 @@ pub(super) struct Entry {
     pub(super) status: AllocationStatus,
     /// Its supervisor.
     pub(super) child: DynamicChild,
-    /// Its supervisor has ended, and no other one follows.
+    /// Its supervisor has ended, and no other supervisor follows.
     pub(super) is_over: bool,
     /// Why its supervisor was given up.
     pub(super) given_up: Option<String>,
@@ -296,7 +296,7 @@ pub(super) struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Leaving {
     No,
-    /// It is being stopped; the report is set when its supervisor has given it.
+    /// It is being stopped, with the report of its supervisor once that has arrived.
     Stopping(Option<AllocationStopped>),
     /// Its first preparation failed and it is removed, with this error for the asker.
     Refused(AskId, Order, PrepareError),

@@ -1,5 +1,5 @@
-//! The stop of an allocation whose plugin serves volumes: it waits until these are released, or is refused (V13). While it waits, the
-//! allocation is not prepared for another start, so that a stop keeps its place before what comes later.
+//! Stops an allocation whose plugin serves volumes: the stop waits until these are released, or is refused (V13). While it waits, the
+//! allocation is not prepared for another start, so that a stop keeps its place in the order of requests.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use crate::volumes::{AwaitUnused, AwaitUnusedError};
 
 /// How much longer than its own timeout the wait for the volumes may take.
 const ANSWER_MARGIN: Duration = Duration::from_secs(5);
-/// The shortest wait. A question without one refuses no new claims.
+/// The shortest wait. A question with no wait does not refuse new claims.
 const UNUSED_WITHIN_MIN: Duration = Duration::from_secs(1);
 
 impl Allocations {
-    /// Stops an allocation, when the volumes of its plugin are unused if it may serve some.
+    /// Stops an allocation. If volumes may depend on it, waits first until the volumes of its plugin are unused.
     pub(super) fn stop(
         &mut self,
         (asked_at, id): (Timestamp, AskId),
@@ -32,7 +32,7 @@ impl Allocations {
             self.stop_at_once(allocation, cx);
             return self.pass_on(allocation, (asked_at, id), Order::Stop, cx);
         };
-        // A repetition after a crash of the owner has waited already.
+        // A stop that is repeated after a crash of the owner has waited already.
         let left = (asked_at + self.options.unused_within).since(cx.now());
         let within = left.max(UNUSED_WITHIN_MIN);
         let asked = AwaitUnused { plugin: entry.record.spec.plugin.clone(), within };
@@ -41,7 +41,7 @@ impl Allocations {
         cx.call(CallKey::default(), deadline, AllocationsCall::AwaitUnused { id, asked });
     }
 
-    /// Whether volumes may depend on this allocation: it was registered, and no other one carries on for it.
+    /// Whether volumes may depend on this allocation: it was registered, and no other allocation serves the plugin instead.
     fn is_needed(&self, entry: &Entry) -> bool {
         let types = entry.record.spec.role.plugin_types();
         let carries_on = |other: &Entry| {
@@ -63,14 +63,14 @@ impl Allocations {
         outcome: &Result<AllocationsOutcome, CallLost>,
         cx: &mut StepContext<Self>,
     ) {
-        // It went on without the answer.
+        // The stop continued without the answer.
         let Some(allocation) = self.waiting_stops.remove(&id) else { return };
         let is_needed = self.entries.get(&allocation).is_some_and(|entry| self.is_needed(entry));
         match refusal(&allocation, outcome).filter(|_| is_needed) {
             Some(error) => cx.reply(id, AllocationsAnswer::StopAllocation(Err(error))),
             None => {
                 self.pass_on(&allocation, (cx.now(), id), Order::Stop, cx);
-                // Other stops that wait want the same, and are none of a later start.
+                // The other waiting stops want the same, and do not belong to a later start.
                 self.stop_at_once(&allocation, cx);
             }
         }
@@ -91,7 +91,7 @@ impl Allocations {
         }
     }
 
-    /// Stops without waiting any longer what volumes do not depend on any more: another allocation carries on for the plugin.
+    /// Stops the waiting allocations that volumes no longer depend on, since another allocation serves the plugin instead.
     pub(super) fn stop_unneeded(&mut self, cx: &mut StepContext<Self>) {
         let is_needed = |allocation: &&AllocationId| {
             self.entries.get(*allocation).is_some_and(|entry| self.is_needed(entry))
@@ -103,7 +103,7 @@ impl Allocations {
         }
     }
 
-    /// The host ends: whatever waits is stopped now, or left in place.
+    /// The host ends: each waiting stop is carried out now, or the allocation is left in place.
     pub(super) fn end_waiting_stops(&mut self, mode: StopMode, cx: &mut StepContext<Self>) {
         for (id, allocation) in std::mem::take(&mut self.waiting_stops) {
             match mode {
@@ -119,7 +119,7 @@ impl Allocations {
 }
 
 impl Entry {
-    /// Remembers over a crash of the owner that volumes may depend on it.
+    /// Records that volumes may depend on it, so that this survives a crash of the owner.
     pub(super) fn note_registered(&mut self, news: &AllocationNews, cx: &mut StepContext<Allocations>) {
         let AllocationNews::Changed(status) = news else { return };
         let is_registered = status.phase == AllocationPhase::Registered && self.record.task == Task::Running;

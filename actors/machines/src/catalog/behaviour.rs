@@ -1,4 +1,4 @@
-//! The decisions of the catalog: when it scans, and what it answers.
+//! Decides when the catalog scans, and answers its callers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -161,7 +161,7 @@ impl Catalog {
             return self.file_told(&file, &probed(outcome), cx);
         }
         match &self.phase {
-            // Whether all are gone or one cannot be ended: their names are unique, so they do not interfere.
+            // Continues whether all are gone or one cannot be ended: their names are unique, so they do not interfere.
             Phase::Sweeping if is_awaited => self.begin_scan(cx),
             Phase::Reading if is_awaited => match outcome {
                 Ok(CatalogOutcome::Directory(read)) => self.directory_read(read, cx),

@@ -70,7 +70,7 @@ fn eligible(candidate: Candidate, options: &CatalogOptions) -> Result<Eligible, 
     Ok(Eligible { info: KnownPlugin { plugin, version, api_versions, source }, api_version, schema })
 }
 
-/// Chooses the highest version. Among equal ones, one from the directory takes precedence over one of the host program,
+/// Chooses the highest version. Among equal versions, a plugin from the directory takes precedence over a plugin of the host program,
 /// since an operator installed it on purpose; otherwise the first name.
 fn list_best(plugin: PluginKey, mut rivals: Vec<Eligible>, options: &CatalogOptions, listing: &mut Listing) {
     rivals.sort_by_cached_key(|rival| (Reverse(rival.info.version.clone()), rival.info.source.clone()));
@@ -99,7 +99,7 @@ fn configured(eligible: Eligible, options: &CatalogOptions) -> Result<ResolvedPl
     Ok(ResolvedPlugin { info, api_version, process, config })
 }
 
-/// The encoded configuration; empty for a plugin that takes none.
+/// The encoded configuration; empty for a plugin that takes no configuration.
 fn encoded(schema: Option<&Schema>, source: Option<&ConfigSource>) -> Result<Vec<u8>, ConfigErrors> {
     let config = match source {
         Some(ConfigSource::Toml(table)) => Config::from_toml(table)?,

@@ -1,4 +1,4 @@
-//! The state of single files, for callers that name a file: they do not wait for other probes.
+//! Keeps the state of single files, for callers that name a file: they do not wait for other probes.
 
 use super::choosing::usable;
 use super::messages::{BlockedBy, CatalogAnswer, PluginSource, ResolveFile, ResolvedPlugin};

@@ -19,8 +19,8 @@ pub struct ScanPlugins;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListPlugins;
 
-/// Resolves a plugin: returns everything that is needed to run it. Before the end of the first scan it waits for that, since
-/// any file may be a higher version.
+/// Resolves a plugin: returns everything that is needed to run it. Waits for the end of the first scan, since any file may be a
+/// higher version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvePlugin {
     /// The plugin.
@@ -174,7 +174,7 @@ pub struct Listing {
     /// Plugins that are blocked by configuration.
     pub blocked: Vec<BlockedPlugin>,
     /// Why the last scan could not read the plugin directory, if so. Internal plugins are up to date nevertheless; external
-    /// ones are as of the last scan that could.
+    /// plugins are as of the last scan that could read it.
     pub directory_error: Option<DirectoryError>,
     /// When the last scan ended; `None` before the first one did.
     pub scanned_at: Option<Timestamp>,
@@ -199,7 +199,7 @@ pub enum CatalogNews {
     Found(Box<ResolvedPlugin>),
     /// A plugin must be run differently: another version, program or configuration.
     Changed(Box<ResolvedPlugin>),
-    /// A plugin is not usable any more. Its running process continues; the subscriber decides whether to end it.
+    /// A plugin is no longer usable. Its running process continues; the subscriber decides whether to end it.
     Lost {
         /// The plugin.
         plugin: PluginKey,

@@ -1,6 +1,6 @@
 //! The catalog: the available plugins, their versions, and how to run each.
 //!
-//! Plugins are in a directory, are configured, or are provided by the host program. Those of the directory are untrusted:
+//! Plugins are in a directory, are configured, or are provided by the host program. The plugins of the directory are untrusted:
 //! each permitted one is launched once as a temporary instance, queried for its identity and configuration schema, and
 //! ended.
 //!
@@ -23,12 +23,12 @@
 //!
 //! Invariants:
 //!
-//! - A file is launched if it is configured or allowed, has a plain name, and is an executable regular file and no symlink
-//!   (SEC-05); its mere presence is no permission. Its digest is verified if one is pinned (SEC-07).
+//! - A file is launched if it is configured or allowed, has a plain name, and is an executable regular file, not a symlink
+//!   (SEC-05); its mere presence is not a permission. Its digest is verified if one is pinned (SEC-07).
 //! - A temporary instance ends with its scan in every case: success, error, timeout, stop, crash (PRC-02). It also ends with
-//!   the host. Their names are unique.
-//! - One broken plugin is reported with its reason and does not affect others. A caller that names a file waits for that
-//!   file only; a caller that names a plugin waits for all files, since any one may be a higher version of it.
+//!   the host. Names of temporary instances are unique.
+//! - A broken plugin is reported with its reason and does not affect others. A caller that names a file waits for that
+//!   file only; a caller that names a plugin waits for all files, since any file may be a higher version of it.
 //! - Among plugins of one type and name the highest version is used, by semantic versioning; the others are reported as
 //!   shadowed. If its configuration is invalid, there is no fallback to another one: that would be an unrequested downgrade.
 //! - Plugin and host must have a common interface version; the highest is used.

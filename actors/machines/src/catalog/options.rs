@@ -60,17 +60,17 @@ impl Default for CatalogOptions {
     }
 }
 
-/// The files of the plugin directory that may be launched (SEC-05). The mere presence of a file is no permission.
+/// The files of the plugin directory that may be launched (SEC-05). The mere presence of a file is not a permission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Allowed {
-    /// These, and the configured ones.
+    /// These files, and the configured ones.
     Only(BTreeSet<String>),
     /// Every program in it: everyone who may write into the directory may run programs as this host.
     Everything,
 }
 
 impl Default for Allowed {
-    /// Only the configured ones.
+    /// Only the configured files.
     fn default() -> Self {
         Self::Only(BTreeSet::new())
     }

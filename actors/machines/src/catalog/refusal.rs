@@ -21,7 +21,7 @@ pub enum Refusal {
     /// It is a symlink, which could lead out of the directory (SEC-05).
     #[error("it is a link; put the program itself into the plugin directory")]
     Link,
-    /// It is no regular file: a directory, a pipe, a device.
+    /// It is not a regular file: it is a directory, a pipe or a device.
     #[error("it is no regular file")]
     NotAFile,
     /// It has no execute permission.

@@ -1,4 +1,4 @@
-//! One scan: which plugins exist, which may be probed, and their answers.
+//! Makes one scan: which plugins exist, which may be probed, and their answers.
 
 use super::behaviour::CALL_GRACE;
 use super::choosing::choose;

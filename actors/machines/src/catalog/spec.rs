@@ -10,7 +10,7 @@ pub(super) fn external_spec(file: &str, options: &CatalogOptions) -> ProcessSpec
     finished(Executable::within(directory, file), &[], options.entries.get(file), options)
 }
 
-/// The process that serves a plugin. `None` for an internal one that the host program did not provide.
+/// The process that serves a plugin. `None` for an internal plugin that the host program did not provide.
 pub(super) fn spec_of(source: &PluginSource, options: &CatalogOptions) -> Option<ProcessSpec> {
     match source {
         PluginSource::External(file) => Some(external_spec(file, options)),

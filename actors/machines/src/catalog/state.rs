@@ -75,7 +75,7 @@ pub struct DirectoryEntry {
 pub enum EntryKind {
     /// A regular file with execute permission.
     Program,
-    /// A regular file without.
+    /// A regular file without execute permission.
     Inert,
     /// A symlink.
     Link,
@@ -153,7 +153,7 @@ pub struct Catalog {
     pub(super) awaited: Attempt,
     pub(super) listing: Listing,
     pub(super) scanning: Vec<AskId>,
-    /// Callers that wait for the end of the next one.
+    /// Callers that wait for the end of the next scan.
     pub(super) scanning_next: Vec<AskId>,
     /// Callers that wait for a plugin until the first scan has ended.
     pub(super) resolving: Vec<(AskId, PluginKey)>,

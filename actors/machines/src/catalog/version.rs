@@ -48,7 +48,7 @@ fn order(text: &str) -> Option<semver::Version> {
     let (core, rest) = text.split_at(text.find(['-', '+']).unwrap_or(text.len()));
     let mut numbers = [0_u64; 3];
     for (place, part) in core.split('.').enumerate() {
-        // It has no sign: that would begin the rest.
+        // A number has no sign: a sign would begin the rest.
         *numbers.get_mut(place)? = part.parse().ok()?;
     }
     let (pre, build) = rest.split_once('+').map_or((rest, None), |(pre, build)| (pre, Some(build)));
@@ -58,7 +58,7 @@ fn order(text: &str) -> Option<semver::Version> {
         order.pre = semver::Prerelease::new(pre).ok().filter(|pre| !pre.is_empty())?;
     }
     if let Some(build) = build {
-        // It does not affect the order, but must be well formed.
+        // The build does not affect the order, but must be well formed.
         semver::BuildMetadata::new(build).ok().filter(|build| !build.is_empty())?;
     }
     Some(order)

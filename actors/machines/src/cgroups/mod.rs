@@ -1,4 +1,4 @@
-//! The cgroups of tasks: which version of them is used, where those of a task are, and what limits its resources.
+//! The cgroups of tasks: the version in use, the paths of a task's cgroups, and its resource limits.
 //!
 //! ```text
 //!  v2   ROOT/nomad.slice/share.slice/ALLOCID.NAME.scope        tasks without reserved cores

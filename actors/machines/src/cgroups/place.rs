@@ -45,7 +45,7 @@ impl GroupName {
     /// The cgroup name of this task.
     ///
     /// # Errors
-    /// A sentence that says so when the name is too long for the kernel.
+    /// A message when the name is too long for the kernel.
     pub fn new(allocation: &AllocationId, task: &TaskName) -> Result<Self, String> {
         let name = format!("{allocation}.{task}");
         let bytes = name.len() + ".scope".len();
@@ -74,7 +74,7 @@ impl GroupName {
 /// The cgroup directories of one task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
-    /// The task's own cgroups, first the one that lists its processes: the scope in version 2, the freezer's in version 1.
+    /// The task's own cgroups; the first lists its processes: the scope in version 2, the freezer's in version 1.
     pub own: Vec<PathBuf>,
     /// The `cpuset_cgroup` of the task's resources (T105). In version 1 the shared cgroup for a task without reserved cores.
     pub cpuset_cgroup: PathBuf,

@@ -1,4 +1,4 @@
-//! Every call of the five services, what each needs of the plugin, and what undoes it.
+//! All calls of the five services: the capability that each needs, and its inverse.
 
 use std::fmt;
 
@@ -8,15 +8,15 @@ use crate::vocabulary::{ControllerCapability, CsiFingerprint, NodeCapability, Pl
 /// A service of CSI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Service {
-    /// Who the plugin is; every plugin has it.
+    /// The identity of the plugin; every plugin has it.
     Identity,
-    /// What concerns volumes and snapshots wherever they are.
+    /// Volumes and snapshots, independent of a node.
     Controller,
     /// Snapshots of several volumes at once.
     GroupController,
-    /// Which blocks of a snapshot are in use; alpha.
+    /// The blocks of a snapshot that are in use; alpha.
     SnapshotMetadata,
-    /// What concerns volumes on this node.
+    /// Volumes on this node.
     Node,
 }
 
@@ -55,7 +55,7 @@ calls! {
     Identity {
         /// Name and version of the plugin.
         GetPluginInfo = "GetPluginInfo",
-        /// What the plugin as a whole offers.
+        /// The capabilities of the plugin as a whole.
         GetPluginCapabilities = "GetPluginCapabilities",
         /// Whether the plugin is ready.
         Probe = "Probe",
@@ -69,13 +69,13 @@ calls! {
         ControllerPublishVolume = "ControllerPublishVolume",
         /// The inverse of `ControllerPublishVolume`.
         ControllerUnpublishVolume = "ControllerUnpublishVolume",
-        /// Asks whether a volume can be used in a way.
+        /// Asks whether a volume can be used in certain ways.
         ValidateVolumeCapabilities = "ValidateVolumeCapabilities",
         /// Lists volumes.
         ListVolumes = "ListVolumes",
         /// Asks for the free capacity.
         GetCapacity = "GetCapacity",
-        /// What the controller can do.
+        /// The capabilities of the controller.
         ControllerGetCapabilities = "ControllerGetCapabilities",
         /// Creates a snapshot.
         CreateSnapshot = "CreateSnapshot",
@@ -93,7 +93,7 @@ calls! {
         ControllerModifyVolume = "ControllerModifyVolume",
     }
     GroupController {
-        /// What the group controller can do.
+        /// The capabilities of the group controller.
         GroupControllerGetCapabilities = "GroupControllerGetCapabilities",
         /// Creates snapshots of several volumes at once.
         CreateVolumeGroupSnapshot = "CreateVolumeGroupSnapshot",
@@ -109,7 +109,7 @@ calls! {
         GetMetadataDelta = "GetMetadataDelta",
     }
     Node {
-        /// Prepares a volume on this node, once for all who use it.
+        /// Prepares a volume on this node, once for all its users.
         NodeStageVolume = "NodeStageVolume",
         /// The inverse of `NodeStageVolume`.
         NodeUnstageVolume = "NodeUnstageVolume",
@@ -121,7 +121,7 @@ calls! {
         NodeGetVolumeStats = "NodeGetVolumeStats",
         /// Makes a volume larger on this node.
         NodeExpandVolume = "NodeExpandVolume",
-        /// What the node service can do.
+        /// The capabilities of the node service.
         NodeGetCapabilities = "NodeGetCapabilities",
         /// The node as the plugin sees it.
         NodeGetInfo = "NodeGetInfo",
@@ -138,7 +138,7 @@ impl Call {
     /// The call of this name.
     ///
     /// # Errors
-    /// When there is none; says which there are.
+    /// When there is none; the message lists all calls.
     pub fn named(name: &str) -> Result<Self, String> {
         let names = || Self::ALL.map(Self::as_str).join(", ");
         Self::ALL
@@ -147,7 +147,7 @@ impl Call {
             .ok_or_else(|| format!("expected one of {}", names()))
     }
 
-    /// The call that undoes it (C014). `None`: it changes nothing, undoes something itself, or cannot be undone.
+    /// The inverse call (C014). `None`: the call changes nothing, is an inverse itself, or cannot be undone.
     #[must_use]
     pub const fn inverse(self) -> Option<Self> {
         match self {
@@ -161,13 +161,13 @@ impl Call {
         }
     }
 
-    /// Whether it undoes another one.
+    /// Whether it is the inverse of another call.
     #[must_use]
     pub fn is_undo(self) -> bool {
         Self::ALL.into_iter().any(|call| call.inverse() == Some(self))
     }
 
-    /// Whether it changes something at the plugin. What only reads can be repeated or given up at any time.
+    /// Whether it changes something at the plugin. A call that only reads can be repeated or given up at any time.
     #[must_use]
     pub fn has_effect(self) -> bool {
         let changes = matches!(
@@ -179,8 +179,8 @@ impl Call {
 
     /// Checks that the plugin offers it, by its service (C033 to C035) and its capability.
     ///
-    /// `plugin` is the fingerprint of the instance that is to be called: of its controller half for calls of the controller services,
-    /// of its node half for those of the node service. Capabilities of a group controller are in no fingerprint and not checked.
+    /// `plugin` is the fingerprint of the called instance: of its controller half for calls of the controller services, of its node half
+    /// for calls of the node service. Capabilities of a group controller are not in a fingerprint and not checked.
     ///
     /// # Errors
     /// [`Problem::Unsupported`] with the missing capability.
@@ -235,7 +235,7 @@ impl Call {
         }
     }
 
-    /// The rule, and the capabilities of which one is enough.
+    /// The rule, and the capabilities; one of them is enough.
     const fn needed_of_node(self) -> (&'static str, &'static [NodeCapability]) {
         match self {
             Self::NodeStageVolume | Self::NodeUnstageVolume => {

@@ -6,8 +6,8 @@ use crate::rpc::{Fault, Problem};
 use crate::vocabulary::text::quoted;
 use crate::vocabulary::{CsiFingerprint, Identity};
 
-/// Checks that a plugin's own name is unchanged (C031). Another name means another plugin on the same socket, with volumes
-/// that are not those of the former one.
+/// Checks that a plugin's own name is unchanged (C031). Another name means another plugin on the same socket, with other
+/// volumes.
 ///
 /// # Errors
 /// [`Problem::Changed`] under rule C031.

@@ -79,7 +79,7 @@ impl Request for ControllerPublishVolumeRequest {
     }
 }
 
-/// From which nodes a volume is unpublished.
+/// The nodes from which a volume is unpublished.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum UnpublishFrom {
     /// The node with this id.
@@ -93,9 +93,9 @@ pub enum UnpublishFrom {
 pub struct ControllerUnpublishVolumeRequest {
     /// The volume.
     pub volume_id: String,
-    /// From where it is unpublished.
+    /// The nodes from which it is unpublished.
     pub from: UnpublishFrom,
-    /// Secrets for this call; those of the publish (C081).
+    /// Secrets for this call; the same as for the publish (C081).
     pub secrets: Secrets,
 }
 
@@ -133,7 +133,7 @@ pub struct ValidateVolumeCapabilitiesRequest {
     pub mutable_parameters: BTreeMap<String, String>,
 }
 
-/// What a plugin confirms of a [`ValidateVolumeCapabilitiesRequest`].
+/// The confirmed part of a [`ValidateVolumeCapabilitiesRequest`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Confirmed {
     /// The context.
@@ -149,14 +149,14 @@ pub struct Confirmed {
 /// The answer to a [`ValidateVolumeCapabilitiesRequest`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ValidateVolumeCapabilitiesResponse {
-    /// What is confirmed; `None` for nothing.
+    /// The confirmed part; `None` if nothing is confirmed.
     pub confirmed: Option<Confirmed>,
-    /// Why not. Text of the plugin: show it by [`crate::vocabulary::text::quoted`].
+    /// The reason, if not confirmed. Text of the plugin: show it by [`crate::vocabulary::text::quoted`].
     pub message: String,
 }
 
 impl ValidateVolumeCapabilitiesResponse {
-    /// The fields of the request that are not confirmed as they were asked; empty if all are (C090). A field that an older plugin does
+    /// The fields of the request that are not confirmed as requested; empty if all are (C090). A field that an older plugin does
     /// not know is missing in its answer, and so not confirmed.
     #[must_use]
     pub fn unconfirmed(&self, request: &ValidateVolumeCapabilitiesRequest) -> Vec<&'static str> {
@@ -199,7 +199,7 @@ impl Request for ValidateVolumeCapabilitiesRequest {
 /// Makes a volume larger at its storage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControllerExpandVolumeRequest {
-    /// The volume.
+    /// The requested size.
     pub volume_id: String,
     /// How large it is to be.
     pub capacity_range: CapacityRange,
@@ -249,7 +249,7 @@ pub struct ControllerModifyVolumeRequest {
     pub volume_id: String,
     /// Secrets for this call.
     pub secrets: Secrets,
-    /// What is to change, and nothing else (C096).
+    /// The parameters to change, and no others (C096).
     pub mutable_parameters: BTreeMap<String, String>,
 }
 
@@ -281,7 +281,7 @@ pub struct ControllerGetVolumeRequest {
 pub struct ControllerGetVolumeResponse {
     /// The volume.
     pub volume: Volume,
-    /// Where it is published, and its condition; `None` if the plugin does not say.
+    /// Where it is published, and its condition; `None` if the plugin does not report it.
     pub status: Option<VolumeStatus>,
 }
 

@@ -20,17 +20,17 @@ use crate::vocabulary::{ControllerCapability, CsiFingerprint, PluginCapability};
 pub struct CreateVolumeRequest {
     /// Chosen by the host, the same for every retry (C050).
     pub name: String,
-    /// How large it is to be; `None` leaves it to the plugin.
+    /// The requested size; `None` leaves it to the plugin.
     pub capacity_range: Option<CapacityRange>,
-    /// How it is to be usable; all at once, at least one (C051).
+    /// The requested ways of use; all at once, at least one (C051).
     pub volume_capabilities: Vec<VolumeCapability>,
     /// Parameters of the plugin.
     pub parameters: BTreeMap<String, String>,
     /// Secrets for this call.
     pub secrets: Secrets,
-    /// What it is to contain; `None` for nothing. Needs the capability for clones or snapshots (C057).
+    /// The requested content; `None` for an empty volume. Needs the capability for clones or snapshots (C057).
     pub volume_content_source: Option<VolumeContentSource>,
-    /// From where it is to be accessible. Needs the topology capability (C053).
+    /// The places from which it must be accessible. Needs the topology capability (C053).
     pub accessibility_requirements: Option<TopologyRequirement>,
     /// Parameters that can be modified later. They need `MODIFY_VOLUME`, and win over `parameters` (C056).
     pub mutable_parameters: BTreeMap<String, String>,
@@ -70,19 +70,19 @@ impl Request for CreateVolumeRequest {
         check_modes(&self.volume_capabilities, plugin)
     }
 
-    /// Whether it is what was asked for is for [`check_fit`](Self::check_fit): a volume that is not has an id all the same, without which
-    /// it cannot be deleted.
+    /// Does not check the volume against the request; [`check_fit`](Self::check_fit) does: a volume that does not fit still has an id,
+    /// which is needed to delete it.
     fn check_answer(&self, volume: &Volume) -> Result<(), Fault> {
         volume.check()
     }
 }
 
 impl CreateVolumeRequest {
-    /// Checks that a created volume has the size (C052), the content (C057) and a place (C054) that were asked for. One that does not
+    /// Checks that a created volume has the requested size (C052), content (C057) and place (C054). A volume that does not still
     /// exists: delete it.
     ///
     /// # Errors
-    /// What it has instead.
+    /// The property that does not fit.
     pub fn check_fit(&self, volume: &Volume) -> Result<(), Fault> {
         self.capacity_range.map_or(Ok(()), |range| range.check_size(volume.capacity_bytes))?;
         if let Some(wanted) = &self.volume_content_source

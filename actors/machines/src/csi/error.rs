@@ -27,12 +27,12 @@ impl fmt::Display for Step {
 /// A failed operation on a CSI plugin.
 pub type CallError = rpc::CallError<Step, SocketPath>;
 
-/// What a plugin may be that lacks a call of the identity service.
+/// The explanation for a plugin that lacks a call of the identity service.
 const OLD: &str = "every plugin of CSI v1 has it, so this one may speak only an older version of CSI; use a version of it that \
                    speaks CSI v1";
 
 impl CallError {
-    /// The error in words. Of a call that every plugin has and this one lacks, they say why that may be (C019).
+    /// The error in words. For a call that every plugin has and this plugin lacks, they include a possible reason (C019).
     #[must_use]
     pub fn told(&self) -> String {
         match (self.step(), self.class()) {

@@ -8,31 +8,31 @@ use super::outcome::Outcome;
 use crate::rpc::{Code, Fault};
 use crate::vocabulary::{AllocationId, Generation, PluginKey};
 
-/// Why a call has no answer that can be used. Nothing in it is secret (C025).
+/// Why a call has no usable answer. It contains no secrets (C025).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
     /// The request breaks a rule. It was not sent.
     Request(Fault),
     /// The generation of the lease takes no more calls. It was not sent.
     LeaseEnded {
-        /// Why.
+        /// The reason.
         detail: String,
         /// Whether the host is stopping, so that a new lease cannot help.
         host_stops: bool,
     },
     /// Too many calls are in flight to this plugin (F17). It was not sent.
     TooMany {
-        /// How many.
+        /// How many calls.
         detail: String,
     },
     /// It was sent, and the connection broke off or was cut before an answer came.
     Lost {
-        /// How.
+        /// How the connection was lost.
         detail: String,
         /// Whether the host is stopping, so that a new lease cannot help.
         host_stops: bool,
     },
-    /// It was sent, and no answer came within our own deadline. The plugin may go on (C015).
+    /// It was sent, and no answer came within our own deadline. The plugin may continue the call (C015).
     DeadlineExceeded {
         /// The deadline.
         after: Duration,
@@ -48,7 +48,7 @@ pub enum Failure {
     Answer(Fault),
 }
 
-/// A call that failed: what was tried on what, and why it failed.
+/// A failed call: the call, its target, and the failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedCall {
     /// The call.
@@ -59,19 +59,19 @@ pub struct FailedCall {
     pub allocation: AllocationId,
     /// Its generation.
     pub generation: Generation,
-    /// Why.
+    /// The failure.
     pub failure: Failure,
 }
 
 impl FailedCall {
-    /// What is known now, and what can help (table C.6).
+    /// The known effect, and the recommended reaction (table C.6).
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         Outcome::of(self.call, &self.failure)
     }
 
-    /// What was tried on what, and why it failed, for a call that Callboard repeats by itself: if it is unknown whether it took effect, this
-    /// does not say what to do about that.
+    /// The call, its target and the failure in words, for a call that Callboard repeats by itself: if it is unknown whether it took
+    /// effect, the text gives no advice on that.
     #[must_use]
     pub fn reason(&self) -> String {
         let Self { call, plugin, allocation, generation, failure } = self;
@@ -104,7 +104,7 @@ impl FailedCall {
         }
     }
 
-    /// Whether the same call may succeed after a pause, with nothing to be done first.
+    /// Whether the same call may succeed after a pause, without any other action.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         self.outcome().reaction.is_retry()

@@ -18,7 +18,7 @@ pub struct VolumeGroupSnapshot {
     pub group_snapshot_id: String,
     /// Its snapshots; at least one.
     pub snapshots: Vec<Snapshot>,
-    /// When it was taken; `None` if the plugin does not say.
+    /// When it was taken; `None` if the plugin does not report it.
     pub creation_time: Option<Timestamp>,
     /// Whether all of them can be used. If not, repeat the call that created it until they can (C107).
     pub ready_to_use: bool,
@@ -40,7 +40,7 @@ impl VolumeGroupSnapshot {
     }
 }
 
-/// Checks a required list of ids: at least one, none twice.
+/// Checks a required list of ids: at least one, no duplicates.
 fn check_ids(field: &'static str, ids: &[String]) -> Result<(), Fault> {
     rules::some("C009", field, ids.len())?;
     ids.iter().try_for_each(|id| rules::plugin_id(field, id))?;
@@ -50,7 +50,7 @@ fn check_ids(field: &'static str, ids: &[String]) -> Result<(), Fault> {
     }
 }
 
-/// Checks what every call on a group names (C106): the group, all of its snapshots, and secrets.
+/// Checks the common fields of every call on a group (C106): the group, all of its snapshots, and secrets.
 fn check_group(group_snapshot_id: &str, snapshot_ids: &[String], secrets: &Secrets) -> Result<(), Fault> {
     rules::plugin_id("group_snapshot_id", group_snapshot_id)?;
     check_ids("snapshot_ids", snapshot_ids)?;
@@ -64,7 +64,7 @@ pub struct CreateVolumeGroupSnapshotRequest {
     pub name: String,
     /// The volumes.
     pub source_volume_ids: Vec<String>,
-    /// Secrets for this call; the same ones for every call on the group (C106).
+    /// Secrets for this call; the same for every call on the group (C106).
     pub secrets: Secrets,
     /// Parameters of the plugin.
     pub parameters: BTreeMap<String, String>,

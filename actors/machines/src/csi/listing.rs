@@ -10,12 +10,12 @@ use super::volume::{Volume, VolumeCapability, VolumeStatus, supported, withheld}
 use crate::rpc::{Fault, Problem};
 use crate::vocabulary::{CsiFingerprint, PluginCapability, Topology};
 
-/// A page of a list. Pages are no consistent view: doubles and gaps are possible (C092).
+/// A page of a list. Pages are not a consistent view: duplicates and gaps are possible (C092).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListVolumesRequest {
     /// The most entries of a page; zero for no limit (C091).
     pub max_entries: u32,
-    /// The `next_token` of the page before; empty for the first. After `ABORTED`, begin with an empty one (C093).
+    /// The `next_token` of the page before; empty for the first. After `ABORTED`, begin with an empty token (C093).
     pub starting_token: String,
 }
 
@@ -24,7 +24,7 @@ pub struct ListVolumesRequest {
 pub struct ListVolumesEntry {
     /// The volume.
     pub volume: Volume,
-    /// Where it is published, and its condition; `None` if the plugin does not say.
+    /// Where it is published, and its condition; `None` if the plugin does not report it.
     pub status: Option<VolumeStatus>,
 }
 
@@ -37,7 +37,7 @@ pub struct ListVolumesResponse {
     pub next_token: String,
 }
 
-/// Checks a page: at most so many entries (C091), and a token that leads on.
+/// Checks a page: at most so many entries (C091), and a next token other than its own.
 pub(super) fn check_page(
     max_entries: u32,
     starting_token: &str,
@@ -81,18 +81,18 @@ pub struct GetCapacityRequest {
     pub volume_capabilities: Vec<VolumeCapability>,
     /// For volumes with these parameters.
     pub parameters: BTreeMap<String, String>,
-    /// For volumes that are accessible from there. Needs the topology capability (C097).
+    /// For volumes that are accessible from this place. Needs the topology capability (C097).
     pub accessible_topology: Option<Topology>,
 }
 
 /// The answer to a [`GetCapacityRequest`], in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct GetCapacityResponse {
-    /// What is free.
+    /// The free capacity.
     pub available_capacity: u64,
-    /// The largest volume that may be asked for; `None` if the plugin does not say (C098).
+    /// The largest volume that may be requested; `None` if the plugin does not report it (C098).
     pub maximum_volume_size: Option<u64>,
-    /// The smallest volume that may be asked for; `None` if the plugin does not say; alpha (C098).
+    /// The smallest volume that may be requested; `None` if the plugin does not report it; alpha (C098).
     pub minimum_volume_size: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Which blocks of a snapshot are in use: streams of answers, checked one after the other; alpha.
+//! Streams of the blocks of a snapshot that are in use, with the answers checked in their order; alpha.
 
 use super::call::Call;
 use super::request::Request;
@@ -113,7 +113,7 @@ impl MetadataStream {
         Self { max_results, style: None, next_offset: 0, received: starting_offset }
     }
 
-    /// Where to go on with a new request after the stream broke off: behind the last block that was accepted (C161).
+    /// The offset for a new request after the stream broke off: behind the last block that was accepted (C161).
     #[must_use]
     pub const fn resume_at(&self) -> u64 {
         self.received
@@ -122,7 +122,7 @@ impl MetadataStream {
     /// Checks the next answer.
     ///
     /// # Errors
-    /// C162 when the style or the size of the volume changes, a block is empty, overlaps or goes back; C163 when it has too many.
+    /// C162 when the style or the size of the volume changes, or a block is empty, overlaps or goes back; C163 when an answer has too many.
     pub fn accept(&mut self, batch: &BlockMetadataBatch) -> Result<(), Fault> {
         let told = |field, detail: &str| Err(inconsistent("C162", field, detail));
         let limit = usize::try_from(self.max_results).unwrap_or(usize::MAX);

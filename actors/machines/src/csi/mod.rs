@@ -3,15 +3,15 @@
 //! The client that makes these calls is `callboard_actors::csi`.
 //!
 //! ```text
-//!  what an instance asks        Rpc ─────► Answer
-//!  what concerns volumes        Request ─► check, check_capabilities ─► sent ─► check_answer ─► Request::Answer
+//!  calls of an instance         Rpc ─────► Answer
+//!  calls about volumes          Request ─► check, check_capabilities ─► sent ─► check_answer ─► Request::Answer
 //!                                              │                                    │
 //!                                         RequestError                            Fault
 //!  a call that failed           FailedCall ─► Outcome { effect, reaction }   (table C.6, V4)
 //! ```
 //!
-//! Requests and answers have the names and fields of the specification. Numbers without a sign, exclusive fields as enums and
-//! [`Secrets`] are types of their own; where zero or an empty text means "not set" there, it does here, too (C010).
+//! Requests and answers have the names and fields of the specification. Unsigned numbers, exclusive fields as enums and
+//! [`Secrets`] have types of their own; where zero or an empty text means "not set" there, it does here, too (C010).
 
 mod rpc;
 

@@ -14,8 +14,8 @@ fn node(plugin: &CsiFingerprint) -> &[NodeCapability] {
     plugin.node.as_deref().unwrap_or_default()
 }
 
-/// Checks that a publish context is set only for a plugin that attaches volumes (C127). What the controller can do is not in the
-/// fingerprint of a node half; then nothing can be said.
+/// Checks that a publish context is set only for a plugin that attaches volumes (C127). The fingerprint of a node half lacks the
+/// controller capabilities; then every plugin with a controller may attach.
 fn check_publish_context(context: &Context, plugin: &CsiFingerprint) -> Result<(), Fault> {
     let attaches = match &plugin.controller {
         Some(controller) => controller.contains(&ControllerCapability::PublishUnpublishVolume),
@@ -36,7 +36,7 @@ fn check_optional_path(rule: &'static str, field: &'static str, path: Option<&St
     path.map_or(Ok(()), |path| rules::path(rule, field, path))
 }
 
-/// Prepares a volume on this node, once for all who use it (C123).
+/// Prepares a volume on this node, once for all its users (C123).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeStageVolumeRequest {
     /// The volume.
@@ -104,7 +104,7 @@ pub struct NodePublishVolumeRequest {
     pub publish_context: Context,
     /// The path that it is staged at: set if and only if the plugin stages (C135).
     pub staging_target_path: Option<String>,
-    /// Where it is to appear: an absolute path that the plugin makes below a directory that the host has made (C136).
+    /// The path where it appears: absolute; the plugin makes it below a directory that the host has made (C136).
     pub target_path: String,
     /// How it is to be used.
     pub volume_capability: VolumeCapability,
@@ -175,7 +175,7 @@ pub struct NodeGetVolumeStatsRequest {
     pub staging_target_path: Option<String>,
 }
 
-/// What a [`VolumeUsage`] counts.
+/// The unit of a [`VolumeUsage`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum UsageUnit {
     /// Bytes.
@@ -186,14 +186,14 @@ pub enum UsageUnit {
     Other(i32),
 }
 
-/// How full a volume is, in one unit. Zero is also what a plugin leaves out (C145).
+/// How full a volume is, in one unit. Zero may also mean that the plugin left it out (C145).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VolumeUsage {
-    /// What is free.
+    /// The free amount.
     pub available: u64,
-    /// Everything.
+    /// The total amount.
     pub total: u64,
-    /// What is used.
+    /// The used amount.
     pub used: u64,
     /// The unit.
     pub unit: UsageUnit,
@@ -204,7 +204,7 @@ pub struct VolumeUsage {
 pub struct NodeGetVolumeStatsResponse {
     /// How full it is, one entry for each unit.
     pub usage: Vec<VolumeUsage>,
-    /// Its condition; `None` if the plugin does not say; alpha (C095).
+    /// Its condition; `None` if the plugin does not report it; alpha (C095).
     pub volume_condition: Option<VolumeCondition>,
 }
 
@@ -219,14 +219,14 @@ impl Request for NodeGetVolumeStatsRequest {
     }
 }
 
-/// Makes a volume larger on this node, after `ControllerExpandVolume` where that asks for it (C111, C149).
+/// Makes a volume larger on this node, after `ControllerExpandVolume` if that requires it (C111, C149).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeExpandVolumeRequest {
     /// The volume.
     pub volume_id: String,
     /// A path that it is staged or published at.
     pub volume_path: String,
-    /// How large it is to be; `None` for as large as its storage.
+    /// The requested size; `None` for the size of its storage.
     pub capacity_range: Option<CapacityRange>,
     /// The path that it is staged at; to be set if it is staged (C151).
     pub staging_target_path: Option<String>,
@@ -239,7 +239,7 @@ pub struct NodeExpandVolumeRequest {
 /// The answer to a [`NodeExpandVolumeRequest`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NodeExpandVolumeResponse {
-    /// Its size now, in bytes; zero if the plugin does not say.
+    /// Its size now, in bytes; zero if the plugin does not report it.
     pub capacity_bytes: u64,
 }
 

@@ -1,28 +1,28 @@
-//! What is known after a call that failed, and how to go on (table C.6, V4).
+//! Classifies failed calls: the known effect, and the recommended reaction (table C.6, V4).
 
 use super::call::Call;
 use super::failure::Failure;
 use crate::rpc::Code;
 
-/// What is known of the effect of a call.
+/// The known effect of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Effect {
-    /// The plugin says that this call had none. What an earlier call did stays: every path that was ever staged or published still gets
-    /// its undo (V5).
+    /// The plugin reports that this call had no effect. Effects of earlier calls stay: every path that was ever staged or published still
+    /// gets its undo (V5).
     NotDone,
-    /// It may have had one. Only the same call or its inverse tells (V4); until then it counts as up when tearing down, and as down when
-    /// setting up.
+    /// It may have had an effect. Only the same call or its inverse resolves this (V4); until then it counts as up when tearing down,
+    /// and as down when setting up.
     Unknown,
-    /// Another call on the same object is pending at the plugin (C003). What that one does is unknown.
+    /// Another call on the same object is pending at the plugin (C003). The effect of that other call is unknown.
     InProgress,
 }
 
-/// What can help after a call that failed.
+/// The recommended reaction to a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reaction {
     /// Repeat the same call, with the same fields (C013), after an exponential backoff.
     Retry,
-    /// The same, over a new lease: this generation takes no more calls.
+    /// Repeat it likewise, over a new lease: this generation takes no more calls.
     NewLease,
     /// Repeat it in the next run of the host: this one is stopping, and gives no more leases.
     NextRun,
@@ -30,12 +30,12 @@ pub enum Reaction {
     RestartList,
     /// Repeat it when there is room: fewer volumes on the node (C078), more capacity, a larger quota.
     MakeRoom,
-    /// Repeat it when what it depends on has changed: a volume in use is released, detached elsewhere or taken offline (C065, C077, C113,
+    /// Repeat it when its precondition is met: a volume in use is released, detached elsewhere or taken offline (C065, C077, C113,
     /// C129).
     MeetPrecondition,
-    /// Check that the object exists and has this id, then repeat it. An undo of what is proven to be gone is done.
+    /// Check that the object exists and has this id, then repeat it. An undo of an object that is proven to be gone is done.
     Verify,
-    /// Repeat it when an administrator gave the plugin a right (C018), or the secrets were mended (C020).
+    /// Repeat it when an administrator has given the plugin a right (C018), or the secrets are repaired (C020).
     Authorize,
     /// Never repeat it unchanged: the same request fails again (C017, C152, C153).
     ChangeRequest,
@@ -46,25 +46,25 @@ pub enum Reaction {
 }
 
 impl Reaction {
-    /// Whether the same call may succeed after a pause, with nothing to be done first.
+    /// Whether the same call may succeed after a pause, without any other action.
     #[must_use]
     pub const fn is_retry(self) -> bool {
         matches!(self, Self::Retry | Self::NewLease | Self::RestartList)
     }
 
-    /// Whether the same call is never to be repeated unchanged.
+    /// Whether the same call must never be repeated unchanged.
     #[must_use]
     pub const fn is_permanent(self) -> bool {
         matches!(self, Self::ChangeRequest | Self::GiveUp)
     }
 }
 
-/// What a failed call means.
+/// The meaning of a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Outcome {
-    /// What is known of its effect.
+    /// Its known effect.
     pub effect: Effect,
-    /// What can help.
+    /// The recommended reaction.
     pub reaction: Reaction,
 }
 
@@ -72,13 +72,13 @@ const fn outcome(effect: Effect, reaction: Reaction) -> Outcome {
     Outcome { effect, reaction }
 }
 
-/// What can help when the lease is of no more use.
+/// The reaction when the lease has ended.
 const fn elsewhere(host_stops: bool) -> Reaction {
     if host_stops { Reaction::NextRun } else { Reaction::NewLease }
 }
 
 impl Outcome {
-    /// What the failure of this call means. What only reads has no effect, however it fails.
+    /// Classifies the failure of this call. A call that only reads has no effect, however it fails.
     #[must_use]
     pub fn of(call: Call, failure: &Failure) -> Self {
         let found = match failure {
@@ -112,11 +112,11 @@ impl Outcome {
             Code::InvalidArgument => refused(Reaction::ChangeRequest),
             Code::PermissionDenied | Code::Unauthenticated => refused(Reaction::Authorize),
             Code::Unimplemented => refused(Reaction::GiveUp),
-            // What is not found cannot be up, says the plugin; the kernel may know better.
+            // According to the plugin, an object that is not found cannot be up; the kernel may know better.
             Code::NotFound if call.is_undo() => outcome(Effect::Unknown, Reaction::Verify),
             Code::NotFound => refused(Reaction::Verify),
             Code::FailedPrecondition if call == Call::NodeExpandVolume => refused(Reaction::ChangeRequest),
-            // The rest means something only where the specification says so (C022).
+            // These codes have a meaning only where the specification lists them (C022).
             Code::FailedPrecondition if call.has_preconditions() => refused(Reaction::MeetPrecondition),
             Code::AlreadyExists if call.inverse().is_some() => refused(Reaction::ChangeRequest),
             Code::OutOfRange if call.has_range() => refused(Reaction::ChangeRequest),
@@ -131,7 +131,7 @@ impl Call {
         matches!(self, Self::ListVolumes | Self::ListSnapshots)
     }
 
-    /// Whether it takes snapshots: without room for one, that fails (C105).
+    /// Whether it takes snapshots: it fails without room for a snapshot (C105).
     const fn takes_snapshots(self) -> bool {
         matches!(self, Self::CreateSnapshot | Self::CreateVolumeGroupSnapshot)
     }

@@ -1,4 +1,4 @@
-//! What every request has: its call, its checks before it is sent, and those of its answer.
+//! Defines a request: its call, the checks before it is sent, and the checks of its answer.
 
 use super::call::Call;
 use crate::rpc::Fault;
@@ -12,13 +12,13 @@ pub trait Request {
     /// Its call.
     const CALL: Call;
 
-    /// Checks sizes and formats, which depend on nothing but the request (C004 to C009, C023, C050 to C058).
+    /// Checks sizes and formats, which depend only on the request (C004 to C009, C023, C050 to C058).
     ///
     /// # Errors
     /// The first rule that it breaks.
     fn check(&self) -> Result<(), Fault>;
 
-    /// Checks fields that are allowed only for plugins with a capability. That of the call itself is checked by
+    /// Checks fields that are allowed only for plugins with a capability. The capability of the call itself is checked by
     /// [`Call::check_offered`].
     ///
     /// # Errors

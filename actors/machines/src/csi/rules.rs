@@ -7,8 +7,8 @@ use crate::vocabulary::text::quoted;
 
 /// The size limit of a string field without a limit of its own, in bytes (C004).
 pub const STRING_BYTES_MAX: usize = 128;
-/// The size limit of an id or a paging token that a plugin chose and gets back as it is, in bytes. The specification allows 128
-/// ([`STRING_BYTES_MAX`]). Some plugins answer longer ones, and what they made can be deleted only by these.
+/// The size limit of an id or a paging token that a plugin chose and gets back unchanged, in bytes. The specification allows 128
+/// ([`STRING_BYTES_MAX`]). Some plugins answer longer ids, and their objects can be deleted only by these.
 pub const PLUGIN_TEXT_BYTES_MAX: usize = 1_024;
 /// The size limit of a map, keys and values together, in bytes (C005).
 pub const MAP_BYTES_MAX: usize = 4 * 1024;
@@ -22,13 +22,13 @@ pub const PATH_BYTES_MAX: usize = 4095;
 const TOPOLOGY_BYTES_MAX: usize = 63;
 const EXCERPT_BYTES_MAX: usize = 64;
 
-/// A rule that is broken.
+/// A broken rule.
 #[must_use]
 pub const fn fault(rule: &'static str, field: &'static str, problem: Problem) -> Fault {
     Fault { rule, field, problem }
 }
 
-/// A rule that is broken by the format of a text, of which the fault has a short excerpt.
+/// A rule that is broken by the format of a text. The fault has a short excerpt of the text.
 #[must_use]
 pub fn malformed(rule: &'static str, field: &'static str, text: &str, expected: &'static str) -> Fault {
     let excerpt = text.char_indices().take_while(|(at, _)| *at < EXCERPT_BYTES_MAX).map(|(_, c)| c);
@@ -36,7 +36,7 @@ pub fn malformed(rule: &'static str, field: &'static str, text: &str, expected: 
     fault(rule, field, Problem::Malformed { excerpt, expected })
 }
 
-/// A rule that is broken by what the detail says.
+/// A broken rule, with this detail.
 #[must_use]
 pub fn inconsistent(rule: &'static str, field: &'static str, detail: impl Into<String>) -> Fault {
     fault(rule, field, Problem::Inconsistent { detail: detail.into() })
@@ -112,7 +112,7 @@ pub const fn some(rule: &'static str, field: &'static str, length: usize) -> Res
     }
 }
 
-/// Checks that a number fits into the field of the wire, which has a sign.
+/// Checks that a number fits into the signed field of the wire.
 ///
 /// # Errors
 /// [`Problem::TooLarge`].
@@ -138,10 +138,10 @@ pub fn entries_max(rule: &'static str, field: &'static str, value: u32) -> Resul
     }
 }
 
-/// Checks a path that a plugin gets: absolute, without `..`, no longer than Linux allows (C008, C125, C136).
+/// Checks a path for a plugin: absolute, without `..`, no longer than Linux allows (C008, C125, C136).
 ///
 /// # Errors
-/// The rule `rule` if it is none; C008 if it is too long.
+/// The rule `rule` if it is not such a path; C008 if it is too long.
 pub fn path(rule: &'static str, field: &'static str, path: &str) -> Result<(), Fault> {
     filled(rule, field, path, usize::MAX)?;
     length("C008", field, path, PATH_BYTES_MAX)?;
@@ -152,7 +152,7 @@ pub fn path(rule: &'static str, field: &'static str, path: &str) -> Result<(), F
     }
 }
 
-/// Checks a name that the host gives to a volume or snapshot: no control characters but tab and line breaks (C004, C050).
+/// Checks a name that the host gives to a volume or snapshot: no control characters except tab and line breaks (C004, C050).
 ///
 /// # Errors
 /// The rule that it breaks.

@@ -1,11 +1,11 @@
-//! What never reaches a log, an error, a trace, a dump or a disk (C025, V11).
+//! Values that never reach a log, an error, a trace, a dump or a disk (C025, V11).
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 /// The secrets of one call: keys and values that the host provides for it.
 ///
-/// `Debug` shows how many there are and neither keys nor values. There is no `Display` and no `Serialize`, so they cannot be
+/// `Debug` shows their number and neither keys nor values. There is no `Display` and no `Serialize`, so they cannot be
 /// stored or printed by accident:
 ///
 /// ```compile_fail
@@ -28,7 +28,7 @@ impl Secrets {
         Self(entries)
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -47,7 +47,7 @@ impl fmt::Debug for Secrets {
     }
 }
 
-/// The mount flags of a volume. They may hold credentials, so they are kept as secrets are (C025).
+/// The mount flags of a volume. They may hold credentials, so they are handled like secrets (C025).
 #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MountFlags(Vec<String>);
 
@@ -58,13 +58,13 @@ impl MountFlags {
         Self(flags)
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Their content, for a request, or for a record that is kept as secrets are.
+    /// Their content, for a request, or for a record that is protected like secrets.
     #[must_use]
     pub fn expose(&self) -> &[String] {
         &self.0
@@ -77,18 +77,18 @@ impl fmt::Debug for MountFlags {
     }
 }
 
-/// What stands in a text for what is withheld from it.
+/// The placeholder for a removed value.
 const WITHHELD: &str = "<withheld>";
-/// The shortest secret that is looked for in a text, in bytes: shorter ones are in every text.
+/// The shortest secret that is searched in a text, in bytes: shorter secrets are in every text.
 const SECRET_BYTES_MIN: usize = 4;
 
-/// Takes a text of a plugin, for instance the message of an error, without the secrets and mount flags that it was given: plugins repeat
-/// them, as in the command of a mount that failed. Those of less than four bytes are not looked for.
+/// Removes from a text of a plugin, for instance an error message, the secrets and mount flags that it was given: plugins repeat
+/// them, for example in the command of a mount that failed. Values of less than four bytes are not searched.
 #[must_use]
 pub fn redacted(text: &str, withheld: &[&str]) -> String {
     let mut withheld: Vec<&str> =
         withheld.iter().copied().filter(|secret| secret.len() >= SECRET_BYTES_MIN).collect();
-    // One may be a part of another.
+    // A secret may be a part of another secret.
     withheld.sort_unstable_by_key(|secret| std::cmp::Reverse(secret.len()));
     withheld.into_iter().fold(text.to_owned(), |text, secret| text.replace(secret, WITHHELD))
 }

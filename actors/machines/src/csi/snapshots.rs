@@ -14,17 +14,17 @@ use crate::vocabulary::Timestamp;
 /// A snapshot as its plugin describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Snapshot {
-    /// The least size of a volume made from it, in bytes; zero if it is unknown (C102).
+    /// The minimal size of a volume made from it, in bytes; zero if it is unknown (C102).
     pub size_bytes: u64,
     /// Its id with the plugin.
     pub snapshot_id: String,
-    /// The volume that it was taken of.
+    /// Its source volume.
     pub source_volume_id: String,
-    /// When it was taken; `None` if the plugin does not say.
+    /// When it was taken; `None` if the plugin does not report it.
     pub creation_time: Option<Timestamp>,
     /// Whether volumes can be made from it. If not, repeat the call that created it until it is (C100).
     pub ready_to_use: bool,
-    /// The group that it belongs to; empty for none. One of a group is never deleted alone (C103).
+    /// The group that it belongs to; empty for none. A snapshot of a group is never deleted alone (C103).
     pub group_snapshot_id: String,
 }
 
@@ -35,7 +35,7 @@ impl Snapshot {
         rules::plugin_text("group_snapshot_id", &self.group_snapshot_id)
     }
 
-    /// Checks that it has the id that was asked for.
+    /// Checks that it has the requested id.
     fn check_is(&self, snapshot_id: &str) -> Result<(), Fault> {
         self.check()?;
         match self.snapshot_id == snapshot_id {
@@ -78,7 +78,7 @@ impl Request for CreateSnapshotRequest {
     }
 }
 
-/// Deletes a snapshot that belongs to no group (C103).
+/// Deletes a snapshot that does not belong to a group (C103).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeleteSnapshotRequest {
     /// The snapshot.
@@ -101,16 +101,16 @@ impl Request for DeleteSnapshotRequest {
     }
 }
 
-/// A page of a list. Pages are no consistent view: doubles and gaps are possible (C092).
+/// A page of a list. Pages are not a consistent view: duplicates and gaps are possible (C092).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListSnapshotsRequest {
     /// The most entries of a page; zero for no limit (C091).
     pub max_entries: u32,
-    /// The `next_token` of the page before; empty for the first. After `ABORTED`, begin with an empty one (C093).
+    /// The `next_token` of the page before; empty for the first. After `ABORTED`, begin with an empty token (C093).
     pub starting_token: String,
-    /// Only those of this volume; empty for all.
+    /// Only snapshots of this volume; empty for all.
     pub source_volume_id: String,
-    /// Only this one; empty for all.
+    /// Only this snapshot; empty for all.
     pub snapshot_id: String,
     /// Secrets for this call.
     pub secrets: Secrets,

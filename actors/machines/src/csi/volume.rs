@@ -1,4 +1,4 @@
-//! What requests and answers say of volumes: capabilities, capacity, topology, condition.
+//! The properties of volumes in requests and answers: capabilities, capacity, topology, condition.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use super::secrets::{MountFlags, Secrets};
 use crate::rpc::{Fault, Problem};
 use crate::vocabulary::{NodeCapability, Topology};
 
-/// What a plugin says of a volume for later calls. Opaque; stored and passed on unchanged (C059, C060, C074).
+/// Data of a plugin about a volume, for later calls. Opaque; stored and passed on unchanged (C059, C060, C074).
 pub type Context = BTreeMap<String, String>;
 
-/// Who may use a volume at the same time, and how (`VolumeCapability.AccessMode`).
+/// How many nodes or workloads may use a volume at the same time, and how (`VolumeCapability.AccessMode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AccessMode {
     /// One node, reading and writing.
@@ -41,7 +41,7 @@ impl AccessMode {
         Self::SingleNodeMultiWriter,
     ];
 
-    /// Its name in lower case and with dashes, as in `single-node-writer`: what operators type and are shown.
+    /// Its name in lower case and with dashes, as in `single-node-writer`: the form that operators type and see.
     #[must_use]
     pub fn word(self) -> String {
         self.as_str().to_ascii_lowercase().replace('_', "-")
@@ -85,8 +85,8 @@ impl AccessMode {
         matches!(self, Self::SingleNodeSingleWriter | Self::SingleNodeMultiWriter)
     }
 
-    /// The mode that replaces this one at a plugin that has the capability `SINGLE_NODE_MULTI_WRITER` (C154): a volume for one node is used
-    /// by one allocation at a time.
+    /// The mode that replaces this mode at a plugin with the capability `SINGLE_NODE_MULTI_WRITER` (C154): a volume for one node is
+    /// used by one allocation at a time.
     const fn refined(self) -> Self {
         match self {
             Self::SingleNodeWriter => Self::SingleNodeSingleWriter,
@@ -106,7 +106,7 @@ pub struct MountVolume {
     pub volume_mount_group: String,
 }
 
-/// Whether a volume is used as a block device or as a file system. It has exactly one of both (C058).
+/// Whether a volume is used as a block device or as a file system: exactly one of them (C058).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AccessType {
     /// As a block device.
@@ -120,7 +120,7 @@ pub enum AccessType {
 pub struct VolumeCapability {
     /// As block device or file system.
     pub access_type: AccessType,
-    /// By whom at the same time.
+    /// The nodes or workloads that may use it at the same time.
     pub access_mode: AccessMode,
 }
 
@@ -143,14 +143,14 @@ impl VolumeCapability {
         }
     }
 
-    /// This one as it is asked of a plugin that has the capability `SINGLE_NODE_MULTI_WRITER`, or has not (C154).
+    /// This capability as it is requested of a plugin that has the capability `SINGLE_NODE_MULTI_WRITER`, or has not (C154).
     #[must_use]
     pub fn for_plugin(&self, knows_alpha: bool) -> Self {
         let mode = self.access_mode;
         Self { access_mode: if knows_alpha { mode.refined() } else { mode }, ..self.clone() }
     }
 
-    /// One for each access type and mode.
+    /// A capability for each access type and mode.
     pub(crate) fn any() -> Vec<Self> {
         let types = [AccessType::Mount(MountVolume::default()), AccessType::Block];
         let of = |access_type: AccessType| {
@@ -159,14 +159,14 @@ impl VolumeCapability {
         types.into_iter().flat_map(of).collect()
     }
 
-    /// Each capability that a claim may have for which a plugin was asked for this one (C154).
+    /// Each capability that a claim may have if a plugin was asked for this capability (C154).
     #[must_use]
     pub fn claimed_as(&self) -> Vec<Self> {
         let claimed = AccessMode::ALL.into_iter().map(|access_mode| Self { access_mode, ..self.clone() });
         claimed.filter(|claimed| self.serves(claimed)).collect()
     }
 
-    /// Whether this is what a plugin is asked for when `claimed` is claimed, whichever modes it knows (C154).
+    /// Whether this is the capability that a plugin is asked for when `claimed` is claimed, whichever modes the plugin knows (C154).
     #[must_use]
     pub fn serves(&self, claimed: &Self) -> bool {
         let is_mode_of = |mode: AccessMode| self.access_mode == mode || self.access_mode == mode.refined();
@@ -198,12 +198,12 @@ pub(super) fn withheld<'r>(secrets: &'r Secrets, capabilities: &'r [VolumeCapabi
     secrets.expose().values().chain(flags).map(String::as_str).collect()
 }
 
-/// Checks that a plugin that knows the alpha modes or not knows this one (C154).
+/// Checks that a plugin, which knows the alpha modes or not, knows this mode (C154).
 pub(super) fn check_mode(mode: AccessMode, knows_alpha: bool) -> Result<(), Fault> {
     supported("C154", "access_mode", "SINGLE_NODE_MULTI_WRITER", knows_alpha || !mode.is_alpha())
 }
 
-/// Refuses what needs a capability that the plugin does not have.
+/// Refuses a field that needs a capability that the plugin does not have.
 pub(super) const fn supported(
     rule: &'static str,
     field: &'static str,
@@ -240,12 +240,12 @@ pub fn check_secrets(secrets: &Secrets) -> Result<(), Fault> {
     }
 }
 
-/// How large a volume may be, in bytes. Zero means that a bound is not set; at least one is (C052). Equal bounds ask for an exact size.
+/// The requested size of a volume, in bytes. Zero: the bound is not set; at least one is (C052). Equal bounds request an exact size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CapacityRange {
-    /// The least size.
+    /// The minimal size.
     pub required_bytes: u64,
-    /// The greatest size.
+    /// The maximal size.
     pub limit_bytes: u64,
 }
 
@@ -253,7 +253,7 @@ impl CapacityRange {
     /// Checks that a bound is set, and that they do not cross (C052).
     ///
     /// # Errors
-    /// The bound that is wrong.
+    /// The wrong bound.
     pub fn check(&self) -> Result<(), Fault> {
         let Self { required_bytes, limit_bytes } = *self;
         rules::number("C052", "required_bytes", required_bytes)?;
@@ -288,7 +288,7 @@ impl CapacityRange {
     }
 }
 
-/// What a new volume contains (`VolumeContentSource`).
+/// The content of a new volume (`VolumeContentSource`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum VolumeContentSource {
     /// The content of the snapshot with this id.
@@ -306,12 +306,12 @@ impl VolumeContentSource {
     }
 }
 
-/// From where a volume has to be accessible (C053, C054).
+/// The places from which a volume has to be accessible (C053, C054).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TopologyRequirement {
-    /// It has to be accessible from at least one of these.
+    /// It has to be accessible from at least one of these places.
     pub requisite: Vec<Topology>,
-    /// The best places first; a subset of `requisite` if both are set.
+    /// Preferred places, the best first; a subset of `requisite` if both are set.
     pub preferred: Vec<Topology>,
 }
 
@@ -329,15 +329,15 @@ impl TopologyRequirement {
         }
     }
 
-    /// Whether a volume that is accessible from there is accessible from one of the requisite places. No topology means from everywhere;
-    /// without requisite places any will do.
+    /// Whether a volume that is accessible from these places is accessible from one of the requisite places. No places means from
+    /// everywhere; without requisite places any place satisfies this.
     pub(super) fn is_met_by(&self, accessible: &[Topology]) -> bool {
         let is_at = |place: &Topology| accessible.iter().any(|part| is_within(place, part));
         accessible.is_empty() || self.requisite.is_empty() || self.requisite.iter().any(is_at)
     }
 }
 
-/// Whether a place has every segment of another one. Keys are the same whatever their case (C055).
+/// Whether a place has every segment of another place. Keys are compared without case (C055).
 fn is_within(place: &Topology, part: &Topology) -> bool {
     let has = |(key, value): (&String, &String)| {
         place.iter().any(|(own, there)| own.eq_ignore_ascii_case(key) && there == value)
@@ -350,13 +350,13 @@ fn is_within(place: &Topology, part: &Topology) -> bool {
 pub struct Volume {
     /// Its size in bytes; zero if it is unknown.
     pub capacity_bytes: u64,
-    /// Its id with the plugin; every later call has exactly this one (C059).
+    /// Its id with the plugin; every later call has exactly this id (C059).
     pub volume_id: String,
     /// Passed on unchanged to every call that takes one (C059, C060).
     pub volume_context: Context,
-    /// What it was made of.
+    /// The source that it was made of.
     pub content_source: Option<VolumeContentSource>,
-    /// From where it is accessible; empty means from everywhere.
+    /// The places from which it is accessible; empty means from everywhere.
     pub accessible_topology: Vec<Topology>,
 }
 
@@ -370,12 +370,12 @@ impl Volume {
     }
 }
 
-/// Whether a volume is in order, as its plugin sees it; for people and not for programs (C095).
+/// Whether a volume is in order, as reported by its plugin; for people and not for programs (C095).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VolumeCondition {
-    /// Whether something is wrong.
+    /// Whether the volume has a problem.
     pub abnormal: bool,
-    /// What it is. Text of the plugin: show it by [`crate::vocabulary::text::quoted`].
+    /// The problem or state. Text of the plugin: show it by [`crate::vocabulary::text::quoted`].
     pub message: String,
 }
 
@@ -384,7 +384,7 @@ pub struct VolumeCondition {
 pub struct VolumeStatus {
     /// Ids of nodes. Some may be unknown to this host (C094).
     pub published_node_ids: Vec<String>,
-    /// Its condition; `None` if the plugin does not say.
+    /// Its condition; `None` if the plugin does not report it.
     pub volume_condition: Option<VolumeCondition>,
 }
 

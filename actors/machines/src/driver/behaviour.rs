@@ -1,4 +1,4 @@
-//! What a driver decides: its session does, and this is what is asked of it and told.
+//! Handles the requests and notifications of a driver; its session decides the rest.
 
 use super::messages::{DescribeTroubles, DriverAnswer, DriverAsk, RestartNow};
 use super::service::DriverService;

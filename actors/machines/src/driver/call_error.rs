@@ -1,4 +1,4 @@
-//! What goes wrong between us and a driver.
+//! Errors of calls to a driver.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use crate::vocabulary::DriverName;
 
 macro_rules! rpcs {
     ($($(#[$doc:meta])* $variant:ident,)*) => {
-        /// What was asked of a driver.
+        /// A call to a driver.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum DriverRpc {
             $($(#[$doc])* $variant,)*
         }
 
         impl DriverRpc {
-            /// Every one there is.
+            /// All calls.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// Its name in the protocol.
@@ -30,11 +30,11 @@ macro_rules! rpcs {
 }
 
 rpcs!(
-    /// Lets the driver prepare itself (D109).
+    /// Initializes the driver (D109).
     Init,
     /// The schema of a task's configuration.
     TaskConfigSchema,
-    /// What the driver can do.
+    /// The capabilities of the driver.
     Capabilities,
     /// The stream of fingerprints.
     Fingerprint,
@@ -48,9 +48,9 @@ rpcs!(
     StopTask,
     /// Forgets a task.
     DestroyTask,
-    /// What a task is at.
+    /// The status of a task.
     InspectTask,
-    /// The stream of a task's figures.
+    /// The stream of a task's resource usage.
     TaskStats,
     /// The stream of task events.
     TaskEvents,
@@ -62,12 +62,12 @@ rpcs!(
     ExecTaskStreaming,
     /// Makes a network for an allocation.
     CreateNetwork,
-    /// Removes such a network.
+    /// Removes a network of an allocation.
     DestroyNetwork,
 );
 
 impl DriverRpc {
-    /// Whether such a call only waits for something to happen, so that a stop need not wait for it (SHD-03).
+    /// Whether such a call only waits for an event, so that a stop need not wait for it (SHD-03).
     #[must_use]
     pub const fn is_watching(self) -> bool {
         match self {
@@ -98,12 +98,12 @@ impl fmt::Display for DriverRpc {
     }
 }
 
-/// Which question to which driver an error is about.
+/// The call and the driver that an error is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// Which driver.
+    /// The driver.
     pub driver: DriverName,
-    /// What was asked of it.
+    /// The call.
     pub rpc: DriverRpc,
 }
 
@@ -113,56 +113,56 @@ impl fmt::Display for Asked {
     }
 }
 
-/// Why a question to a driver has no answer.
+/// Why a call to a driver has no usable answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DriverError {
-    /// The plugin is gone: its process has ended, or it is not the host's any more (D111, PRC-05). What was asked may have
-    /// been done.
+    /// The plugin is gone: its process has ended, or it no longer belongs to the host (D111, PRC-05). The call may have taken
+    /// effect.
     #[error("{asked}: the plugin is gone: {reason}; {}", gone_hint(*is_worth_retrying))]
     PluginGone {
-        /// What was asked of which driver.
+        /// The call and its driver.
         asked: Asked,
-        /// Whether a new client, dispensed after a while, can help. Not if the driver was stopped or removed.
+        /// Whether a new client, dispensed after a while, can help. False if the driver was stopped or removed.
         is_worth_retrying: bool,
-        /// What became of it.
+        /// How it ended, or why it is gone.
         reason: String,
     },
-    /// No answer came in time. What was asked may be done all the same.
+    /// No answer came in time. The call may take effect nevertheless.
     #[error(
         "{asked}: no answer within {after:?}; the call may have taken effect, inspect the task before trying again"
     )]
     DeadlineExceeded {
-        /// What was asked of which driver.
+        /// The call and its driver.
         asked: Asked,
-        /// How long was waited.
+        /// The deadline.
         after: Duration,
     },
     /// The connection broke off while the process still runs.
     #[error("{asked}: disconnected: {detail}; dispense the driver again")]
     Disconnected {
-        /// What was asked of which driver.
+        /// The call and its driver.
         asked: Asked,
-        /// What the transport said.
+        /// The error of the transport.
         detail: String,
     },
-    /// The driver said no.
+    /// The driver refused the call.
     #[error("{asked}: the driver answered {code} \"{message}\"{}", recoverable_hint(*recoverable))]
     Refused {
-        /// What was asked of which driver.
+        /// The call and its driver.
         asked: Asked,
         /// The status code of gRPC.
         code: Code,
-        /// The driver's words, cut and escaped.
+        /// The driver's message, truncated and escaped.
         message: String,
-        /// Whether the driver says that trying again can help (D110); `None` if it does not say.
+        /// Whether the driver reports that a retry can help (D110); `None` if it does not report this.
         recoverable: Option<bool>,
     },
     /// The answer breaks the protocol.
     #[error("{asked}: faulty answer: {fault}; report it to the driver's vendor")]
     Malformed {
-        /// What was asked of which driver.
+        /// The call and its driver.
         asked: Asked,
-        /// What is wrong with it.
+        /// The fault in the answer.
         fault: String,
     },
 }
@@ -180,7 +180,7 @@ const fn recoverable_hint(recoverable: Option<bool>) -> &'static str {
 }
 
 impl DriverError {
-    /// What was asked of which driver.
+    /// The call and its driver.
     #[must_use]
     pub const fn asked(&self) -> &Asked {
         match self {
@@ -192,7 +192,7 @@ impl DriverError {
         }
     }
 
-    /// Whether the same question, asked again after a while, may be answered. The driver's own word counts before ours (D110).
+    /// Whether the same call may succeed after a while. The driver's own report takes precedence over our classification (D110).
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
@@ -205,8 +205,8 @@ impl DriverError {
     }
 }
 
-/// Whether an answer with this code may be another one after a while. Drivers answer `Unknown` for all errors of their own, and
-/// say in a detail when trying again can help; without that it does not.
+/// Whether a call with this status code may succeed after a while. Drivers answer `Unknown` for all errors of their own, and
+/// report in a detail when a retry can help; without that detail it does not.
 const fn is_transient(code: Code) -> bool {
     match code {
         Code::Cancelled

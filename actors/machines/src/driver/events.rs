@@ -1,17 +1,17 @@
-//! Task events, and where each stands in its plugin's stream.
+//! Task events, and their positions in the stream of the plugin.
 //!
-//! The protocol's stream has no position, so that what happens while no client listens is lost. Callboard adds one, in a way that
-//! plugins who know nothing of it do not notice:
+//! The protocol's stream has no positions, so events that occur while no client listens are lost. Callboard adds positions, in a way
+//! that is invisible to plugins without this extension:
 //!
 //! - The host asks for `TaskEvents` with the metadata [`EVENTS_AFTER_METADATA`], whose value is an [`EventPosition`] as
 //!   `<stream>:<sequence>`, or [`EVENTS_FROM_THE_BEGINNING`].
-//! - A plugin that understands this answers with the metadata [`EVENTS_STREAM_METADATA`], which names its stream, at once and
+//! - A plugin that supports this answers with the metadata [`EVENTS_STREAM_METADATA`], which names its stream, at once and
 //!   before the first event. It marks each event with the annotations [`STREAM_ANNOTATION`] and [`SEQUENCE_ANNOTATION`].
-//!   Sequences count all events of a stream, whichever task they are of, from 1 and by ones.
-//! - It keeps a bounded journal and begins with what came after the position. A position of another stream is none, and it
-//!   begins with the oldest event that it still has; so it does when that is newer than the position. The host sees from the
-//!   numbers what is missing.
-//! - A stream is a journal's life: a plugin that lost its journal gives its stream a new name.
+//!   Sequences count all events of a stream, of all tasks, from 1 and by ones.
+//! - It keeps a bounded journal and begins after the given position. If the position belongs to another stream, or is older than
+//!   the journal, it begins with the oldest event that it still has. The host detects from the numbers which events are
+//!   missing.
+//! - A stream lives as long as its journal: a plugin that lost its journal gives its stream a new name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,31 +20,31 @@ use std::sync::Arc;
 
 use crate::vocabulary::{AllocationId, TaskName, Timestamp};
 
-/// The request metadata in which a host says what it has had.
+/// The request metadata with the position up to which a host has received the events.
 pub const EVENTS_AFTER_METADATA: &str = "callboard-events-after";
-/// The value of [`EVENTS_AFTER_METADATA`] of a host that has had nothing. No stream has this name.
+/// The value of [`EVENTS_AFTER_METADATA`] of a host that has received no events. No stream has this name.
 pub const EVENTS_FROM_THE_BEGINNING: &str = "-:0";
-/// The response metadata in which a plugin names the stream it reads from.
+/// The response metadata in which a plugin names its stream.
 pub const EVENTS_STREAM_METADATA: &str = "callboard-events-stream";
 /// The annotation that names the stream of an event.
 pub const STREAM_ANNOTATION: &str = "callboard.stream";
-/// The annotation that tells an event's place in its stream, in decimal.
+/// The annotation with the sequence number of an event in its stream, in decimal.
 pub const SEQUENCE_ANNOTATION: &str = "callboard.sequence";
 
-/// Longest name of a stream, in bytes.
+/// The length limit of a stream's name, in bytes.
 pub const STREAM_NAME_BYTES_MAX: usize = 128;
 
-/// A task as events speak of it.
+/// The identity of a task in events.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskKey {
-    /// The allocation it is a part of.
+    /// The allocation that it belongs to.
     pub allocation: AllocationId,
-    /// Its name there.
+    /// Its name within the allocation.
     pub task: TaskName,
 }
 
 impl TaskKey {
-    /// Puts an allocation and a task together.
+    /// The key of a task of an allocation.
     #[must_use]
     pub const fn new(allocation: AllocationId, task: TaskName) -> Self {
         Self { allocation, task }
@@ -57,17 +57,17 @@ impl fmt::Display for TaskKey {
     }
 }
 
-/// A place in a plugin's stream of events. A handler stores the one of the last event it took in, together with what it did
-/// about it, and gives it back when it registers again after a restart.
+/// A position in a plugin's stream of events. A handler stores the position of the last event that it processed, together with its
+/// own results, and passes it when it registers again after a restart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EventPosition {
-    /// Which stream.
+    /// The name of the stream.
     pub stream: Arc<str>,
     /// The number of the event in it; the first is 1.
     pub sequence: u64,
 }
 
-/// A text that is no position.
+/// A text that is not a position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} is no position in a stream of events; give back what came with the last event, <stream>:<sequence>"
@@ -78,10 +78,10 @@ pub struct MalformedPosition {
 }
 
 impl EventPosition {
-    /// Takes the name of a stream and a number as a position.
+    /// The position with this stream name and number.
     ///
     /// # Errors
-    /// When the name is empty, `-`, longer than [`STREAM_NAME_BYTES_MAX`], or holds anything but letters, digits, `.`, `_`
+    /// When the name is empty, `-`, longer than [`STREAM_NAME_BYTES_MAX`], or contains characters except letters, digits, `.`, `_`
     /// and `-`; and when the number is zero.
     pub fn new(stream: &str, sequence: u64) -> Result<Self, MalformedPosition> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -94,7 +94,7 @@ impl EventPosition {
         Err(MalformedPosition { text: format!("{}:{sequence}", stream.chars().take(32).collect::<String>()) })
     }
 
-    /// Moves a mark here. Within a stream only its number changes.
+    /// Sets a mark to this position. Within a stream only its number changes.
     pub fn mark(&self, mark: &mut Option<Self>) {
         match mark {
             Some(mark) if Arc::ptr_eq(&mark.stream, &self.stream) => mark.sequence = self.sequence,
@@ -102,7 +102,7 @@ impl EventPosition {
         }
     }
 
-    /// Whether an event at this place was received by a handler that received everything up to `last`.
+    /// Whether a handler that received everything up to `last` has received an event at this position.
     #[must_use]
     pub fn is_had_after(&self, last: &Self) -> bool {
         self.stream == last.stream && self.sequence <= last.sequence
@@ -126,36 +126,36 @@ impl FromStr for EventPosition {
     }
 }
 
-/// What a driver says of a task (D106).
+/// A task event that a driver reports (D106).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TaskEvent {
     /// The driver's own id of the task, as it was given when the task was started.
     pub task_id: Arc<str>,
-    /// Which task of which allocation.
+    /// The task and its allocation.
     pub task: TaskKey,
-    /// When it happened, by the driver's clock; `None` if the driver did not say.
+    /// When it happened, by the driver's clock; `None` if the driver did not report it.
     pub at: Option<Timestamp>,
-    /// What happened, for people.
+    /// The event, for people.
     pub message: String,
-    /// What else belongs to it. The two that tell its position are taken out.
+    /// Its annotations, without the two that carry its position.
     pub annotations: BTreeMap<String, String>,
 }
 
-/// What a handler of a task's events reads.
+/// An item that a handler of a task's events reads.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TaskEventItem {
     /// The next event.
     Event {
-        /// What happened.
+        /// The event.
         event: Arc<TaskEvent>,
-        /// Its place; `None` if the plugin keeps none.
+        /// Its position; `None` if the plugin has no positions.
         position: Option<EventPosition>,
     },
     /// Events are missing here.
     Gap {
-        /// How many; `None` if that is unknown.
+        /// The number of missing events; `None` if it is unknown.
         missed: Option<u64>,
-        /// Why.
+        /// The reason.
         reason: GapReason,
     },
 }
@@ -163,20 +163,20 @@ pub enum TaskEventItem {
 /// Why events are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GapReason {
-    /// The handler fell so far behind that the oldest events it had not read made room for newer ones (EVT-01).
+    /// The handler was so slow that its oldest unread events were replaced by newer ones (EVT-01).
     HandlerTooSlow,
-    /// The task was not announced yet when they came, and the plugin can't repeat them (EVT-02).
+    /// The task was not announced yet when they came, and the plugin cannot repeat them (EVT-02).
     NotAnnounced,
-    /// The stream was interrupted, and the plugin can't tell what came meanwhile.
+    /// The stream was interrupted, and the plugin cannot repeat the events of that time.
     Interrupted,
-    /// The plugin began a new stream: what its old one still held is lost with it.
+    /// The plugin began a new stream: unread events of the old stream are lost.
     NewStream,
-    /// The plugin no longer has what came after the last position.
+    /// The plugin no longer has the events after the last position.
     Forgotten,
 }
 
 impl GapReason {
-    /// The words for it.
+    /// The reason in words.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -195,13 +195,13 @@ impl fmt::Display for GapReason {
     }
 }
 
-/// What a stream of events says next.
+/// The next batch of a stream of events.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EventBatch {
-    /// The plugin answered, and this is the name of its stream; `None` if it keeps no positions. Said once, first. A plugin
-    /// that keeps none may say it only with its first event.
+    /// The plugin answered, with the name of its stream; `None` if it has no positions. Reported once, first. A plugin
+    /// without positions may report it only with its first event.
     Opened(Option<Arc<str>>),
-    /// At least one event, in order. One that is malformed is an error in its place, and never an event of default values.
+    /// At least one event, in order. A malformed event is an error in its place, and never an event of default values.
     Events(Vec<Result<TaskEventItem, String>>),
     /// The plugin ended the stream (D112).
     Ended,

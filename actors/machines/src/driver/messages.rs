@@ -1,25 +1,25 @@
-//! What can be said to a driver.
+//! The messages of a driver.
 
 use super::Folded;
 use crate::conversation;
 use crate::vocabulary::Attempt;
 
-/// Ends the driver's process and brings it anew, now and without a pause. One that is still looked for is ended when it is found; a
-/// launch that is under way is not disturbed.
+/// Ends the driver's process and launches it again, now and without a pause. A process that is still being recalled is ended when it is
+/// found; a launch in progress is not disturbed.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RestartNow {
-    /// The number of this request; its reports name it from here on.
+    /// The number of this request. Reports contain it from now on.
     pub number: Attempt,
 }
 
-/// Asks what went wrong lately (EVT-04).
+/// Asks for the latest troubles (EVT-04).
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DescribeTroubles;
 
 conversation! {
-    /// What is said to a driver.
+    /// The messages of a driver.
     #[derive(Clone, Hash)]
     pub enum DriverAsk -> #[derive(Hash)] DriverAnswer {
         RestartNow => (),

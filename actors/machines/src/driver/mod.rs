@@ -1,18 +1,18 @@
-//! One driver: a [session](crate::session) with its plugin, and what its service tells.
+//! Runs one driver: a [session](crate::session) with its plugin, and the service of the driver.
 //!
 //! ```text
 //!   Recall ─► Launch ─► Dial ─► Ping ─► PluginInfo ─► SetConfig ─► Init ─► Capabilities ─► Fingerprint ─► Watching
 //!   └──────────────────── the session ────────────────────────┘    └──── its service ────┘ └──── the session ────┘
 //! ```
 //!
-//! The session finds or launches its process, connects, asks who it is, configures it, and watches it; failures, restarts and the end are
-//! its matter as well, and what holds of them is said there. What holds of a driver beside that:
+//! The session finds or launches the process, connects, identifies, configures and watches it, and handles failures, restarts and the
+//! end; its invariants are described there. Additional invariants of a driver:
 //!
-//! - A driver that has nothing to prepare need not have `Init` (D109).
-//! - Attributes and capabilities are kept over a failure: they are what was told last.
-//! - A driver whose tasks share the file system of the host mounts only if it says so (T077).
-//! - Generations come from a counter that the host keeps for all drivers, and each run of the host has greater ones than every run
-//!   before it.
+//! - A driver that needs no preparation need not have `Init` (D109).
+//! - Attributes and capabilities are kept over a failure: they are the last reported values.
+//! - A driver whose tasks share the file system of the host mounts only if it reports that it does (T077).
+//! - Generations come from a counter that the host keeps for all drivers. The generations of each run of the host are greater than
+//!   those of every earlier run.
 
 mod node;
 mod spec;

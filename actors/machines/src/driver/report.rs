@@ -1,4 +1,4 @@
-//! What a driver is known to be.
+//! The reported state of a driver.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,13 +13,13 @@ use crate::vocabulary::{Attempt, DriverName, Generation, Timestamp};
 /// The value of an attribute in a fingerprint.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AttributeValue {
-    /// A number with a fraction. It is a number: what is not one is refused where it comes in.
+    /// A number with a fraction, never NaN or infinite: such values are refused on receipt.
     Float(f64),
     /// A whole number.
     Integer(i64),
     /// A text.
     Text(String),
-    /// A yes or a no.
+    /// A boolean.
     Bool(bool),
 }
 
@@ -64,10 +64,10 @@ impl fmt::Display for Attribute {
 /// The attributes of a driver, by name.
 pub type Attributes = BTreeMap<String, Attribute>;
 
-/// How a driver keeps the file system of a task apart from the host's.
+/// How a driver isolates the file system of a task from the host's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FsIsolation {
-    /// Not at all.
+    /// No isolation.
     None,
     /// By a root of its own.
     Chroot,
@@ -77,10 +77,10 @@ pub enum FsIsolation {
     Unveil,
 }
 
-/// How the network of a task is kept apart from the host's.
+/// How the network of a task is isolated from the host's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NetworkMode {
-    /// It uses the host's.
+    /// It uses the host's network.
     Host,
     /// One network for all tasks of an allocation.
     Group,
@@ -90,27 +90,27 @@ pub enum NetworkMode {
     None,
 }
 
-/// Whether a driver mounts what the host asks it to.
+/// Whether a driver performs the mounts that the host requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MountSupport {
-    /// Anything; on the wire also what a driver says that does not know the question. Nomad's SDK for drivers never says more (T077), so one
-    /// whose tasks share the file system of the host is reported as [`None`](Self::None) there, unless its attribute `driver.NAME.mounts` is
-    /// true.
+    /// All mounts; on the wire also the value of a driver that does not know the field. Nomad's SDK for drivers always reports this (T077),
+    /// so a driver whose tasks share the file system of the host is reported as [`None`](Self::None), unless its attribute
+    /// `driver.NAME.mounts` is true.
     Any,
-    /// Nothing.
+    /// No mounts.
     None,
 }
 
-/// What a driver can do (D103, `Capabilities`).
+/// The capabilities of a driver (D103, `Capabilities`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DriverCapabilities {
     /// It can send signals to tasks.
     pub send_signals: bool,
     /// It can run commands inside tasks.
     pub exec: bool,
-    /// How it keeps file systems apart.
+    /// How it isolates file systems.
     pub fs_isolation: FsIsolation,
-    /// How it can keep networks apart, each once and in order.
+    /// How it can isolate networks, sorted and without duplicates.
     pub network_modes: Vec<NetworkMode>,
     /// Networks must be made by the driver and not by the host.
     pub must_create_network: bool,
@@ -122,43 +122,43 @@ pub struct DriverCapabilities {
     pub dynamic_workload_users: bool,
 }
 
-/// What a driver is known to be.
+/// The known state of a driver.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub struct DriverReport {
-    /// Which driver.
+    /// The driver.
     pub name: DriverName,
-    /// Which generation: it grows with each connection to a process of the driver, and never repeats while the host runs.
-    /// Zero before the first one. It does not survive the host; the tag of the process does.
+    /// The number of the connection: it grows with each connection to a process of the driver, and never repeats while the host runs.
+    /// Zero before the first connection. It does not survive the host; the tag of the process does.
     pub generation: Generation,
     /// Its health.
     pub health: DriverHealth,
-    /// Why it has this health: in the driver's own words, or what was tried and what came back. May be empty when healthy, and
-    /// is when it is gone and nothing of it ran.
+    /// Why it has this health: in the driver's own words, or the failed action and its result. May be empty when healthy, and
+    /// is empty when the driver is gone and nothing of it ran.
     pub reason: String,
-    /// What became of it; `None` as long as it is there.
+    /// How it ended; `None` while it exists.
     pub ending: Option<DriverEnding>,
     /// Since when it has this health.
     pub since: Timestamp,
-    /// What it is at.
+    /// Its stage.
     pub stage: DriverStage,
-    /// What it last told of itself; empty before that.
+    /// The attributes that it reported last; empty before that.
     pub attributes: Arc<Attributes>,
-    /// What it can do; `None` before it has told.
+    /// Its capabilities; `None` before it has reported them.
     pub capabilities: Option<Arc<DriverCapabilities>>,
-    /// Its own version; `None` before it has told.
+    /// Its own version; `None` before it has reported it.
     pub version: Option<Arc<str>>,
     /// Its process, while one is known to run.
     pub pid: Option<u32>,
-    /// Whether that process was left running by an earlier run of the host and found again.
+    /// Whether an earlier run of the host left that process running and it was found again.
     pub is_adopted: bool,
-    /// How many processes of it were launched since it was added or its actor was started, without those that were refused.
+    /// How many processes of it were launched since it was added or its actor was started, without refused launches.
     pub launches: u64,
-    /// The number of the last restart that was requested of its actor before this was reported; zero before the first.
+    /// The number of the last restart that was requested of its actor before this report; zero before the first request.
     pub restart: Attempt,
 }
 
 impl DriverReport {
-    /// What is known of a driver by its session and of its service.
+    /// The report of a driver, from its session and its service.
     pub(super) fn of(session: &Session<DriverService>) -> Self {
         let (known, service) = (session.status().clone(), session.service());
         Self {
@@ -179,7 +179,7 @@ impl DriverReport {
         }
     }
 
-    /// What is known of a driver before its first step.
+    /// The report of a driver before its first step.
     #[must_use]
     pub fn of_nothing_yet(name: DriverName, now: Timestamp) -> Self {
         Self {
@@ -200,8 +200,8 @@ impl DriverReport {
         }
     }
 
-    /// Whether both are the same to a scheduler that places work by them. Only the time, the stage, and which process it is do not
-    /// count (SCL-05).
+    /// Whether both reports are equal for a scheduler that places work by them: only the time, the stage, and the process may differ
+    /// (SCL-05).
     #[must_use]
     pub fn equals(&self, other: &Self) -> bool {
         self.name == other.name

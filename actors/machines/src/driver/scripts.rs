@@ -1,7 +1,7 @@
-//! The driver's stories: message scripts against the pure machine, under virtual time.
+//! Message scripts of a driver: the pure machine under virtual time.
 //!
-//! A script says what comes back from the plugin and from the owner of the processes; below stands, in order, what the driver
-//! does.
+//! Each command is a result from the plugin or from the owner of the processes; below it come the effects of the driver, in
+//! order.
 
 use goldenscript::ArgumentConsumer;
 
@@ -34,7 +34,7 @@ fn say(stage: &mut Stage<Driver>, verb: &str, args: &mut ArgumentConsumer<'_>) -
             stage.ask(DriverAsk::RestartNow(RestartNow { number }));
         }
         "troubles" => stage.ask(DriverAsk::DescribeTroubles(DescribeTroubles)),
-        // Everything that goes well, from where it stands to the first fingerprint.
+        // All successful steps, from the present one to the first fingerprint.
         "advance" => advance(stage)?,
         "wait-lost" => {
             let call = stage.take_call(|call| matches!(call, DriverCall::AwaitEnd(_)))?;
@@ -68,13 +68,13 @@ fn advance(stage: &mut Stage<Driver>) -> Result<(), Fault> {
     }
 }
 
-// === Reading ===
+// === Parsing ===
 
 fn launched(launch: u8, is_adopted: bool) -> Launched {
     stories::launched(process_name(&name()).unwrap(), launch, is_adopted)
 }
 
-/// What identifies the spec of a surviving process with this argument, as it is on record.
+/// The digest of the spec of a surviving process with this argument, as it is on record.
 fn digest_of(argument: &str, tag: ProcessTag) -> [u8; 32] {
     let mut spec = ProcessSpec::new(Executable::at("/bin/driver"));
     spec.arguments = vec![argument.to_owned()];
@@ -161,7 +161,7 @@ fn read_outcome(args: &mut ArgumentConsumer<'_>) -> Result<Outcome, Fault> {
     })
 }
 
-// === Telling ===
+// === Printing ===
 
 fn tell(effect: &Effect<Driver>, now: Timestamp) -> String {
     match effect {

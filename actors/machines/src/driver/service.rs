@@ -1,4 +1,4 @@
-//! What drivers have beside other go-plugin plugins: `Init`, `Capabilities`, and what their fingerprints say.
+//! The service of a driver beside the session of all go-plugin plugins: `Init`, `Capabilities`, and its fingerprints.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use crate::vocabulary::DriverName;
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DriverStep {
-    /// Let it prepare itself (D109).
+    /// Initialize the driver (D109).
     Initialise,
-    /// Ask what it can do (D103).
+    /// Ask for its capabilities (D103).
     Capabilities,
 }
 
@@ -25,25 +25,25 @@ impl ServiceStep for DriverStep {
     }
 }
 
-/// What a driver told of itself.
+/// The results of a driver's own steps.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq)]
 pub enum DriverTold {
-    /// It can do this.
+    /// Its capabilities.
     Capable(DriverCapabilities),
-    /// This is how it is (D105).
+    /// Its fingerprint (D105).
     Fingerprinted(Fingerprint),
 }
 
-/// What was learned of a driver's service.
+/// The known state of a driver's service.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct DriverService {
     pub(super) name: DriverName,
-    /// What it last told of itself; empty before that.
+    /// The attributes that it reported last; empty before that.
     pub(super) attributes: Arc<Attributes>,
-    /// What it can do; `None` before it has told.
+    /// Its capabilities; `None` before it has reported them.
     pub(super) capabilities: Option<Arc<DriverCapabilities>>,
-    /// Whether it mounts, as it has said over its present connection.
+    /// Its mount support, as reported over its present connection.
     told_mounts: MountSupport,
 }
 
@@ -52,8 +52,8 @@ impl DriverService {
         Self { name, attributes: Arc::default(), capabilities: None, told_mounts: MountSupport::Any }
     }
 
-    /// Resolves what the driver has said of mounts. In the file system of the host there is no place of the task's own to mount anything, so
-    /// that what is to be mounted there would be a directory of the host: a task would write to the wrong disk.
+    /// Resolves the reported mount support. A task that shares the file system of the host has no place of its own for mounts: the
+    /// mount point would be a directory of the host, so the task would write to the wrong disk.
     fn resolve_mounts(&mut self) {
         let Some(capabilities) = &mut self.capabilities else { return };
         let key = format!("driver.{}.mounts", self.name);
@@ -77,7 +77,7 @@ impl Service for DriverService {
     const NOUN: &'static str = "driver";
     const STEPS: &'static [DriverStep] = &[DriverStep::Initialise, DriverStep::Capabilities];
 
-    /// A driver that has nothing to prepare need not have the call (D109).
+    /// A driver that needs no preparation need not have the call (D109).
     fn may_lack(step: DriverStep) -> bool {
         match step {
             DriverStep::Initialise => true,

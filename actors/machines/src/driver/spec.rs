@@ -1,4 +1,4 @@
-//! What a driver is born with.
+//! The specification of a driver.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,35 +9,35 @@ use crate::process::{MalformedProcessName, ProcessName, ProcessSpec, Reach, STOP
 use crate::session::SessionLimits;
 use crate::vocabulary::{Backoff, DriverName};
 
-/// What the names of drivers' processes begin with.
+/// The prefix of the process names of drivers.
 const PROCESS_PREFIX: &str = "driver-";
 
-/// A driver to be: which process serves it, and how it is configured.
+/// The specification of a driver: the process that serves it, and its configuration.
 #[derive(Clone, PartialEq, Hash)]
 pub struct DriverSpec {
-    /// Under which name hosts and tasks speak of it.
+    /// The name that hosts and tasks use for it.
     pub name: DriverName,
-    /// The process that serves it. One that an earlier run of the host left, and that was launched from another spec, is ended, and
-    /// another one comes in its place. What counts is [on record](crate::process::ProcessRecord::spec_digest).
+    /// The process that serves it. A process that an earlier run of the host left, and that was launched from another spec, is ended and
+    /// replaced. The compared spec is [on record](crate::process::ProcessRecord::spec_digest).
     pub process: Arc<ProcessSpec>,
-    /// The name that its plugin has to say of itself; `None`: any. Its own name by default.
+    /// The name that its plugin must report; `None`: any. Its own name by default.
     pub said_name: Option<String>,
-    /// The API version to tell it, chosen from what it offers; empty for a plugin that does not ask.
+    /// The API version to send to it, chosen from the versions that it offers; empty for a plugin without this question.
     pub api_version: String,
-    /// Its configuration, as msgpack of what its schema describes (D113). Not shown: it may hold secrets.
+    /// Its configuration, encoded as msgpack by its schema (D113). Not shown: it may hold secrets.
     pub config: Vec<u8>,
-    /// Why no process of it is launched. One that an earlier run of the host left is found again all the same, and keeps the
+    /// Why no process of it is launched. A process that an earlier run of the host left is found again nevertheless, and keeps the
     /// configuration that it was given then. `None` by default.
     pub not_launched: Option<String>,
-    /// Whether a process of it that an earlier run of the host left is kept, whatever it was launched from. So is that of a driver that is
-    /// not launched. False by default.
+    /// Whether a process of it that an earlier run of the host left is kept, whatever it was launched from. The same applies to a driver
+    /// that is not launched. False by default.
     pub adopts_any: bool,
-    /// What it receives of this node.
+    /// The facts about this node that it receives.
     pub node: NodeFacts,
-    /// How long its process may take to end when it is stopped, counted from the polite request (SHD-07). For the last quarter of
-    /// it SIGTERM asks the same of it, and then it is killed. 5 s by default.
+    /// The time in which its process must end when it is stopped, counted from the shutdown request (SHD-07). For the last quarter of
+    /// it SIGTERM requests the same, and then it is killed. 5 s by default.
     pub stop_grace: Duration,
-    /// How long the polite request itself may take (D65). 2 s by default.
+    /// The timeout of the shutdown request itself (D65). 2 s by default.
     pub polite_deadline: Duration,
 }
 
@@ -59,8 +59,8 @@ impl DriverSpec {
         }
     }
 
-    /// Its process as it is launched: it ends alone, whatever was said of it. Its tasks and their executors carry its tag and may stand
-    /// in its control group, and have to outlive it (TH032).
+    /// The spec of its process as it is launched: the process ends alone, whatever the spec says. Its tasks and their executors carry
+    /// its tag and may be in its control group, and have to outlive it (TH032).
     #[must_use]
     pub fn launched_process(&self) -> Arc<ProcessSpec> {
         match self.process.reach {
@@ -89,10 +89,10 @@ impl fmt::Debug for DriverSpec {
     }
 }
 
-/// The name of the process that serves a driver. It is the same in each run of the host, so that the process is found again.
+/// The name of the process that serves a driver. It is the same in each run of the host, so that the process can be found again.
 ///
 /// # Errors
-/// When the driver's name holds what the name of a process may not.
+/// When the driver's name has characters that the name of a process must not have.
 pub fn process_name(driver: &DriverName) -> Result<ProcessName, MalformedProcessName> {
     ProcessName::new(format!("{PROCESS_PREFIX}{driver}"))
 }
@@ -100,28 +100,28 @@ pub fn process_name(driver: &DriverName) -> Result<ProcessName, MalformedProcess
 /// Limits of a driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DriverLimits {
-    /// How soon to try again after a failure, the first or any later one (HLT-04, HLT-05). 5 s doubling to 2 min by default,
+    /// The pauses before a retry after a failure, the first or any later one (HLT-04, HLT-05). 5 s doubling to 2 min by default,
     /// and 5 s again after calm.
     pub backoff: Backoff,
-    /// How long each step to a healthy driver may take. 10 s by default.
+    /// The timeout of each step until it is healthy. 10 s by default.
     pub step_deadline: Duration,
-    /// How long the first fingerprint may take. 50 s by default.
+    /// The timeout of the first fingerprint. 50 s by default.
     pub fingerprint_deadline: Duration,
-    /// How long to wait before the next fingerprint is read, so that a driver that tells more than anybody can use is slowed
-    /// down instead of us. 100 ms by default.
+    /// The pause before the next fingerprint is read, so that a driver that sends too many is slowed down instead of us.
+    /// 100 ms by default.
     pub fingerprint_pause: Duration,
-    /// How often a driver that serves is pinged (D50), since a hung one is as quiet as one that has nothing to tell. A ping may take as
-    /// long as a [step](Self::step_deadline). While one has no answer the driver is unhealthy; its connection, its leases and its process
-    /// stay. 30 s by default, 100 ms at least; `None`: never.
+    /// How often a driver that serves is pinged (D50), since a hung driver is as quiet as an idle one. A ping may take as
+    /// long as a [step](Self::step_deadline). While a ping has no answer the driver is unhealthy, and keeps its connection, leases and
+    /// process. 30 s by default, 100 ms at least; `None`: never.
     pub ping_every: Option<Duration>,
-    /// After how many failures in a row without an answer the process is ended and another one launched. 3 by default.
+    /// The number of consecutive failures without an answer after which the process is ended and launched again. 3 by default.
     pub silent_until_replaced: u32,
-    /// How long to wait for the process's end before an error that looks like it is reported as another one (D111). 3 s by
+    /// How long to wait for the process's end before an error that looks like it is reported as another error (D111). 3 s by
     /// default.
     pub end_wait: Duration,
-    /// How long calls in flight may take to end when the driver is stopped, restarted or removed; then they are cut. 4 s by default.
+    /// The timeout for calls in flight when the driver is stopped, restarted or removed; then they are cut. 4 s by default.
     pub drain_deadline: Duration,
-    /// How many questions may be under way to a driver at once, all clients together. 1,024 by default.
+    /// The limit of calls in flight to a driver, of all clients together. 1,024 by default.
     pub calls_max: usize,
 }
 
@@ -147,7 +147,7 @@ impl Default for DriverLimits {
 }
 
 impl DriverLimits {
-    /// Those of the session with its plugin.
+    /// The limits of the session with its plugin.
     pub(super) const fn session(&self) -> SessionLimits {
         SessionLimits {
             backoff: self.backoff,

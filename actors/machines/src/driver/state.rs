@@ -1,4 +1,4 @@
-//! What a driver is made of, and what it remembers.
+//! The state of a driver.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use crate::kernel::LastNews;
 use crate::process::ProcessName;
 use crate::session::{Reached as SessionReached, Session, SessionCall, SessionConfig, SessionMode, Step};
 
-/// What a driver is born with.
+/// The configuration of a driver's machine.
 #[doc(hidden)]
 #[derive(Debug, Clone, Hash)]
 pub struct DriverConfig {
-    /// What it is to be.
+    /// The specification of the driver.
     pub spec: DriverSpec,
     /// The name of its process.
     pub process: ProcessName,
-    /// What it is there for.
+    /// The mode of its session.
     pub mode: SessionMode,
     /// Its limits.
     pub limits: DriverLimits,
 }
 
 impl DriverConfig {
-    /// What the session with its plugin is born with.
+    /// The configuration of the session with its plugin.
     pub(super) fn session(&self) -> SessionConfig {
         let spec = &self.spec;
         SessionConfig {
@@ -39,24 +39,24 @@ impl DriverConfig {
     }
 }
 
-/// One step on the way to a driver that serves.
+/// A step until a driver serves.
 #[doc(hidden)]
 pub type StartStep = Step<DriverStep>;
 
-/// What a driver has done for it.
+/// The calls of a driver.
 #[doc(hidden)]
 pub type DriverCall = SessionCall<DriverStep>;
 
-/// What came of a [`DriverCall`] that went well.
+/// The outcome of a [`DriverCall`] that succeeded.
 #[doc(hidden)]
 pub type Reached = SessionReached<DriverTold>;
 
-/// What a driver said of itself.
+/// A fingerprint of a driver.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fingerprint {
     /// Undetected, unhealthy or healthy.
     pub health: DriverHealth,
-    /// In its own words.
+    /// In the driver's own words.
     pub description: String,
     /// Its attributes.
     pub attributes: Attributes,
@@ -69,7 +69,7 @@ pub struct Driver {
     pub(super) told: LastNews<DriverReport>,
 }
 
-/// The longest that the steps of an end may take together, for callers that wait for one.
+/// The longest time of all steps of an end together, for callers that wait for it.
 #[must_use]
 pub fn ending_deadline(config: &DriverConfig) -> Duration {
     config.session().ending_deadline()

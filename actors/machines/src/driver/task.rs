@@ -1,4 +1,4 @@
-//! Tasks as a host speaks of them to a driver. These are no wire types: what exists is well formed.
+//! Tasks in calls from a host to a driver. These are not wire types: every value is well formed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,14 +10,14 @@ use crate::process::ProcessTag;
 use crate::vocabulary::text::is_harmless;
 use crate::vocabulary::{AllocationId, TaskName, Timestamp};
 
-/// Longest id of a task, in bytes.
+/// The length limit of a task id, in bytes.
 pub const TASK_ID_BYTES_MAX: usize = 1_024;
 
 /// The id of a task with its driver, chosen by the host; unique among all tasks of a driver, ever.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId(Arc<str>);
 
-/// A text that is no id of a task.
+/// A text that is not an id of a task.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the task id {start:?} has {bytes} bytes; give it 1 to {TASK_ID_BYTES_MAX} without control characters"
@@ -30,10 +30,10 @@ pub struct MalformedTaskId {
 }
 
 impl TaskId {
-    /// Takes a text as the id of a task.
+    /// The task id with this text.
     ///
     /// # Errors
-    /// When it is empty, too long, or holds control characters.
+    /// When it is empty, too long, or contains control characters.
     pub fn new(id: impl AsRef<str>) -> Result<Self, MalformedTaskId> {
         let id = id.as_ref();
         if (1..=TASK_ID_BYTES_MAX).contains(&id.len()) && id.chars().all(is_harmless) {
@@ -61,40 +61,40 @@ impl fmt::Debug for TaskId {
     }
 }
 
-/// Everything a driver needs to know to start a task.
+/// Everything that a driver needs to start a task.
 #[derive(Clone, PartialEq)]
 pub struct TaskConfig {
-    /// The id by which the host speaks of it to the driver.
+    /// The id of the task in all calls to the driver.
     pub id: TaskId,
     /// Its name within its allocation.
     pub name: TaskName,
-    /// The allocation it is a part of.
+    /// The allocation that it belongs to.
     pub allocation: AllocationId,
-    /// The configuration for this driver, as msgpack of what its schema describes (D113).
+    /// The configuration for this driver, encoded as msgpack by its schema (D113).
     pub driver_config: Vec<u8>,
     /// Its environment. Not shown in debug output: it may hold secrets.
     pub environment: BTreeMap<String, String>,
-    /// What devices add to the environment.
+    /// The environment that devices add.
     pub device_environment: BTreeMap<String, String>,
-    /// What it may use; `None` leaves it to the driver.
+    /// Its resources; `None` leaves them to the driver.
     pub resources: Option<Resources>,
-    /// What is mounted into it.
+    /// Its mounts.
     pub mounts: Vec<TaskMount>,
-    /// The devices it may use.
+    /// The devices that it may use.
     pub devices: Vec<TaskDevice>,
-    /// As which user it runs; empty leaves it to the driver.
+    /// The user that it runs as; empty leaves it to the driver.
     pub user: String,
     /// The directory of its allocation on the host.
     pub allocation_dir: PathBuf,
-    /// Where its standard output goes: a file or a pipe of the host.
+    /// The target of its standard output: a file or a pipe of the host.
     pub stdout_path: PathBuf,
-    /// Where its standard error goes.
+    /// The target of its standard error.
     pub stderr_path: PathBuf,
-    /// How its network is kept apart; `None` for the host's network.
+    /// How its network is isolated; `None` for the host's network.
     pub network: Option<NetworkIsolation>,
-    /// How it finds names; `None` leaves it to the driver.
+    /// How it resolves names; `None` leaves it to the driver.
     pub dns: Option<DnsConfig>,
-    /// What it belongs to, for drivers that name things by it.
+    /// Its origin, for drivers that use it in names.
     pub origin: TaskOrigin,
 }
 
@@ -136,7 +136,7 @@ impl fmt::Debug for TaskConfig {
     }
 }
 
-/// What a task belongs to in the host's own order of things. Any of it may be empty.
+/// The job, group and node of a task, as the host defines them. Each field may be empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskOrigin {
     /// The id of its job.
@@ -155,37 +155,37 @@ pub struct TaskOrigin {
     pub node_id: String,
 }
 
-/// What a task may use.
+/// The resources of a task.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Resources {
-    /// Its share of the processors, as its host counts them.
+    /// Its share of the processors, in the host's units.
     pub cpu_shares: i64,
-    /// The memory it is promised, in MiB.
+    /// The guaranteed memory, in MiB.
     pub memory_mib: i64,
-    /// The memory it may use while there is enough, in MiB; 0 for no more than promised.
+    /// The memory that it may use while enough is free, in MiB; 0 for not more than guaranteed.
     pub memory_max_mib: i64,
     /// The same in the terms of Linux; `None` leaves it to the driver.
     pub linux: Option<LinuxResources>,
-    /// The ports it was given.
+    /// The ports assigned to it.
     pub ports: Vec<PortMapping>,
 }
 
-/// What a task may use, in the terms of Linux.
+/// The resources of a task, in the terms of Linux.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LinuxResources {
-    /// Period of the processor's quota, in microseconds.
+    /// The period of the CPU quota, in microseconds.
     pub cpu_period_us: i64,
-    /// Quota within each period, in microseconds.
+    /// The quota within each period, in microseconds.
     pub cpu_quota_us: i64,
-    /// Relative weight.
+    /// The relative CPU weight.
     pub cpu_shares: i64,
-    /// Most memory, in bytes.
+    /// The memory limit, in bytes.
     pub memory_limit_bytes: i64,
-    /// How soon the kernel ends it for want of memory.
+    /// The adjustment of the kernel's score for killing it when memory runs out.
     pub oom_score_adj: i64,
-    /// The processors it may run on, as a list of the kernel's form.
+    /// The processors that it may run on, in the kernel's list format.
     pub cpuset_cpus: String,
-    /// The control group that confines it to these.
+    /// The control group that limits it to these processors.
     pub cpuset_cgroup: String,
     /// Its share as a part of all processors.
     pub percent_ticks: f64,
@@ -204,16 +204,16 @@ pub struct PortMapping {
     pub host_ip: String,
 }
 
-/// Something of the host that is mounted into a task.
+/// A mount of a host path into a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskMount {
-    /// Where in the task.
+    /// The path in the task.
     pub task_path: PathBuf,
-    /// What of the host.
+    /// The path on the host.
     pub host_path: PathBuf,
-    /// Whether the task may not write there.
+    /// Whether it is read-only for the task.
     pub read_only: bool,
-    /// How mounts spread: the word of the driver; empty leaves it to the driver.
+    /// The mount propagation, in the words of the driver; empty leaves it to the driver.
     pub propagation_mode: String,
     /// The label for SELinux; empty for none.
     pub selinux_label: String,
@@ -222,28 +222,28 @@ pub struct TaskMount {
 /// A device of the host that a task may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskDevice {
-    /// Where in the task.
+    /// The path in the task.
     pub task_path: PathBuf,
-    /// Which of the host.
+    /// The path on the host.
     pub host_path: PathBuf,
-    /// What the task may do with it: letters of the kernel's control groups.
+    /// The access of the task: letters of the kernel's control groups.
     pub cgroup_permissions: String,
 }
 
-/// A network that is kept apart.
+/// An isolated network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkIsolation {
-    /// In which way.
+    /// The kind of isolation.
     pub mode: NetworkMode,
-    /// What it is known by: the path of a network namespace.
+    /// Its identity: the path of a network namespace.
     pub path: String,
-    /// What the driver keeps with it.
+    /// Labels that the driver keeps with it.
     pub labels: BTreeMap<String, String>,
-    /// What tasks of it find in their file of hosts: a name and an address.
+    /// The entry for the hosts file of its tasks: a name and an address.
     pub hosts_entry: Option<(String, String)>,
 }
 
-/// How a task finds names.
+/// How a task resolves names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DnsConfig {
     /// Servers to ask.
@@ -254,10 +254,10 @@ pub struct DnsConfig {
     pub options: Vec<String>,
 }
 
-/// What a task is at, as its driver says.
+/// The state of a task, as its driver reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskState {
-    /// The driver can't tell.
+    /// The driver does not know it.
     Unknown,
     /// It runs.
     Running,
@@ -265,28 +265,28 @@ pub enum TaskState {
     Exited,
 }
 
-/// How a task ended. Not knowing is a value of its own and never success (EVT-05).
+/// How a task ended. An unknown end is a value of its own and never success (EVT-05).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskEnd {
     /// It ended by itself with this code; only 0 is success.
     Exited(i32),
     /// A signal ended it.
     Signalled(i32),
-    /// It ended; how is unknown.
+    /// It ended, for an unknown reason.
     Unknown(String),
 }
 
-/// What came of a task.
+/// The exit of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskExit {
     /// How it ended.
     pub end: TaskEnd,
-    /// Whether the kernel ended something of it for want of memory.
+    /// Whether the kernel killed a process of it because memory ran out.
     pub oom_killed: bool,
 }
 
 impl TaskExit {
-    /// Whether it ended by itself with code 0, and it is certain that it did (EVT-05).
+    /// Whether it certainly ended by itself with code 0 (EVT-05).
     #[must_use]
     pub const fn is_success(&self) -> bool {
         matches!(self.end, TaskEnd::Exited(0))
@@ -310,44 +310,44 @@ impl fmt::Display for TaskExit {
     }
 }
 
-/// How a task is reached, where the driver has set that up otherwise than the host.
+/// The address and ports of a task, if the driver has set up its network differently from the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkOverride {
     /// Ports by their label.
     pub ports: BTreeMap<String, u16>,
     /// The address.
     pub address: String,
-    /// Whether to tell others this address rather than the host's.
+    /// Whether to advertise this address rather than the host's.
     pub auto_advertise: bool,
 }
 
-/// What a task is at, in full.
+/// The full status of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskStatus {
-    /// Which one.
+    /// The task.
     pub id: TaskId,
-    /// Its name, as the driver has it.
+    /// Its name, as the driver reports it.
     pub name: String,
-    /// What it is at.
+    /// Its state.
     pub state: TaskState,
     /// When it began, by the driver's clock.
     pub started_at: Option<Timestamp>,
     /// When it ended.
     pub completed_at: Option<Timestamp>,
-    /// What came of it, if it has ended.
+    /// Its exit, if it has ended.
     pub exit: Option<TaskExit>,
-    /// What else the driver says of it.
+    /// More attributes from the driver.
     pub attributes: BTreeMap<String, String>,
-    /// How it is reached, if not as the host thinks.
+    /// Its address and ports, if they differ from the host's.
     pub network: Option<NetworkOverride>,
 }
 
-/// What came of a command inside a task.
+/// The result of a command inside a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecOutcome {
-    /// What it wrote to its standard output.
+    /// Its standard output.
     pub stdout: Vec<u8>,
-    /// What it wrote to its standard error.
+    /// Its standard error.
     pub stderr: Vec<u8>,
     /// How it ended.
     pub exit: TaskExit,
@@ -356,16 +356,16 @@ pub struct ExecOutcome {
 /// A network that a driver made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreatedNetwork {
-    /// What it is; `None` if the driver needs none.
+    /// The network; `None` if the driver needs none.
     pub network: Option<NetworkIsolation>,
-    /// Whether it was made now and not before.
+    /// Whether it was created by this call.
     pub is_new: bool,
 }
 
-/// The process that a client speaks to.
+/// The process that a client talks to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ServingProcess {
-    /// Which launch it is. No two share one.
+    /// The tag of its launch; unique.
     pub tag: ProcessTag,
     /// Whether an earlier run of the host launched it.
     pub is_adopted: bool,

@@ -1,24 +1,24 @@
-//! What tasks use.
+//! Resource usage of tasks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::vocabulary::Timestamp;
 
-/// What a task uses, at one time.
+/// The resource usage of a task at one time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskStats {
-    /// Which one.
+    /// The task.
     pub id: String,
     /// When this was measured, by the driver's clock.
     pub at: Option<Timestamp>,
-    /// All of it together.
+    /// The usage of all its processes together.
     pub total: Usage,
     /// Each process, by its id.
     pub by_pid: BTreeMap<String, Usage>,
 }
 
-/// What something uses. What was not measured is `None`.
+/// The resource usage of a task or process. A field is `None` if it was not measured.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Usage {
     /// Processor time.
@@ -27,18 +27,18 @@ pub struct Usage {
     pub memory: MemoryUsage,
 }
 
-/// Processor time in use. What was not measured is `None`.
+/// Processor time in use. A field is `None` if it was not measured.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CpuUsage {
     /// Percent of one processor, in the kernel.
     pub system_percent: Option<f64>,
-    /// Percent of one processor, outside of it.
+    /// Percent of one processor, outside of the kernel.
     pub user_percent: Option<f64>,
-    /// Ticks of a processor, by the host's count.
+    /// Ticks of a processor, in the host's units.
     pub total_ticks: Option<f64>,
-    /// Periods in which it was held back.
+    /// The number of periods in which it was throttled.
     pub throttled_periods: Option<u64>,
-    /// For how long in all it was held back.
+    /// The total time for which it was throttled.
     pub throttled: Option<Duration>,
     /// Percent of one processor in all.
     pub percent: Option<f64>,
@@ -55,10 +55,10 @@ pub struct MemoryUsage {
     pub swap: Option<u64>,
     /// In use in all.
     pub usage: Option<u64>,
-    /// Most ever in use.
+    /// The maximum in use so far.
     pub max_usage: Option<u64>,
-    /// The kernel's.
+    /// Used by the kernel.
     pub kernel_usage: Option<u64>,
-    /// Most ever of the kernel's.
+    /// The maximum used by the kernel so far.
     pub kernel_max_usage: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! What the owner of the drivers decides: what comes in, and where it goes.
+//! Decides for the owner of the drivers: dispatches its inputs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -70,11 +70,11 @@ impl Machine for Drivers {
 }
 
 impl Drivers {
-    /// Brings back what the host wants, and ends what it blocks.
+    /// Starts the drivers that the host wants, and ends those that it blocks.
     fn begin(&mut self, cx: &mut StepContext<Self>) {
         self.call(DriversCall::Sweep, cx);
         await_news(DriversCall::AwaitEndings, cx);
-        // The eventors of a former life of this machine are no more: what came meanwhile may be missing (EVT-02).
+        // The eventors of a former life of this machine have ended: events of the meantime may be missing (EVT-02).
         self.served = self.image.tasks.keys().cloned().collect();
         let specs: Vec<_> = self.image.specs.values().cloned().collect();
         for spec in specs {
@@ -193,7 +193,7 @@ impl Drivers {
                 self.restart_not_taken(*life, *number, cx);
             }
             (DriversCall::StartEventor(life, driver), Err(_)) => self.eventor_ended(driver, *life, cx),
-            // Their effect is reported by an ending or by news of the child. A timer kills a child that does not end.
+            // The effect of these calls is reported by an ending or by news of the child. A timer kills a child that does not end.
             (
                 DriversCall::StartDriver(..)
                 | DriversCall::StartEventor(..)
@@ -211,7 +211,7 @@ impl Drivers {
         }
     }
 
-    // === What is known ===
+    // === Known state ===
 
     pub(super) fn reports(&self) -> Vec<crate::driver::DriverReport> {
         self.entries.values().filter(|entry| entry.serves()).map(|entry| entry.report.clone()).collect()

@@ -1,4 +1,4 @@
-//! Giving drivers out, and telling what is known of the drivers.
+//! Dispenses drivers, and reports their known state.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,7 +18,7 @@ impl Drivers {
         dispensing + leaving + self.until_known.len()
     }
 
-    // === Giving out ===
+    // === Dispensing ===
 
     pub(super) fn dispense(
         &mut self,
@@ -42,7 +42,7 @@ impl Drivers {
         }
     }
 
-    /// Answers all callers that wait for a driver and can have it now, or wait in vain.
+    /// Answers all callers that wait for a driver and can have it now, or that wait for a driver that cannot become ready.
     pub(super) fn serve_waiting(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         let Some(waiting) = self.dispensing.get(driver) else { return };
         let known: Vec<_> = waiting
@@ -57,7 +57,7 @@ impl Drivers {
         }
     }
 
-    /// Answers all callers that wait for a driver which does not come.
+    /// Answers all callers that wait for a driver that does not come.
     pub(super) fn refuse_waiting(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         for (id, _) in self.dispensing.remove(driver).into_iter().flatten() {
             cx.cancel_timer(DriversTimer::Dispense(driver.clone(), id));
@@ -125,7 +125,7 @@ impl Drivers {
         }
     }
 
-    // === What is known ===
+    // === Known state ===
 
     pub(super) fn summary(&self) -> DriverSummary {
         let reports = self.entries.values().filter(|entry| entry.serves()).map(|entry| &entry.report);
@@ -166,7 +166,7 @@ impl Drivers {
         }
     }
 
-    /// Whether it is known of a driver if it serves. One that is neither there nor expected is known not to.
+    /// Whether it is known if a driver serves. A driver that is neither added nor expected is known not to serve.
     fn is_known(&self, driver: &DriverName) -> bool {
         match self.entries.get(driver) {
             Some(entry) => !entry.serves() || entry.report.health != DriverHealth::NoAnswerYet,
@@ -189,7 +189,7 @@ impl Drivers {
     }
 }
 
-/// Whether waiting longer changes nothing about it.
+/// Whether waiting longer cannot change the answer.
 fn is_final(answer: &Result<DispensedDriver, NotDispensed>) -> bool {
     answer.as_ref().map_or_else(|error| !error.is_transient(), |_| true)
 }

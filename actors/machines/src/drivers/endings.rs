@@ -1,4 +1,4 @@
-//! How drivers end, one and all, and what comes after.
+//! Handles the ends of drivers, and starts their successors.
 
 use super::messages::{DriversAnswer, Removed};
 use super::news::DriversNews;
@@ -44,7 +44,7 @@ impl Drivers {
         self.ended(&ended, cx);
     }
 
-    /// Brings what comes after a driver that is no more: another one, or nothing.
+    /// Starts the successor of a driver that has ended, if there is one.
     fn left(&mut self, driver: &DriverName, removed: &Removed, cx: &mut StepContext<Self>) {
         cx.cancel_timer(DriversTimer::Stop(driver.clone()));
         let Some(mut entry) = self.entries.remove(driver) else { return };
@@ -59,7 +59,7 @@ impl Drivers {
         self.answer_all_known(cx);
     }
 
-    /// Notes for the report of a stop what became of a driver.
+    /// Records the end of a driver for the report of a stop.
     fn note_end(&mut self, moment: Moment, driver: &DriverName, removed: &Removed) {
         if self.stop.is_none() {
             return;
@@ -70,7 +70,7 @@ impl Drivers {
             Removed::Untold => "it did not say how its process ended".to_owned(),
         };
         let (what, took) = (format!("driver/{driver}"), moment.now.since(self.stop_began));
-        // What a driver leaves although it was to end is named by the owner of the processes.
+        // Processes that a driver leaves although it was to end are reported by the owner of the processes.
         self.steps.push(StopStep { what, ending, took, is_left: false });
     }
 
@@ -90,8 +90,8 @@ impl Drivers {
         self.close_eventor(&driver, cx);
     }
 
-    /// A driver's actor ended before it had ended what runs: another one does, unless the host itself stops. What is left then
-    /// is ended by the owner of the processes.
+    /// A driver's actor ended before it had ended its processes: another actor does, unless the host itself stops. Remaining processes
+    /// are then ended by the owner of the processes.
     fn fell_stopping(&mut self, driver: &DriverName, ending: &Ending, cx: &mut StepContext<Self>) {
         if self.stop.is_some() {
             return self.left(driver, &Removed::Untold, cx);
@@ -124,7 +124,7 @@ impl Drivers {
         entry.report.health = DriverHealth::Unhealthy;
         entry.report.reason = format!("its actor ended ({ending}); {next}");
         if entry.child.state() == ChildState::GivenUp && !entry.serves() {
-            // No more will be known of it, so the waiting callers are answered.
+            // Nothing more will be known of it, so the waiting callers are answered.
             let removed = Removed::Ended { ending: entry.report.reason.clone() };
             self.left(driver, &removed, cx);
             return;
@@ -139,7 +139,7 @@ impl Drivers {
     // === The end of all ===
 
     pub(super) fn stop(&mut self, mode: StopMode, cx: &mut StepContext<Self>) {
-        // Drivers that were asked to leave their processes in place are asked to end them now.
+        // Drivers that were asked to leave their processes in place are now asked to end them.
         let is_stronger = self.stop == Some(StopMode::Detach) && mode == StopMode::Stop;
         if self.stop.is_none() {
             self.stop_began = cx.now();
@@ -158,7 +158,7 @@ impl Drivers {
                 ChildState::Running(_) => self.stop_child(&driver, mode, cx),
                 ChildState::Stopping(life) if is_stronger => self.stop_again(&driver, life, mode, cx),
                 ChildState::Stopping(_) => {}
-                // What is left of its process is ended by the owner of the processes.
+                // Its remaining process is ended by the owner of the processes.
                 ChildState::Pausing | ChildState::GivenUp => {
                     cx.cancel_timer(DriversTimer::Restart(driver.clone()));
                     self.left(&driver, &Removed::Untold, cx);
@@ -170,7 +170,7 @@ impl Drivers {
         self.end_if_empty(cx);
     }
 
-    /// Asks a driver that is stopping for more than before. It has its whole time for that.
+    /// Asks a driver that is stopping for a stronger stop. It has its whole time for that.
     fn stop_again(&mut self, driver: &DriverName, life: Attempt, mode: StopMode, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get(driver) else { return };
         let due = cx.now() + ending_deadline(&entry.config);
@@ -194,7 +194,7 @@ impl Drivers {
     }
 }
 
-/// What became of the process of a driver whose actor ended in order.
+/// The end of the process of a driver whose actor ended in order.
 fn became_of(report: &DriverReport) -> Removed {
     match &report.ending {
         Some(DriverEnding::NothingRan) => Removed::NothingRan,

@@ -1,4 +1,4 @@
-//! The lives of the drivers: how each begins, ends, and comes again.
+//! The lives of the drivers: how each is started, ended, and started again.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::process::{Executable, ProcessSpec};
 use crate::supervisor::{ChildState, DynamicChild};
 use crate::vocabulary::{Attempt, DriverName};
 
-/// The pause before an actor is asked again that has not taken a request.
+/// The pause before an actor that has not taken a request is asked again.
 const ASK_AGAIN_PAUSE: Duration = Duration::from_millis(100);
 
 impl Drivers {
@@ -108,7 +108,7 @@ impl Drivers {
             ChildState::Stopping(_) if entry.next.is_none() => {
                 return Err(NoSuchDriver::Stopping { driver: driver.clone() });
             }
-            // It is on its way to a new life.
+            // Its next life starts when it has stopped.
             ChildState::Stopping(_) => return Ok(()),
             ChildState::Running(_) => {
                 cx.persist(DriversChange::Restart(driver.clone()));
@@ -133,8 +133,8 @@ impl Drivers {
         self.call(DriversCall::RestartNow(life, number), cx);
     }
 
-    /// The actor of a driver has not taken the request for its restart, as when its mailbox is full. It was acknowledged, so it is made
-    /// again after a pause.
+    /// The actor of a driver has not taken the request for its restart, for example because its mailbox was full. The request was
+    /// acknowledged, so it is repeated after a pause.
     pub(super) fn restart_not_taken(&self, life: Attempt, number: Attempt, cx: &mut StepContext<Self>) {
         let is_awaited = |entry: &&Entry| entry.awaited_restart() == Some((life, number));
         if let Some(entry) = self.entries.values().find(is_awaited) {
@@ -143,7 +143,7 @@ impl Drivers {
         }
     }
 
-    /// Makes that request again, unless it has become pointless.
+    /// Repeats the request for a restart, unless it has become pointless.
     pub(super) fn ask_for_restart(&self, driver: &DriverName, number: Attempt, cx: &mut StepContext<Self>) {
         let awaited = self.entries.get(driver).and_then(Entry::awaited_restart);
         if let Some((life, _)) = awaited.filter(|(_, awaited)| *awaited == number) {
@@ -151,12 +151,12 @@ impl Drivers {
         }
     }
 
-    /// Ends what an earlier run has left of a driver that is unknown in this run: it is proven, then ended.
+    /// Ends the process that an earlier run has left of a driver that is unknown in this run: it is proven, then ended.
     pub(super) fn retire_unknown(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         if self.entries.contains_key(driver) {
             return;
         }
-        // It is never launched, so it does not matter what would be.
+        // It is never launched, so its program does not matter.
         let spec = DriverSpec::new(driver.clone(), ProcessSpec::new(Executable::at("/")));
         self.open(spec, DriverMode::Retire, cx);
     }
@@ -217,7 +217,7 @@ impl Drivers {
         }
     }
 
-    /// Ends a driver. One without an actor gets one that has nothing else to do.
+    /// Ends a driver. A driver without an actor gets an actor that only ends it.
     fn end_child(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(driver) else { return };
         entry.lendable = None;
@@ -241,7 +241,7 @@ impl Drivers {
         }
     }
 
-    // === What a driver says ===
+    // === Reports of a driver ===
 
     pub(super) fn reported(
         &mut self,
@@ -252,11 +252,11 @@ impl Drivers {
     ) {
         let driver = &report.name;
         let Some(entry) = self.entries.get_mut(driver) else { return };
-        // What an earlier life says late changes nothing (REG-08).
+        // Late reports of an earlier life have no effect (REG-08).
         if entry.child.life() != Some(life) {
             return;
         }
-        // Nor does what it reports before it has heard of its restart.
+        // Nor have reports from before its actor received the restart request.
         if entry.has_not_heard_of_restart(report) {
             if entry.restarting == Restarting::Taken {
                 self.request_restart(&driver.clone(), cx);

@@ -1,4 +1,4 @@
-//! What can be said to the owner of the drivers, and what it says.
+//! The messages of the owner of the drivers.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,53 +11,53 @@ use crate::lease::LeasedCalls;
 use crate::process::MalformedProcessName;
 use crate::vocabulary::{Attempt, DriverName, Generation, told_wait};
 
-/// Brings a driver: a process of it that an earlier run left is found again, else one is launched. One that was launched from another
+/// Adds a driver: a process of it that an earlier run left is found again, else it is launched. A process that was launched from another
 /// [spec](DriverSpec::process) is ended first, with the reason among the troubles of the driver. An equal spec changes nothing; another
-/// one for the same name ends the driver that there is and begins anew.
+/// spec for the same name ends the present driver and starts it again.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub struct AddDriver {
-    /// What it is to be.
+    /// The specification of the driver.
     pub spec: DriverSpec,
 }
 
-/// What became of an [`AddDriver`]. The state of the driver is in its reports.
+/// The result of an [`AddDriver`]. The state of the driver is in its reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Added {
     /// It is new.
     New,
-    /// It was there just so.
+    /// It exists with the same spec.
     Unchanged,
-    /// Another one of this name makes room for it.
+    /// The present driver of this name is ended first.
     Replacing,
 }
 
-/// Why a driver is not brought.
+/// Why a driver is not added.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum AddDriverError {
     /// The host does not allow it. If it still runs from an earlier run, its process is proven, then ended.
     #[error("driver {driver} is blocked; take it off the block list, or put it on the allow list")]
     Blocked {
-        /// Which driver.
+        /// The driver.
         driver: DriverName,
     },
-    /// Its process could not have a name.
+    /// Its name cannot be part of a process name.
     #[error("driver {driver}: {fault}")]
     Name {
-        /// Which driver.
+        /// The driver.
         driver: DriverName,
-        /// What is wrong with the name.
+        /// The fault of the name.
         fault: MalformedProcessName,
     },
-    /// There are too many.
+    /// The limit of drivers is reached.
     #[error("limit of {count} drivers reached; remove one first")]
     TooMany {
-        /// How many there are.
+        /// The number of drivers.
         count: usize,
     },
     /// The host is stopping; nothing new starts (I6).
     #[error("cannot start driver {driver}: the host is stopping")]
     Stopping {
-        /// Which driver.
+        /// The driver.
         driver: DriverName,
     },
 }
@@ -73,34 +73,34 @@ impl AddDriverError {
     }
 }
 
-/// Ends a driver: in order, then its process by force. Answered when it is over. One that is unknown in this run, and still runs
-/// from an earlier run, is proven, then ended. Its tasks are forgotten, and the event streams of their handlers end.
+/// Ends a driver: in order, then its process by force. Answered when it has ended. A driver that is unknown in this run, and still
+/// runs from an earlier run, is proven, then ended. Its tasks are forgotten, and the event streams of their handlers end.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RemoveDriver {
-    /// Which driver.
+    /// The driver.
     pub name: DriverName,
 }
 
-/// Says that a driver which is expected does not come, and why. No caller waits for it then; one that was added is not affected.
+/// Reports that an expected driver does not come, and why. No caller waits for it then; a driver that was added is not affected.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct GiveUpDriver {
-    /// Which driver.
+    /// The driver.
     pub name: DriverName,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// What became of a [`RemoveDriver`].
+/// The result of a [`RemoveDriver`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Removed {
-    /// A process of it ran, or may have run, and this became of it.
+    /// A process of it ran, or may have run.
     Ended {
         /// How it ended, or why that is unknown.
         ending: String,
     },
     /// No process of it ran.
     NothingRan,
-    /// Its actor ended without a report. What may still run is ended by the owner of the processes when the host stops.
+    /// Its actor ended without a report. Processes that may still run are ended by the owner of the processes when the host stops.
     Untold,
 }
 
@@ -117,39 +117,39 @@ impl fmt::Display for Removed {
 /// Why a driver is not removed, restarted or described.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum NoSuchDriver {
-    /// There is none of this name.
+    /// There is no driver of this name.
     #[error("there is no driver {driver}; add it first")]
     Unknown {
-        /// Which driver was asked for.
+        /// The requested driver.
         driver: DriverName,
     },
-    /// Too many wait already.
+    /// Too many callers wait already.
     #[error("{waiting} callers already wait for drivers; try again later")]
     TooMany {
-        /// How many wait.
+        /// The number of waiting callers.
         waiting: usize,
     },
     /// It is being removed, or the host is stopping; nothing new starts (I6).
     #[error("driver {driver} is being ended: it is being removed, or the host is stopping")]
     Stopping {
-        /// Which driver.
+        /// The driver.
         driver: DriverName,
     },
-    /// Its process is not ended for a restart, since no other one would be launched.
+    /// Its process is not ended for a restart, since no other process would be launched.
     #[error("driver {driver} is not restarted, since no other process of it would be launched: {reason}")]
     NotLaunched {
-        /// Which driver.
+        /// The driver.
         driver: DriverName,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }
 
-/// Ends a driver's process and brings it anew, now and without a pause; also one that an earlier run left and that is still looked for.
-/// Answered when the order is taken.
+/// Ends a driver's process and launches it again, now and without a pause; also a process that an earlier run left and that is still
+/// being recalled. Answered when the request is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RestartDriver {
-    /// Which driver.
+    /// The driver.
     pub name: DriverName,
 }
 
@@ -160,20 +160,20 @@ pub struct ListDrivers;
 /// Asks for one driver in full.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DescribeDriver {
-    /// Which driver.
+    /// The driver.
     pub name: DriverName,
 }
 
 /// One driver in full.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub struct DriverStatus {
-    /// What is known of it.
+    /// Its last report.
     pub report: DriverReport,
-    /// What went wrong lately: the first cause, and the latest that differ (EVT-04).
+    /// The latest troubles: the first cause, and the latest that differ (EVT-04).
     pub troubles: Vec<Folded>,
     /// How many of its tasks are watched.
     pub tasks_watched: usize,
-    /// How often its actor was started again after it ended unexpectedly.
+    /// How often its actor was restarted after it ended unexpectedly.
     pub restarts: u64,
     /// Its leases, and the calls in flight.
     pub calls: LeasedCalls,
@@ -182,104 +182,104 @@ pub struct DriverStatus {
 /// Asks for the latest events of a task, with repeats folded (EVT-04).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RecentTaskEvents {
-    /// Which driver.
+    /// The driver.
     pub driver: DriverName,
-    /// Which task.
+    /// The task.
     pub task: TaskKey,
 }
 
-/// Waits until it is known of every driver that was added before this, or is expected, whether it serves, or until a time is over; then gives
-/// them grouped by state (N2, HLT-04). A driver that fails is known, so its success is not waited for.
+/// Waits until it is known, of every driver that was added before this or is expected, whether it serves, or until a timeout; then
+/// returns them grouped by state (N2, HLT-04). A driver that fails is known, so its success is not waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AwaitDrivers {
-    /// How long at most.
+    /// The timeout.
     pub within: Duration,
 }
 
-/// What is wanted of a driver that is to be dispensed.
+/// The required state of a driver that is to be dispensed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wanted {
     /// It serves: for new tasks.
     Healthy,
-    /// It can be spoken to: for tasks that are there already, which have to be stopped also by a driver that is not well.
+    /// It can be called: for existing tasks, which have to be stopped even if their driver is not healthy.
     Reachable,
 }
 
-/// Asks which generation of a driver serves. Three answers (RES-01): it, not yet, no. `DriverLeases` makes a
+/// Asks which generation of a driver serves. Three answers (RES-01): the generation, not yet, no. `DriverLeases` makes a
 /// lease of the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DispenseDriver {
-    /// Which driver.
+    /// The driver.
     pub name: DriverName,
-    /// What is wanted of it.
+    /// The required state.
     pub wanted: Wanted,
-    /// How long to wait for that; zero asks for the present.
+    /// How long to wait for that state; zero asks for the present.
     pub within: Duration,
 }
 
-/// A driver that can be had. It is valid for its generation: a later one replaces it.
+/// A dispensed driver. It is valid for its generation: a later generation replaces it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DispensedDriver {
-    /// Which driver.
+    /// The driver.
     pub driver: DriverName,
-    /// Which generation of it.
+    /// Its generation.
     pub generation: Generation,
 }
 
-/// Why a driver cannot be had now.
+/// Why a driver is not dispensed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum NotDispensed {
-    /// There is none of this name.
+    /// There is no driver of this name.
     #[error("there is no driver {driver}; add it first")]
     Unknown {
-        /// Which driver.
+        /// The driver.
         driver: DriverName,
     },
     /// The host does not allow it.
     #[error("driver {driver} is blocked; take it off the block list, or put it on the allow list")]
     Blocked {
-        /// Which driver.
+        /// The driver.
         driver: DriverName,
     },
-    /// It is on its way.
+    /// It is starting.
     #[error("driver {driver} is not ready yet{}; wait longer", told_wait(*waited))]
     NotReady {
-        /// Which driver.
+        /// The driver.
         driver: DriverName,
-        /// How long was waited.
+        /// How long the caller waited.
         waited: Duration,
     },
-    /// It does not serve. It may again.
+    /// It does not serve. It may serve again.
     #[error("driver {driver} is {health}{}: {reason}", told_wait(*waited))]
     NotHealthy {
-        /// Which driver.
+        /// The driver.
         driver: DriverName,
         /// Undetected or unhealthy.
         health: DriverHealth,
-        /// Why.
+        /// The reason.
         reason: String,
-        /// How long was waited.
+        /// How long the caller waited.
         waited: Duration,
     },
     /// Its program is refused, and no process of it runs. It is launched again when the program has changed, or when a restart of the
     /// driver is requested; until then no caller waits for it (SEC-07).
     #[error("driver {driver} is {reason}; it is launched again when its program has changed")]
     Refused {
-        /// Which driver.
+        /// The driver.
         driver: DriverName,
-        /// Why, as it is shown: it begins with the word "refused".
+        /// The reason, as it is shown: it begins with the word "refused".
         reason: String,
     },
     /// The host is stopping, or the driver is being removed; nothing new starts (I6).
     #[error("cannot provide driver {driver}: it is being stopped")]
     Stopping {
-        /// Which driver.
+        /// The driver.
         driver: DriverName,
     },
-    /// Too many wait already.
+    /// Too many callers wait already.
     #[error("{waiting} callers already wait for drivers; try again later")]
     TooMany {
-        /// How many wait.
+        /// The number of waiting callers.
         waiting: usize,
     },
 }
@@ -297,81 +297,81 @@ impl NotDispensed {
     }
 }
 
-/// Says that a task of a driver is known and its handler comes later: its events wait (EVT-02). Say it before the task is
+/// Announces a task of a driver, before its handler is registered: its events wait (EVT-02). Send it before the task is
 /// started or restored.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AnnounceTask {
-    /// Which driver runs it. It need not be there yet.
+    /// The driver that runs it. It need not exist yet.
     pub driver: DriverName,
-    /// Which task.
+    /// The task.
     pub task: TaskKey,
 }
 
-/// Registers the handler of a task's events, in place of the one before. It holds across restarts of the driver, until it is
+/// Registers the handler of a task's events, in place of the former handler. It stays across restarts of the driver, until it is
 /// forgotten or the driver is removed (EVT-03).
 #[derive(Debug, Clone, Hash)]
 pub struct RegisterTaskHandler {
-    /// Which driver runs it. It need not be there yet.
+    /// The driver that runs it. It need not exist yet.
     pub driver: DriverName,
-    /// Which task.
+    /// The task.
     pub task: TaskKey,
-    /// The journal that the events go to. The handler opens it among the `TaskJournals` of its host, with the position up to which
-    /// it has had the task's events, in this run of the host or in an earlier one.
+    /// The journal of the events. The handler opens it among the `TaskJournals` of its host, with the position up to which
+    /// it has received the task's events, in this run of the host or in an earlier run.
     pub sink: JournalId,
 }
 
 /// Forgets a task: the event stream of its handler ends. Idempotent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ForgetTaskHandler {
-    /// Which driver.
+    /// The driver.
     pub driver: DriverName,
-    /// Which task.
+    /// The task.
     pub task: TaskKey,
 }
 
 /// Why a task is not watched.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum WatchError {
-    /// Too many are watched already.
+    /// Too many tasks are watched already.
     #[error("limit of {count} watched tasks reached; forget those that have ended")]
     TooMany {
-        /// How many there are.
+        /// The number of watched tasks.
         count: usize,
     },
     /// The host is stopping; nothing new starts (I6).
     #[error("cannot watch task {task}: the host is stopping")]
     Stopping {
-        /// Which task.
+        /// The task.
         task: TaskKey,
     },
 }
 
-/// Says what a driver reports. Said by the drivers themselves; from anyone else it changes nothing.
+/// A report of a driver. Sent by the drivers themselves; without effect from any other sender.
 #[doc(hidden)]
 #[derive(Debug, Clone, Hash)]
 pub struct DriverReported {
-    /// Which life of which driver says so: what an earlier one says late changes nothing (REG-08).
+    /// The life of the driver that sends it: late reports of an earlier life have no effect (REG-08).
     pub life: Attempt,
-    /// What it says.
+    /// The report.
     pub report: DriverReport,
     /// Whether leases of this generation can be had.
     pub may_lend: bool,
 }
 
-/// Says what an eventor has to say. Said by the eventors themselves; from anyone else it changes nothing.
+/// The news of an eventor. Sent by the eventors themselves; without effect from any other sender.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EventorReported {
-    /// Of which driver.
+    /// The driver.
     pub driver: DriverName,
-    /// Which life of its eventor.
+    /// The life of its eventor.
     pub life: Attempt,
-    /// What it says.
+    /// The news.
     pub news: EventorNews,
 }
 
 conversation! {
-    /// What is said to the owner of the drivers.
+    /// The messages of the owner of the drivers.
     #[derive(Clone, Hash)]
     pub enum DriversAsk -> #[derive(Hash)] DriversAnswer {
         AddDriver => Result<Added, AddDriverError>,

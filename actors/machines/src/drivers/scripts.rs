@@ -1,7 +1,7 @@
-//! The stories of the owner of the drivers: message scripts against the pure machine, under virtual time.
+//! Message scripts of the owner of the drivers: the pure machine under virtual time.
 //!
-//! A script says what hosts ask, what drivers and eventors say, and which of them end; below stands, in order, what the owner
-//! does. Lives of children are numbered as they are started.
+//! Each command is a request of a host, a message of a driver or an eventor, or the end of a child; below it come the effects in
+//! order. Lives of children are numbered as they are started.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -32,9 +32,9 @@ fn every_story_of_the_owner_of_the_drivers_goes_as_it_is_told() {
 }
 
 thread_local! {
-    /// Whose sinks they are, so that they can be told.
+    /// The names of sinks, for printing.
     static SINKS: RefCell<Vec<(String, JournalId)>> = const { RefCell::new(Vec::new()) };
-    /// What outlives a crash of the machine.
+    /// The data that survives a crash of the machine.
     static KEPT: RefCell<DriversImage> = RefCell::default();
 }
 
@@ -49,7 +49,7 @@ fn say(stage: &mut Stage<Drivers>, verb: &str, args: &mut ArgumentConsumer<'_>) 
             let names: Vec<_> = view.reports.iter().map(|report| report.name.as_str()).collect();
             stage.tell(&names.join(" "));
         }
-        // What its report names that it has stopped.
+        // The stopped parts in its report.
         "steps" => {
             for step in stage.machine.stop_steps() {
                 stage.tell(&format!("{}: {} after {:?}\n", step.what, step.ending, step.took));
@@ -74,7 +74,7 @@ fn say(stage: &mut Stage<Drivers>, verb: &str, args: &mut ArgumentConsumer<'_>) 
             let call = stage.take_call(is_start)?;
             stage.give(call, Err(CallLost::Crashed("boom".to_owned())));
         }
-        // A child answers what it was asked, or does not.
+        // A child answers its pending question, or does not.
         "told" => {
             let entry = |text: String| Folded { text, first: stage.now, last: stage.now, count: 1 };
             let mut told = Vec::new();
@@ -110,7 +110,7 @@ fn is_question(call: &DriversCall) -> bool {
     matches!(call, DriversCall::AskTroubles(..) | DriversCall::AskRecent(..))
 }
 
-// === Reading ===
+// === Parsing ===
 
 fn read_options(args: &mut ArgumentConsumer<'_>) -> Result<DriversOptions, Fault> {
     let mut options = DriversOptions::default();
@@ -271,7 +271,7 @@ fn read_endings(args: &mut ArgumentConsumer<'_>) -> Result<Vec<ChildEnded>, Faul
     Ok(endings)
 }
 
-// === Telling ===
+// === Printing ===
 
 fn tell(effect: &Effect<Drivers>, now: Timestamp) -> String {
     match effect {
@@ -302,7 +302,7 @@ fn tell_timer(timer: &DriversTimer) -> String {
     }
 }
 
-/// Keeps the change, as the shell does, and tells it.
+/// Keeps the change, as the shell does, and prints it.
 fn tell_change(change: &DriversChange) -> String {
     let (same, line) = match change {
         DriversChange::Keep(spec) => {

@@ -1,4 +1,4 @@
-//! What the owner of the drivers is made of, and what it remembers.
+//! The state of the owner of the drivers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,29 +15,29 @@ use crate::vocabulary::{Attempt, Backoff, DriverName, Generation, RestartBudget,
 
 use super::messages::Wanted;
 
-/// How the owner of the drivers is set up.
+/// The options of the owner of the drivers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DriversOptions {
     /// The limits of each driver.
     pub limits: DriverLimits,
-    /// How each eventor is set up.
+    /// The options of each eventor.
     pub eventor: EventorOptions,
-    /// Only these drivers are allowed; `None` allows all that are not blocked.
+    /// The allowed drivers; `None` allows all that are not blocked.
     pub allowed: Option<BTreeSet<DriverName>>,
-    /// These drivers are not allowed. One that still runs from an earlier run is proven, then ended.
+    /// The blocked drivers. A blocked driver that still runs from an earlier run is proven, then ended.
     pub blocked: BTreeSet<DriverName>,
-    /// These drivers are expected: [`AwaitDrivers`](super::AwaitDrivers) waits for them too, until they are added or given up. None by
+    /// The expected drivers: [`AwaitDrivers`](super::AwaitDrivers) waits for them too, until they are added or given up. None by
     /// default.
     pub expected: BTreeSet<DriverName>,
-    /// How many drivers there may be. 256 by default.
+    /// The limit of drivers. 256 by default.
     pub drivers_max: usize,
-    /// How many tasks may be watched, of all drivers together. 65,536 by default.
+    /// The limit of watched tasks, of all drivers together. 65,536 by default.
     pub tasks_max: usize,
-    /// How many questions may wait for drivers, all together. 4,096 by default.
+    /// The limit of waiting callers, of all drivers together. 4,096 by default.
     pub waiting_max: usize,
-    /// How often the actor of one driver is started again after it ended unexpectedly.
+    /// How often the actor of one driver is restarted after it ended unexpectedly.
     pub restart_budget: RestartBudget,
-    /// How soon it is started again.
+    /// The backoff before a restart.
     pub restart_backoff: Backoff,
 }
 
@@ -66,26 +66,26 @@ impl DriversOptions {
     }
 }
 
-/// What outlives a crash of the machine: what the host said and does not say again.
+/// The data that survives a crash of the machine: requests that the host does not repeat.
 #[doc(hidden)]
 #[derive(Debug, Clone, Hash, Default)]
 pub struct DriversImage {
     pub(super) specs: BTreeMap<DriverName, DriverSpec>,
-    /// Those whose restart was acknowledged and has not been seen to be done.
+    /// Drivers whose restart was acknowledged and was not observed yet.
     pub(super) restarts: BTreeSet<DriverName>,
-    /// The tasks that are watched, and the journals that their events go to.
+    /// The watched tasks, and the journals of their events.
     pub(super) tasks: BTreeMap<DriverName, BTreeMap<TaskKey, JournalId>>,
-    /// The number of the latest journal for a handler to come.
+    /// The number of the latest journal for a future handler.
     pub(super) parked: u64,
 }
 
 impl DriversImage {
-    /// Where the events of the tasks go that are watched.
+    /// The journals of the watched tasks.
     pub fn journals(&self) -> impl Iterator<Item = JournalId> {
         self.tasks.values().flat_map(|tasks| tasks.values().copied())
     }
 
-    /// Takes a change in.
+    /// Applies a change.
     pub fn apply(&mut self, change: DriversChange) {
         match change {
             DriversChange::Keep(spec) => {
@@ -120,25 +120,25 @@ impl DriversImage {
     }
 }
 
-/// One change of that.
+/// One change of the kept data.
 #[doc(hidden)]
 #[derive(Debug, Clone, Hash)]
 pub enum DriversChange {
     /// This driver is wanted.
     Keep(Box<DriverSpec>),
-    /// This one is not any more.
+    /// This driver is no longer wanted.
     Drop(DriverName),
     /// This driver is to be restarted.
     Restart(DriverName),
-    /// That is done.
+    /// The restart of this driver is done.
     Restarted(DriverName),
     /// This task is watched, and its events go to this journal.
     Watch(DriverName, TaskKey, JournalId),
-    /// This one is not any more.
+    /// This task is no longer watched.
     Forget(DriverName, TaskKey),
 }
 
-/// Which kind of child it is.
+/// The kind of a child.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChildKind {
@@ -148,13 +148,13 @@ pub enum ChildKind {
     Eventor,
 }
 
-/// What the owner of the drivers has done for it.
+/// The calls of the owner of the drivers.
 #[doc(hidden)]
 #[derive(Debug, Clone, Hash)]
 pub enum DriversCall {
     /// Wait until children have ended.
     AwaitEndings,
-    /// End every child that there is, by force: none of them is known to this life of the machine.
+    /// Kill every existing child: none of them is known to this life of the machine.
     Sweep,
     /// Start a driver.
     StartDriver(Attempt, Box<DriverConfig>),
@@ -162,37 +162,37 @@ pub enum DriversCall {
     StartEventor(Attempt, DriverName),
     /// Ask a child to stop.
     Stop(Attempt, StopMode),
-    /// End a child by force.
+    /// Kill a child.
     Kill(Attempt),
-    /// Have a driver brought anew, as the request with this number.
+    /// Have a driver restarted, as the request with this number.
     RestartNow(Attempt, Attempt),
-    /// Ask a driver what went wrong lately.
+    /// Ask a driver for its latest troubles.
     AskTroubles(Attempt, DriverName, AskId),
     /// Ask an eventor for the latest events of a task.
     AskRecent(Attempt, TaskKey, AskId),
-    /// Tell an eventor which generation to read events of.
+    /// Send an eventor the generation whose events it reads.
     SubscribeTo(Attempt, Generation),
-    /// Tell an eventor which tasks are watched, and whether they were before.
+    /// Send an eventor the watched tasks, and whether they were watched before.
     Watch(Attempt, Vec<(TaskKey, JournalId)>, bool),
-    /// Tell an eventor that a task is not watched any more.
+    /// Notify an eventor that a task is no longer watched.
     Forget(Attempt, TaskKey),
-    /// Give what waits in the first journal to the second, and all that comes for it later.
+    /// Move the items of the first journal to the second, and redirect all later items.
     HandOver(JournalId, JournalId),
     /// End a journal: its reader gets no more events.
     End(JournalId),
 }
 
-/// What came of a [`DriversCall`].
+/// The outcome of a [`DriversCall`].
 #[doc(hidden)]
 #[derive(Debug)]
 pub enum DriversOutcome {
     /// These children have ended; at least one.
     Ended(Vec<ChildEnded>),
-    /// What went wrong lately with a driver, and who calls it; nothing if it could not be asked.
+    /// The latest troubles of a driver, and its leases and calls; empty if it could not be asked.
     Described(Vec<Folded>, LeasedCalls),
-    /// What an eventor answered; nothing if it could not be asked.
+    /// The answer of an eventor; empty if it could not be asked.
     Told(Vec<Folded>),
-    /// A driver crashed over the request for its restart, or could not take it.
+    /// A driver crashed on the request for its restart, or could not take it.
     NotTaken,
     /// It was done.
     Done,
@@ -202,29 +202,29 @@ pub enum DriversOutcome {
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ChildEnded {
-    /// Of which driver.
+    /// The driver.
     pub driver: DriverName,
-    /// Which kind of child.
+    /// The kind of child.
     pub kind: ChildKind,
-    /// Which life.
+    /// Its life.
     pub life: Attempt,
-    /// How.
+    /// How it ended.
     pub ending: Ending,
 }
 
-/// What the owner of the drivers waits for.
+/// The timers of the owner of the drivers.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DriversTimer {
-    /// The endings of children are waited for again.
+    /// The next wait for endings of children.
     AwaitEndings,
-    /// This driver should have ended by now.
+    /// The stop timeout of this driver.
     Stop(DriverName),
-    /// The actor of this driver is to be started again.
+    /// The next start of this driver's actor.
     Restart(DriverName),
-    /// The actor of this driver is asked again for the restart of this number.
+    /// The next request for the restart of this number to this driver's actor.
     AskForRestart(DriverName, Attempt),
-    /// The eventor of this driver is to be started again.
+    /// The next start of this driver's eventor.
     RestartEventor(DriverName),
     /// The timeout of a caller that waits for this driver.
     Dispense(DriverName, AskId),
@@ -232,14 +232,14 @@ pub enum DriversTimer {
     AwaitDrivers(AskId),
 }
 
-/// How far a requested restart has got. Until it is done, the next life of the driver's actor is asked for it again.
+/// The progress of a requested restart. Until it is done, each next life of the driver's actor is asked for it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Restarting {
-    /// None is due.
+    /// No restart is due.
     No,
-    /// Its actor has not heard of it yet: what that reported before says nothing of the driver that is to come.
+    /// Its actor has not received it yet: earlier reports of the actor say nothing about the restarted driver.
     Asked,
-    /// Its actor has heard of it, and has not reported that it is done.
+    /// Its actor has received it, and has not reported that it is done.
     Taken,
 }
 
@@ -253,9 +253,9 @@ pub(super) struct Entry {
     pub(super) lendable: Option<Generation>,
     /// The number of the last restart that was requested of its present life.
     pub(super) restart: Attempt,
-    /// How far that has got.
+    /// The progress of that restart.
     pub(super) restarting: Restarting,
-    /// What comes after its end, if anything.
+    /// The successor after its end, if any.
     pub(super) next: Option<DriverSpec>,
     /// The callers that wait for its end.
     pub(super) leaving: Vec<AskId>,
@@ -266,12 +266,12 @@ impl Entry {
         self.config.mode == DriverMode::Serve
     }
 
-    /// Why no process of it is launched, nor of the one that is to come in its place.
+    /// Why no process is launched, of this driver or of its successor.
     pub(super) fn not_launched(&self) -> Option<String> {
         self.next.as_ref().unwrap_or(&self.config.spec).not_launched.clone()
     }
 
-    /// A restart was requested: nothing is known of what comes of it.
+    /// A restart was requested: its result is unknown yet.
     pub(super) fn restarted(&mut self, now: Timestamp) {
         self.restart = self.restart.next();
         self.restarting = Restarting::Asked;
@@ -282,12 +282,12 @@ impl Entry {
         }
         report.health = DriverHealth::NoAnswerYet;
         RESTARTED.clone_into(&mut report.reason);
-        // Its actor says the same when it hears of the request, which is no news then.
+        // Its actor reports the same when it receives the request; that report is then not news.
         report.restart = self.restart;
         report.stage = if report.pid.is_some() { DriverStage::Stopping } else { DriverStage::Recalling };
     }
 
-    /// The life of its actor that has not heard yet of the restart that was requested last, and the number of that.
+    /// The life of its actor that has not yet received the last requested restart, and the number of that restart.
     pub(super) fn awaited_restart(&self) -> Option<(Attempt, Attempt)> {
         match self.child.state() {
             ChildState::Running(life) if self.restarting == Restarting::Asked => Some((life, self.restart)),
@@ -304,8 +304,8 @@ impl Entry {
         self.restarting != Restarting::No && is_running && report.restart < self.restart
     }
 
-    /// Notes that its actor has heard of the restart. True if its report shows that this is done: nothing runs any more of what ran when
-    /// it was requested.
+    /// Records that its actor has received the restart. True if its report shows that the restart is done: no process from before the
+    /// request runs.
     pub(super) fn note_restart(&mut self, report: &DriverReport) -> bool {
         if self.restarting == Restarting::No {
             return false;
@@ -331,9 +331,9 @@ pub(super) struct EventorEntry {
     pub(super) was_equipped: bool,
     /// Whether its tasks were watched before, by it or by another eventor.
     pub(super) is_renewal: bool,
-    /// Of which generation it has the events.
+    /// The generation whose events it reads.
     pub(super) attends: Option<Generation>,
-    /// Whether it is not to come again when it has ended.
+    /// Whether it is not started again after its end.
     pub(super) is_closing: bool,
     /// Whether the end of its driver was published.
     pub(super) has_left: bool,
@@ -361,7 +361,7 @@ pub struct Drivers {
     pub(super) image: DriversImage,
     pub(super) entries: BTreeMap<DriverName, Entry>,
     pub(super) eventors: BTreeMap<DriverName, EventorEntry>,
-    /// Drivers whose tasks were watched by a former life of this machine, and whose eventor has not been started since.
+    /// Drivers whose tasks were watched by a former life of this machine, and whose eventor was not started since.
     pub(super) served: BTreeSet<DriverName>,
     pub(super) dispensing: BTreeMap<DriverName, BTreeMap<AskId, Waiting>>,
     pub(super) until_known: BTreeMap<AskId, UntilKnown>,
@@ -370,12 +370,12 @@ pub struct Drivers {
     pub(super) stop: Option<StopMode>,
     /// When it was asked to stop.
     pub(super) stop_began: Timestamp,
-    /// What became of each driver since.
+    /// The end of each driver since then.
     pub(super) steps: Vec<StopStep>,
     /// The number of the latest life of any child. It starts at random, so that lives known to a former life of this machine
     /// have other numbers.
     pub(super) life: Attempt,
 }
 
-/// How long the calls may take that only hand something to a child.
+/// The timeout of calls that only pass something to a child.
 pub(super) const HAND_OVER_DEADLINE: Duration = Duration::from_secs(10);

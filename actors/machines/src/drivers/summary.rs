@@ -6,18 +6,18 @@ use crate::vocabulary::DriverName;
 /// Drivers by their state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct DriverSummary {
-    /// These serve.
+    /// Drivers that serve.
     pub healthy: Vec<DriverName>,
-    /// These do not, each with its reason.
+    /// Drivers that do not serve, each with its reason.
     pub unhealthy: Vec<(DriverName, String)>,
-    /// These run and found nothing to drive.
+    /// Drivers that run and detected nothing to drive.
     pub undetected: Vec<DriverName>,
-    /// These have not reported yet.
+    /// Drivers that have not reported yet.
     pub no_answer: Vec<DriverName>,
 }
 
 impl DriverSummary {
-    /// Sorts drivers by what their reports say.
+    /// Groups drivers by their reports.
     #[must_use]
     pub fn of<'a>(reports: impl Iterator<Item = &'a DriverReport>) -> Self {
         let mut summary = Self::default();

@@ -1,4 +1,4 @@
-//! The handlers of task events, and the eventors that deliver to them.
+//! Manages the handlers of task events, and the eventors that deliver to them.
 
 use super::messages::{DriversAnswer, WatchError};
 use super::news::DriversNews;
@@ -102,7 +102,7 @@ impl Drivers {
 
     // === Eventors ===
 
-    /// Ensures that there is an eventor, now or when the one that is ending has ended.
+    /// Ensures that there is an eventor, now or when the present one has ended.
     pub(super) fn open_eventor(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         let eventor = EventorEntry {
             child: DynamicChild::new(ChildState::Pausing),
@@ -130,7 +130,7 @@ impl Drivers {
         self.call(call, cx);
     }
 
-    /// The driver is gone: nothing of it is watched any more, and the event streams of its handlers end.
+    /// The driver is gone: its tasks are no longer watched, and the event streams of its handlers end.
     pub(super) fn close_eventor(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         self.served.remove(driver);
         let mut parting = Vec::new();
@@ -188,7 +188,7 @@ impl Drivers {
         }
     }
 
-    /// Tells the eventor of a generation that is configured, once.
+    /// Sends the eventor a generation that is configured, once.
     pub(super) fn attend(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get(driver) else { return };
         let Some(generation) = entry.lendable else { return };

@@ -1,4 +1,4 @@
-//! What an eventor decides: when the stream is opened, and what its end leads to.
+//! Decides for an eventor: when the stream is opened, and how its end is handled.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::driver::{DriverError, EventBatch};
 use crate::kernel::{CallKey, CallLost, Input, Machine, Never, OneCall, StepContext};
 use crate::vocabulary::{BackoffState, Generation, Moment};
 
-/// How long one call for the next events waits before it is made again.
+/// The timeout of one call for the next events; then it is made again.
 const READ_DEADLINE: Duration = Duration::from_secs(3_600);
-/// How long the calls may take that only hand something on.
+/// The timeout of calls that only pass something on.
 const HAND_DEADLINE: Duration = Duration::from_secs(10);
-/// How long to collect tasks that came late before the stream is opened again for them.
+/// How long to collect late tasks before the stream is opened again for them.
 pub(super) const REWIND_PAUSE: Duration = Duration::from_millis(50);
 
 impl Machine for Eventor {
@@ -86,7 +86,7 @@ impl Machine for Eventor {
                     }
                     // Everything is closed, and all handlers are notified.
                     EventorCall::Finish(_) => cx.stop(),
-                    // Another stream is read by now, or there was no event.
+                    // Another stream is being read, or the call returns no event.
                     EventorCall::Open { .. }
                     | EventorCall::Read
                     | EventorCall::Close
@@ -111,7 +111,7 @@ impl Eventor {
         cx.call(self.reading.begin(Generation::default()), READ_DEADLINE, call);
     }
 
-    /// Hands over what this step has to hand over, in one go.
+    /// Passes on all items of this step, in one call.
     fn hand(&mut self, cx: &mut StepContext<Self>) {
         if !self.handed.is_empty() {
             let handed = Arc::new(std::mem::take(&mut self.handed));
@@ -124,7 +124,7 @@ impl Eventor {
     fn attend(&mut self, generation: Generation, cx: &mut StepContext<Self>) {
         match self.stream {
             Stream::Over => {}
-            // It is attended already.
+            // It is being read already.
             Stream::Reading(present) | Stream::Pausing(present) if present == generation => {}
             Stream::Absent | Stream::Reading(_) | Stream::Pausing(_) => {
                 cx.cancel_timer(EventorTimer::Reopen);
@@ -154,17 +154,17 @@ impl Eventor {
     fn reopen(&mut self, cx: &mut StepContext<Self>) {
         match self.stream {
             Stream::Pausing(generation) => self.open(generation, cx),
-            // Another generation came meanwhile, or it is over.
+            // Another generation arrived meanwhile, or the eventor has ended.
             Stream::Absent | Stream::Reading(_) | Stream::Over => {}
         }
     }
 
-    /// Opens the stream further back, for tasks that came late. Those that came in time have each event once all the same.
+    /// Opens the stream further back, for late tasks. The other tasks still get each event once.
     fn rewind(&mut self, cx: &mut StepContext<Self>) {
         self.is_rewinding = false;
         match self.stream {
             Stream::Reading(generation) => self.open(generation, cx),
-            // It is opened there when it is opened.
+            // The next opening begins there.
             Stream::Absent | Stream::Pausing(_) | Stream::Over => {}
         }
     }
@@ -184,7 +184,7 @@ impl Eventor {
                 }
                 self.call(EventorCall::Read, cx);
             }
-            // Nothing happened for a long time.
+            // No event came for a long time.
             Err(CallLost::DeadlineExceeded(_)) => self.call(EventorCall::Read, cx),
             Ok(EventorOutcome::Heard(Ok(EventBatch::Ended))) => {
                 self.interrupted("the plugin ended the stream", false, cx);
@@ -202,7 +202,7 @@ impl Eventor {
         }
     }
 
-    /// Every end of the stream leads to another one: after a pause, or when the driver is back.
+    /// After every end of the stream it is opened again: after a pause, or when the driver is back.
     fn interrupted(&mut self, error: &str, is_gone: bool, cx: &mut StepContext<Self>) {
         let Stream::Reading(generation) = self.stream else { return };
         self.stream = Stream::Absent;

@@ -1,50 +1,50 @@
-//! The bounded journal of one task: what its handler has not read yet.
+//! The bounded journal of one task: the events that its handler has not read yet.
 
 use std::collections::VecDeque;
 
 use crate::driver::{EventPosition, GapReason, TaskEventItem};
 
-/// How many events wait unread for one handler unless another number is chosen (EVT-01).
+/// The default limit of unread events for one handler (EVT-01).
 pub const JOURNAL_ITEMS_MAX: usize = 1_000;
 
 /// Names the journal of a task. The journals are kept where effects are carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum JournalId {
-    /// That of a handler, which opened it.
+    /// The journal of a handler, which opened it.
     Handler(u64),
-    /// That of a task whose handler is still to come (EVT-02).
+    /// The journal of a task without a handler yet (EVT-02).
     Parked(u64),
 }
 
-/// What became of an event that was put into a journal.
+/// The result of putting an event into a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
     /// It waits to be read.
     Kept,
-    /// It has been had before and is not had again.
+    /// It was received before and is ignored.
     Had,
 }
 
-/// What the handler of one task has not read yet, in order. Each event is in it once, however often a plugin repeats it. When
-/// it is full the oldest makes room, and a gap with the exact count stands in its place (EVT-01).
+/// The unread events of one task, in order. Each event is in it once, however often a plugin repeats it. When
+/// it is full the oldest event is dropped, and a gap with the exact count is put in its place (EVT-01).
 #[derive(Debug, Clone, Hash)]
 pub struct Journal {
     items: VecDeque<TaskEventItem>,
     limit: usize,
     fallen: u64,
     last: Option<EventPosition>,
-    /// Whether a gap came since the last event that has a place.
+    /// Whether a gap was added since the last event that has a position.
     is_gap_told: bool,
 }
 
 impl Journal {
-    /// An empty journal of at most so many items, for a handler that has had everything up to `after`.
+    /// An empty journal of at most so many items, for a handler that has received everything up to `after`.
     #[must_use]
     pub fn new(limit: usize, after: Option<EventPosition>) -> Self {
         Self { items: VecDeque::new(), limit: limit.max(1), fallen: 0, last: after, is_gap_told: false }
     }
 
-    /// Puts in what comes next: an event unless it has been had, a gap unless the last entry is the same. An event of another
+    /// Adds the next item: an event unless it was received before, a gap unless the last entry is the same. An event of another
     /// stream never follows without a gap, wherever it waited before (EVT-02).
     pub fn put(&mut self, item: TaskEventItem) -> Taken {
         match &item {
@@ -60,7 +60,7 @@ impl Journal {
                 self.is_gap_told = false;
             }
             TaskEventItem::Event { position: None, .. } => {}
-            // Two gaps of unknown size in a row say no more than one.
+            // Two gaps of unknown size in a row mean the same as one.
             TaskEventItem::Gap { missed: None, .. } if self.items.back() == Some(&item) => return Taken::Had,
             TaskEventItem::Gap { .. } => self.is_gap_told = true,
         }
@@ -75,8 +75,8 @@ impl Journal {
         self.items.push_back(item);
     }
 
-    /// Lets the oldest event go. Gaps among the oldest are not lost: what they count is counted on, and one of unknown size
-    /// stays.
+    /// Drops the oldest event. Gaps among the oldest are not lost: their count is added to the count of dropped events, and a gap of
+    /// unknown size stays.
     fn drop_oldest(&mut self) {
         match self.items.pop_front() {
             Some(TaskEventItem::Event { .. }) => self.fallen += 1,
@@ -93,7 +93,7 @@ impl Journal {
         }
     }
 
-    /// Takes out what comes next.
+    /// Takes out the next item.
     pub fn take(&mut self) -> Option<TaskEventItem> {
         if self.fallen > 0 {
             let missed = Some(std::mem::take(&mut self.fallen));
@@ -102,19 +102,19 @@ impl Journal {
         self.items.pop_front()
     }
 
-    /// The place of the last event that came.
+    /// The position of the last event.
     #[must_use]
     pub const fn last(&self) -> Option<&EventPosition> {
         self.last.as_ref()
     }
 
-    /// How many items wait.
+    /// The number of waiting items.
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.len() + usize::from(self.fallen > 0)
     }
 
-    /// Whether nothing waits.
+    /// Whether no item waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

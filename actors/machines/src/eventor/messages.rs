@@ -1,11 +1,11 @@
-//! What can be said to an eventor, and what it says. Only the owner of the drivers speaks with it.
+//! The messages of an eventor, and its news. Only the owner of the drivers talks to it.
 
 use super::JournalId;
 use crate::conversation;
 use crate::driver::{EventPosition, Folded, TaskKey};
 use crate::vocabulary::Generation;
 
-/// Says of which generation of the driver events are to be had from now on.
+/// Sets the generation of the driver whose events are read from now on.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SubscribeTo {
@@ -13,25 +13,25 @@ pub struct SubscribeTo {
     pub generation: Generation,
 }
 
-/// Says that a task is watched.
+/// Reports that a task is watched.
 #[doc(hidden)]
 #[derive(Debug, Clone, Hash)]
 pub struct Watch {
-    /// Which task.
+    /// The task.
     pub task: TaskKey,
-    /// The journal that its events go to.
+    /// The journal of its events.
     pub sink: JournalId,
-    /// The last event that went there.
+    /// The last event in that journal.
     pub after: Option<EventPosition>,
     /// Whether it was watched before, by a former life of the eventor.
     pub is_renewal: bool,
 }
 
-/// Says that a task is not watched any more: the event stream of its handler ends.
+/// Reports that a task is no longer watched: the event stream of its handler ends.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Forget {
-    /// Which task.
+    /// The task.
     pub task: TaskKey,
 }
 
@@ -39,12 +39,12 @@ pub struct Forget {
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RecentOf {
-    /// Which task.
+    /// The task.
     pub task: TaskKey,
 }
 
 conversation! {
-    /// What is said to an eventor.
+    /// The messages of an eventor.
     #[derive(Clone, Hash)]
     pub enum EventorAsk -> #[derive(Hash)] EventorAnswer {
         SubscribeTo => (),
@@ -54,25 +54,25 @@ conversation! {
     }
 }
 
-/// What an eventor says.
+/// The news of an eventor.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum EventorNews {
-    /// It begins, or begins again, and knows of no task and no generation.
+    /// It begins, or begins again, and knows no task and no generation.
     Began,
     /// Its stream ended, with this error or by itself. It is opened again after a pause, or when the driver is back.
     Interrupted {
-        /// Of which generation of the driver.
+        /// The generation of the driver.
         generation: Generation,
         /// The text of the error.
         error: String,
     },
     /// Events came for a task that was not announced in time, or that name no task.
     DeadLetters {
-        /// Which task; `None` when they name none properly.
+        /// The task; `None` when the events do not name one properly.
         task: Option<TaskKey>,
-        /// How many.
+        /// The number of events.
         count: u64,
-        /// What is wrong with them, if they name none.
+        /// The fault of the events, if they name no task.
         error: Option<String>,
     },
 }

@@ -13,18 +13,18 @@
 //!              └─ the plugin is gone ─┘
 //! ```
 //!
-//! What holds:
+//! Invariants:
 //!
-//! - A slow handler delays no other: each has a bounded journal, and one that falls behind finds a gap with the exact count in it
-//!   (EVT-01).
-//! - Where the plugin keeps positions, a stream is opened after the last event that was read, and each event is in a journal
-//!   once, however often it is repeated. What a plugin can't repeat is reported as a gap, with its reason: by numbers that leap, by
-//!   a stream with another name, and for plugins that know nothing of positions after every interruption (EVT-02).
-//! - A handler that comes late gets what it missed: the stream is opened again further back.
+//! - A slow handler does not delay others: each has a bounded journal, and a handler that is too slow finds a gap with the exact count
+//!   in it (EVT-01).
+//! - If the plugin has positions, a stream is opened after the last event that was read, and each event is in a journal
+//!   once, however often it is repeated. Events that a plugin cannot repeat are reported as a gap, with the reason: for a jump in the
+//!   numbers, for a stream with another name, and for plugins without positions after every interruption (EVT-02).
+//! - A handler that is registered late gets the missed events: the stream is opened again further back.
 //! - An error is an error, with its text, and never an event of default values.
 //! - It serves all generations of its driver, so that handlers are registered once and renewed together (EVT-03). When it is
-//!   rebuilt after a crash it says so, and gets the watched tasks again.
-//! - Nothing of it is left after its end: the stream from the plugin is closed, and those of the handlers end.
+//!   rebuilt after a crash it reports this, and gets the watched tasks again.
+//! - Nothing of it is left after its end: the stream from the plugin is closed, and the streams of the handlers end.
 
 mod journal;
 

@@ -1,4 +1,4 @@
-//! Which event goes where, and which are missing.
+//! Routes events to journals, and reports missing events.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::driver::{EventPosition, GapReason, Recent, TaskEventItem, TaskKey};
 use crate::kernel::{CallKey, StepContext};
 use crate::vocabulary::Moment;
 
-/// How long the calls may take that only hand something on.
+/// The timeout of calls that only pass something on.
 const HAND_DEADLINE: std::time::Duration = std::time::Duration::from_secs(10);
 
 impl Eventor {
     // === Tasks ===
 
-    /// Takes in that a task is watched. What waited for it goes to it; what it missed is had again where the plugin can
-    /// repeat it, and reported as a gap where it can't (EVT-02).
+    /// Adds a watched task. Its waiting events go to its journal; missed events are read again if the plugin can repeat
+    /// them, and reported as a gap if it cannot (EVT-02).
     pub(super) fn watch(&mut self, watch: &Watch, cx: &mut StepContext<Self>) {
         let Watch { task, sink, after, is_renewal } = watch;
         let recent = match self.routes.remove(task) {
@@ -74,7 +74,7 @@ impl Eventor {
         cx.call(CallKey::default(), HAND_DEADLINE, EventorCall::End(sinks));
     }
 
-    /// Where a stream has to be opened so that everybody gets what it has not had: the earliest place of all, if all are of
+    /// The position to open a stream at, so that every handler gets its missing events: the earliest position of all, if all are of
     /// one stream, and else the beginning.
     pub(super) fn earliest(&self) -> Option<EventPosition> {
         let mut earliest: Option<&EventPosition> = None;
@@ -89,7 +89,7 @@ impl Eventor {
         earliest.cloned()
     }
 
-    /// Notes before a stream is opened that all present handlers have had what was read.
+    /// Records before a stream is opened that all present handlers have received the events that were read.
     pub(super) fn note_progress(&mut self) {
         for route in self.routes.values_mut() {
             if !std::mem::take(&mut route.is_behind) && self.cursor.is_some() {
@@ -98,15 +98,15 @@ impl Eventor {
         }
     }
 
-    /// How far back the stream would have to be opened for a handler that has had everything up to `after`. `None` if
-    /// it is far enough as it is. Without a position a handler has had nothing, and wants what comes.
+    /// How far back the stream has to be opened for a handler that has received everything up to `after`. `None` if
+    /// the present position suffices. Without a position a handler has received nothing, and wants the next events.
     fn missed_before(&self, after: Option<&EventPosition>) -> Option<Option<EventPosition>> {
         let (after, resume) = (after?, self.resume.as_ref()?);
         let has_missed = self.was_open && after.stream == resume.stream && after.sequence < resume.sequence;
         has_missed.then(|| Some(after.clone()))
     }
 
-    /// Has the stream opened again further back, after a moment in which others may come.
+    /// Schedules that the stream is opened again further back, after a moment in which other late tasks may arrive.
     fn go_back(&mut self, to: Option<EventPosition>, cx: &mut StepContext<Self>) {
         if let Some(resume) = self.resume.take() {
             self.resume = earlier(Some(resume), to);
@@ -144,7 +144,7 @@ impl Eventor {
         }
     }
 
-    /// Notes where the stream has got to, and reports to all handlers what is missing before it.
+    /// Records the position of the stream, and reports missing events before it to all handlers.
     fn moved_to(&mut self, position: &EventPosition) {
         self.stream_known(&position.stream);
         match &self.cursor {
@@ -153,7 +153,7 @@ impl Eventor {
                     self.gap_for_all(GapReason::Forgotten);
                 }
             }
-            // It was opened at the beginning, and the plugin no longer has that.
+            // It was opened at the beginning, and the plugin no longer has the first events.
             Some(_) | None if self.is_first => self.gap_for_those_before(position),
             Some(_) | None => {}
         }
@@ -164,7 +164,7 @@ impl Eventor {
         }
     }
 
-    /// The name of the stream is known. What an old one still held is lost with it.
+    /// The name of the stream is known. Unread events of an old stream are lost.
     pub(super) fn stream_known(&mut self, stream: &Arc<str>) {
         match &self.marks {
             Marks::Of(known) if known == stream => return,
@@ -203,7 +203,7 @@ impl Eventor {
     pub(super) fn gap_for_all(&mut self, reason: GapReason) {
         let sinks: Vec<_> = self.routes.values().map(|route| route.sink).collect();
         sinks.into_iter().for_each(|sink| self.gap(sink, None, reason));
-        // A handler that comes for what waits has to know as well.
+        // A handler that is registered later has to get the gap as well.
         for stranger in self.strangers.values_mut() {
             stranger.waiting.put(TaskEventItem::Gap { missed: None, reason });
         }
@@ -272,13 +272,13 @@ fn position_of(item: &TaskEventItem) -> Option<EventPosition> {
     }
 }
 
-/// The place before an event; `None` is the beginning.
+/// The position before an event; `None` is the beginning.
 fn before(position: &EventPosition) -> Option<EventPosition> {
     let sequence = position.sequence.checked_sub(1).filter(|sequence| *sequence > 0)?;
     Some(EventPosition { stream: Arc::clone(&position.stream), sequence })
 }
 
-/// The earlier of two places; of two streams, the beginning.
+/// The earlier of two positions; of two streams, the beginning.
 fn earlier(one: Option<EventPosition>, other: Option<EventPosition>) -> Option<EventPosition> {
     let (one, other) = (one?, other?);
     if one.stream != other.stream {

@@ -1,6 +1,6 @@
-//! The eventor's stories: message scripts against the pure machine, under virtual time.
+//! Message scripts of the eventor: the pure machine under virtual time.
 //!
-//! A script says what is watched and what the stream says; below stands, in order, what the eventor puts where. An event is
+//! Each command is a change of the watched tasks or an item of the stream; below it come the effects in order. An event is
 //! written `TASK=SEQUENCE`, or `TASK=-MESSAGE` without a position.
 
 use std::cell::RefCell;
@@ -24,7 +24,7 @@ fn every_story_of_the_eventor_goes_as_it_is_told() {
 }
 
 thread_local! {
-    /// Whose sinks they are, so that they can be told.
+    /// The names of sinks, for printing.
     static SINKS: RefCell<Vec<(String, JournalId)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -55,7 +55,7 @@ fn say(stage: &mut Stage<Eventor>, verb: &str, args: &mut ArgumentConsumer<'_>) 
             let task = task(&word(args, "task")?)?;
             stage.ask(EventorAsk::RecentOf(RecentOf { task }));
         }
-        // The call for the next events is lost, or comes back with nothing.
+        // The call for the next events is lost, or returns nothing.
         "quiet" | "crashed" | "busy" | "closed" => {
             let call = stage.take_call(is_reading)?;
             let outcome = match verb {
@@ -79,7 +79,7 @@ fn is_reading(call: &EventorCall) -> bool {
     matches!(call, EventorCall::Open { .. } | EventorCall::Read)
 }
 
-// === Reading ===
+// === Parsing ===
 
 fn task(name: &str) -> Result<TaskKey, Fault> {
     Ok(TaskKey::new(AllocationId::new("alloc")?, TaskName::new(name)?))
@@ -139,7 +139,7 @@ fn read_event(name: &str, stream: &str, text: &str) -> Result<TaskEventItem, Fau
     Ok(TaskEventItem::Event { event: Arc::new(event), position })
 }
 
-// === Telling ===
+// === Printing ===
 
 fn tell(effect: &Effect<Eventor>, now: Timestamp) -> String {
     match effect {

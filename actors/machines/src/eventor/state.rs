@@ -1,4 +1,4 @@
-//! What an eventor is made of, and what it remembers.
+//! The state of an eventor.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use crate::driver::{EventPosition, RECENT_ENTRIES, Recent, TaskEventItem, TaskKe
 use crate::kernel::OneCall;
 use crate::vocabulary::{Backoff, BackoffState, Generation};
 
-/// How an eventor is set up.
+/// The options of an eventor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EventorOptions {
-    /// How many events wait for a task without a handler yet. 1,000 by default (EVT-01).
+    /// The limit of events that wait for a task without a handler yet. 1,000 by default (EVT-01).
     pub journal_items: usize,
     /// How long events wait for a task that was not announced; then they are dead letters (EVT-02). 10 s by default.
     pub timeout: Duration,
-    /// How many tasks that were not announced may be waited for. 1,024 by default.
+    /// The limit of tasks that were not announced and whose events wait. 1,024 by default.
     pub strangers_max: usize,
-    /// How many entries there are in the list of the latest events of a task (EVT-04). 10 by default.
+    /// The number of entries in the list of the latest events of a task (EVT-04). 10 by default.
     pub recent_entries: usize,
-    /// How soon a stream that ended is opened again. 1 s doubling to 30 s by default.
+    /// The pauses before a stream that ended is opened again. 1 s doubling to 30 s by default.
     pub backoff: Backoff,
 }
 
@@ -42,55 +42,55 @@ impl Default for EventorOptions {
     }
 }
 
-/// What an eventor has done for it.
+/// The calls of an eventor.
 #[doc(hidden)]
 #[derive(Debug, Clone, Hash)]
 pub enum EventorCall {
-    /// Open the stream, in place of the one that is open, and wait for what it says first.
+    /// Open the stream, in place of the open one, and wait for its first batch.
     Open {
-        /// Of which generation of the driver.
+        /// The generation of the driver.
         generation: Generation,
-        /// After which event; `None` from the beginning.
+        /// The event after which it begins; `None` for the beginning.
         after: Option<EventPosition>,
     },
-    /// Wait for what the stream says next.
+    /// Wait for the next batch of the stream.
     Read,
     /// Close the stream.
     Close,
-    /// Put these where they belong, in this order. A call is kept until it has come back, so what may be much is shared.
+    /// Put these items into their journals, in this order. A call is kept until it has returned, so a large payload is shared.
     Hand(Arc<Vec<(JournalId, TaskEventItem)>>),
-    /// Say to these that nothing comes any more.
+    /// End these journals: they get no more items.
     End(Vec<JournalId>),
-    /// The same, as the last thing that is done.
+    /// The same, as the last action.
     Finish(Vec<JournalId>),
 }
 
-/// What came of an [`EventorCall`].
+/// The outcome of an [`EventorCall`].
 #[doc(hidden)]
 #[derive(Debug)]
 pub enum EventorOutcome {
-    /// What the stream said, or that it is over.
+    /// A batch of the stream, or the error that ended it.
     Heard(Result<EventBatch, DriverError>),
     /// It was done.
     Done,
 }
 
-/// What an eventor waits for.
+/// The timers of an eventor.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EventorTimer {
-    /// The stream is to be opened again.
+    /// The next opening of the stream.
     Reopen,
-    /// The stream is to be opened again further back, for tasks that came late.
+    /// The next opening of the stream further back, for late tasks.
     Rewind,
     /// The timeout of the events of this task, which was not announced.
     HandlerDeadline(TaskKey),
 }
 
-/// Where the stream stands.
+/// The state of the stream.
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Stream {
-    /// There is no generation that could be asked.
+    /// There is no generation to read from.
     Absent,
     /// It is being read.
     Reading(Generation),
@@ -100,14 +100,14 @@ pub(super) enum Stream {
     Over,
 }
 
-/// What is known of how the plugin marks its events.
+/// How the plugin marks its events.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Marks {
-    /// Nothing.
+    /// Not known yet.
     Unknown,
-    /// It marks none: events without a reader are lost.
+    /// It does not mark them: events without a reader are lost.
     None,
-    /// It marks them, and this is its stream.
+    /// It marks them, with this stream.
     Of(Arc<str>),
 }
 
@@ -115,9 +115,9 @@ pub(super) enum Marks {
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Route {
     pub(super) sink: JournalId,
-    /// Up to where it had had everything when the stream was opened, or when it came, if it said so.
+    /// The position up to which it had received everything when the stream was opened, or when it was added, if known.
     pub(super) after: Option<EventPosition>,
-    /// Whether it lacks events that were read before it came, and that the stream will be opened for again.
+    /// Whether it lacks events that were read before it was added, and that the stream will be opened for again.
     pub(super) is_behind: bool,
     pub(super) recent: Recent,
 }
@@ -126,13 +126,13 @@ pub(super) struct Route {
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Stranger {
     pub(super) waiting: Journal,
-    /// How many events came.
+    /// The number of its events.
     pub(super) count: u64,
-    /// The place of the first.
+    /// The position of the first.
     pub(super) first: Option<EventPosition>,
 }
 
-/// What became of the events of a task that was not announced in time.
+/// The dead letters of a task that was not announced in time.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Dead {
     pub(super) count: u64,
@@ -149,11 +149,11 @@ pub struct Eventor {
     pub(super) reading: OneCall,
     pub(super) backoff: BackoffState,
     pub(super) marks: Marks,
-    /// Whether a stream was opened before: what came between two of them may be missing.
+    /// Whether a stream was opened before: events between two streams may be missing.
     pub(super) was_open: bool,
-    /// After which event the next stream is opened; `None` for the beginning.
+    /// The event after which the next stream is opened; `None` for the beginning.
     pub(super) resume: Option<EventPosition>,
-    /// Where the stream that is open stands: its last event, or where it was opened.
+    /// The position of the open stream: its last event, or where it was opened.
     pub(super) cursor: Option<EventPosition>,
     /// Whether no event has come since the stream was opened.
     pub(super) is_first: bool,
@@ -162,6 +162,6 @@ pub struct Eventor {
     pub(super) routes: BTreeMap<TaskKey, Route>,
     pub(super) strangers: BTreeMap<TaskKey, Stranger>,
     pub(super) dead: BTreeMap<TaskKey, Dead>,
-    /// What this step puts where.
+    /// The items of this step, with their journals.
     pub(super) handed: Vec<(JournalId, TaskEventItem)>,
 }

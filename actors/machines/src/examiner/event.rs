@@ -1,4 +1,4 @@
-//! What the examiner observes.
+//! The observations of the examiner.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,18 +8,18 @@ use crate::csi::Call;
 /// An observation, with its time in milliseconds since the beginning of the exam.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Event {
-    /// The plugin has started, or started again. Calls that were in flight have been lost with the process before.
+    /// The plugin has started, or started again. Calls in flight were lost with the former process.
     Starts {
-        /// When.
+        /// The time.
         at: u64,
     },
-    /// A call has come.
+    /// A call has arrived.
     Begins {
-        /// When.
+        /// The time.
         at: u64,
-        /// Its number, which no other call of the exam has.
+        /// Its number, unique in the exam.
         number: u64,
-        /// Which call it is.
+        /// The call.
         #[serde(with = "by_name")]
         call: Call,
         /// Its request.
@@ -27,16 +27,16 @@ pub enum Event {
     },
     /// A call has been answered.
     Ends {
-        /// When.
+        /// The time.
         at: u64,
         /// The number of the call.
         number: u64,
         /// The answer.
         outcome: Outcome,
     },
-    /// The caller has left before the answer: its deadline is over, it was cancelled, or its connection is lost.
+    /// The caller has left before the answer: its deadline has passed, it was cancelled, or its connection is lost.
     Leaves {
-        /// When.
+        /// The time.
         at: u64,
         /// The number of the call.
         number: u64,
@@ -46,13 +46,13 @@ pub enum Event {
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// Well.
+    /// With an answer.
     Answered(Box<Answer>),
     /// With the gRPC code of this number.
     Failed(i32),
 }
 
-/// What an answer says that later calls have to heed.
+/// The parts of an answer that later calls have to respect.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "each has the name that the specification describes")]
@@ -66,7 +66,7 @@ pub struct Answer {
     pub size_bytes: i64,
     pub group_snapshot_id: String,
     pub snapshot_ids: Vec<String>,
-    /// Of a Probe, a snapshot or a group; `None` where it is not said.
+    /// Of a Probe, a snapshot or a group; `None` if the answer does not contain it.
     pub ready: Option<bool>,
     pub node_id: String,
     pub next_token: String,

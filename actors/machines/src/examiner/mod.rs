@@ -1,20 +1,20 @@
-//! The examination of an orchestrator by a CSI plugin: every call that it makes is judged by the rules for orchestrators.
+//! Examines an orchestrator from a CSI plugin: every call that it makes is judged by the rules for orchestrators.
 //!
-//! The plugin (`callboard plugin examiner`) observes its calls, and the [`Judge`] decides. The judge knows nothing but what came over
+//! The plugin (`callboard plugin examiner`) observes its calls, and the [`Judge`] decides. The judge knows only what came over
 //! the socket: requests, the answers that were given, and callers that left before their answer.
 //!
 //! ```text
 //!   rule      every rule for orchestrators, and whether calls can show that it is broken
-//!   request   a request of any call, as it came: also what no well-formed type can hold
-//!   event     what is observed: a call begins, is answered, loses its caller; the plugin starts
-//!   surface   what the plugin claims to its callers
+//!   request   a request of any call, as received: also values that no well-formed type can hold
+//!   event     the observations: a call begins, is answered, loses its caller; the plugin starts
+//!   surface   the capabilities that the plugin claims to its callers
 //!   judge/    the state machine of table C.4 for each volume, and the rules
-//!   report    each rule: how often it was tried and broken, with the calls; and what is still up
+//!   report    each rule: how often it was tried and broken, with the calls; and open steps
 //!   render    the report as text and as JSON
 //! ```
 //!
 //! The judge reasons from what the orchestrator can know. A step whose answer was unclear, or whose caller left, is *unknown*: it counts
-//! as up for what goes down, and as down for what goes up (V4).
+//! as up for calls that undo, and as down for calls that set up (V4).
 
 mod rule;
 

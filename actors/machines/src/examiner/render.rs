@@ -1,4 +1,4 @@
-//! The report as a text for people, and as JSON for programs.
+//! Renders the report as a text for people, and as JSON for programs.
 
 use std::fmt::Write;
 
@@ -9,11 +9,11 @@ use super::rule::{Coverage, Rule};
 use crate::vocabulary::text::{escaped, quoted};
 
 impl Report {
-    /// The report for people. What orchestrators have sent is made harmless for terminals.
+    /// The report for people. Texts of orchestrators are escaped for terminals.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
-        // To write to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = self.write_text(&mut text);
         text
     }

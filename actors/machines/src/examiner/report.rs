@@ -9,48 +9,48 @@ use super::rule::Rule;
 pub struct Breach {
     /// The number of the call in the exam; 0: the end of the exam.
     pub number: u64,
-    /// When it came, in milliseconds since the beginning of the exam.
+    /// When it arrived, in milliseconds since the beginning of the exam.
     pub at_millis: u64,
     /// Its name.
     pub call: &'static str,
-    /// What was wrong.
+    /// The problem.
     pub problem: String,
 }
 
-/// What was found about one rule.
+/// The findings about one rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleReport {
     /// The rule.
     pub rule: Rule,
     /// How often a call could have broken it.
     pub tried: u64,
-    /// How often one did.
+    /// How often a call broke it.
     pub broken: u64,
-    /// The first calls that did.
+    /// The first calls that broke it.
     pub breaches: Vec<Breach>,
 }
 
-/// Something that was done and not undone.
+/// A step or object that was not undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Open {
     /// The volume, snapshot or group; of a volume that may have been created, its name.
     pub of: String,
-    /// What it is, and its state.
+    /// The step or object, and its state.
     pub what: String,
-    /// The call that did it; 0: it is not of a single call.
+    /// The call that did it; 0: it does not belong to a single call.
     pub number: u64,
 }
 
-/// Everything that was found.
+/// All findings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// How often the plugin was started.
     pub starts: u64,
-    /// How often each call came, by name.
+    /// How often each call arrived, by name.
     pub calls: BTreeMap<&'static str, u64>,
     /// All rules, in the order of their ids.
     pub rules: Vec<RuleReport>,
-    /// What is still up, or may be.
+    /// Everything that is still up, or may be.
     pub open: Vec<Open>,
 }
 

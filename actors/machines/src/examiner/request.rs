@@ -1,29 +1,29 @@
-//! A request of any call, as it came: also what no well-formed type can hold.
+//! A request of any call, as received: also values that no well-formed type can hold.
 //!
 //! CSI gives a field the same name in every request that has it, so one struct holds them all. A field that a request does not have is
-//! empty, as one that is unset.
+//! empty, like an unset field.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A map of a request, which is no secret.
+/// A map of a request that is not secret.
 pub type Map = BTreeMap<String, String>;
 
-/// What is kept of texts that must not be shown or stored: their number and size, and a digest to compare them with others of the same
-/// run of the examiner.
+/// The stored part of texts that must not be shown or stored: their number and size, and a digest to compare them with others of the
+/// same run of the examiner.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Withheld {
     /// The number of texts.
     pub count: usize,
-    /// Their bytes together.
+    /// Their total bytes.
     pub bytes: usize,
     /// A digest with a key that only this run knows. It is never stored.
     #[serde(skip)]
     pub digest: Option<u64>,
 }
 
-/// Equal as far as is known: without a digest only number and size are compared.
+/// Equal by the known values: without a digest only number and size are compared.
 impl PartialEq for Withheld {
     fn eq(&self, other: &Self) -> bool {
         let digests_agree = match (self.digest, other.digest) {
@@ -34,7 +34,7 @@ impl PartialEq for Withheld {
     }
 }
 
-/// What is kept of the secrets of a request (C025): their keys, and of their values what [`Withheld`] keeps.
+/// The stored part of the secrets of a request (C025): their keys, and a [`Withheld`] of their values.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SecretDigests {
     /// The keys.
@@ -43,7 +43,7 @@ pub struct SecretDigests {
     pub values: Withheld,
 }
 
-/// A number of bytes, at least and at most; 0 is unset.
+/// A range of bytes; 0 is unset.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CapacityRange {
     /// At least.
@@ -98,32 +98,32 @@ impl Capability {
     }
 }
 
-/// What a volume is made from.
+/// The source of a volume.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Source {
     /// The snapshot of this id.
     Snapshot(String),
     /// A clone of the volume of this id.
     Volume(String),
-    /// Neither is named.
+    /// Neither is set.
     Missing,
 }
 
-/// Where a volume has to be reachable.
+/// The places where a volume has to be reachable.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopologyWish {
-    /// One of these.
+    /// It has to be reachable from one of these.
     pub requisite: Vec<Map>,
-    /// Of these, the earlier the better.
+    /// Preferred places, the best first.
     pub preferred: Vec<Map>,
 }
 
-/// What the examiner saw at a path of a request when it came.
+/// The state of the paths of a request, observed when it arrived.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenPaths {
-    /// Whether the staging path is a directory. `None`: it was not looked at.
+    /// Whether the staging path is a directory. `None`: it was not checked.
     pub staging_is_directory: Option<bool>,
-    /// Whether there is something at the target.
+    /// Whether the target exists.
     pub target_exists: Option<bool>,
     /// Whether the parent of the target is a directory.
     pub target_has_parent: Option<bool>,
@@ -140,13 +140,13 @@ macro_rules! request {
             /// The secrets.
             #[serde(skip_serializing_if = "is_default")]
             pub secrets: SecretDigests,
-            /// What was seen at its paths.
+            /// The observed state of its paths.
             #[serde(skip_serializing_if = "is_default")]
             pub seen: SeenPaths,
         }
 
         impl Request {
-            /// The first field in which two requests differ, secrets and what was seen left out.
+            /// The first field in which two requests differ, without secrets and observed paths.
             #[must_use]
             pub fn difference(&self, other: &Self) -> Option<&'static str> {
                 $(if self.$field != other.$field {
@@ -190,7 +190,7 @@ request! {
 }
 
 impl Request {
-    /// The string fields that are bound by 128 bytes, with their names: all but paths and the node id (C004, C006, C008).
+    /// The string fields that are limited to 128 bytes, with their names: all except paths and the node id (C004, C006, C008).
     #[must_use]
     pub fn short_texts(&self) -> Vec<(&'static str, &str)> {
         let mut texts: Vec<(&str, &str)> = vec![

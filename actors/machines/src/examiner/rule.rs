@@ -1,4 +1,4 @@
-//! The rules for orchestrators, and what a plugin can see of each.
+//! The rules for orchestrators, and how far a plugin can observe each.
 //!
 //! The ids are those of the facts about CSI 1.12.0. `docs/examiner.md` has the same table.
 
@@ -29,14 +29,14 @@ impl Strength {
     }
 }
 
-/// What a plugin can see of a rule.
+/// How far a plugin can observe a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coverage {
     /// The examiner judges it.
     Judged,
-    /// The examiner judges what calls show of it; the text says which part that is.
+    /// The examiner judges a part of it; the text describes that part.
     InPart(&'static str),
-    /// Calls cannot show that it is broken; the text says why.
+    /// Calls cannot show that it is broken; the text gives the reason.
     NotSeen(&'static str),
 }
 
@@ -60,7 +60,7 @@ macro_rules! rules {
                 }
             }
 
-            /// What it demands.
+            /// Its requirement.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self {
@@ -76,7 +76,7 @@ macro_rules! rules {
                 }
             }
 
-            /// What the examiner can see of it.
+            /// How far the examiner can observe it.
             #[must_use]
             pub const fn coverage(self) -> Coverage {
                 match self {
@@ -89,17 +89,17 @@ macro_rules! rules {
 
 use Coverage::{InPart, Judged, NotSeen};
 
-/// For what happens inside the orchestrator only.
+/// For events inside the orchestrator.
 const INSIDE: Coverage = NotSeen("it happens inside the orchestrator");
 /// For choices that the orchestrator has.
 const CHOICE: Coverage = NotSeen("it is a choice of the orchestrator; no call breaks it");
-/// For what the plugin has to do.
+/// For requirements on the plugin.
 const PLUGIN: Coverage = NotSeen("it binds the plugin");
-/// For what the orchestrator does with an answer.
+/// For the use of an answer by the orchestrator.
 const ANSWER: Coverage = NotSeen("it is about what is done with an answer, not about a call");
 /// For the service of snapshot metadata.
 const METADATA: Coverage = NotSeen("the examiner has no snapshot metadata service");
-/// For what is about the process of the plugin.
+/// For requirements on the process of the plugin.
 const PROCESS: Coverage = NotSeen("it is about the process of the plugin, not about calls");
 
 rules! {
@@ -254,7 +254,7 @@ rules! {
 
 impl Rule {
     /// The code with which a strict plugin refuses a request whose form breaks this rule. `None`: the rule is not about the form of one
-    /// request, and what becomes of the call depends on the state of the volume.
+    /// request, and the result of the call depends on the state of the volume.
     #[must_use]
     pub const fn refusal(self) -> Option<Code> {
         match self {

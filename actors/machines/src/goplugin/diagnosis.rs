@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use super::program::{HostMachine, Program};
 use crate::vocabulary::text::quoted;
 
-/// Messages of loaders about missing libraries or versions, of go-plugin about a wrong start (D36). Our own plugins use
-/// others.
+/// Messages of loaders about missing libraries or versions, and of go-plugin about a wrong start (D36). Our own plugins use
+/// other messages.
 const TOLD: [(&str, Reading); 6] = [
     ("error while loading shared libraries", |line| Finding::LibraryMissing { line }),
     ("Error loading shared library", |line| Finding::LibraryMissing { line }),
@@ -27,7 +27,7 @@ pub enum ExecutableFacts {
         /// The error of the operating system.
         detail: String,
     },
-    /// It is no regular file.
+    /// It is not a regular file.
     NoFile {
         /// The file type.
         what: &'static str,
@@ -42,7 +42,7 @@ pub enum ExecutableFacts {
         ours: (u32, u32),
         /// Whether the kernel permits us to execute it.
         may_be_executed: bool,
-        /// The format of the program; `None`: it is unreadable, which is no error.
+        /// The format of the program; `None`: the file is unreadable, which is not an error.
         program: Option<Program>,
         /// Whether its loader or interpreter exists.
         has_runner: bool,
@@ -58,7 +58,7 @@ pub enum Finding {
         /// The error of the operating system.
         detail: String,
     },
-    /// The path is no executable file.
+    /// The path is not an executable file.
     #[error("it is {what} and no file; check the path")]
     NoFile {
         /// The file type at the path.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// A handshake that was parsed and accepted. A later run can connect to the same process with it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Handshake {
-    /// The application protocol version, one of those that were offered (D22, D23).
+    /// The application protocol version, one of the offered versions (D22, D23).
     pub app_version: u32,
     /// The endpoint of the plugin (D24, D25). It listens before it prints the line, and can be dialled at once (D32).
     pub endpoint: PluginEndpoint,

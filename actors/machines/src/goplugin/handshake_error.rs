@@ -11,7 +11,7 @@ use crate::vocabulary::text::quoted;
 /// Text from the plugin is truncated and escaped, so that an error can be logged as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum HandshakeError {
-    /// The line has too few fields: it is no handshake line (D20, D35).
+    /// The line has too few fields: it is not a handshake line (D20, D35).
     #[error(
         "\"{line}\" is no handshake line: it has {fields} of at least 4 fields (CORE|APP|NETWORK|ADDRESS); \
          check that the executable is a plugin and prints nothing else to standard output first"
@@ -49,7 +49,7 @@ pub enum HandshakeError {
         /// The offered versions.
         offered: Versions,
     },
-    /// The plugin supports none of the offered versions. It answers with its lowest then (D22, D23).
+    /// The plugin supports none of the offered versions. It then answers with its lowest version (D22, D23).
     #[error(
         "the plugin speaks protocol version {version}, expected one of {offered}; \
          install a version of the plugin that was built for this host"

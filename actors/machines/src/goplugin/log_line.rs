@@ -10,7 +10,7 @@ use crate::vocabulary::text::escaped_but_tabs as shown;
 /// The limit of fields per line.
 pub const FIELDS_MAX: usize = 64;
 
-/// The tags at the beginning of a line that is no JSON (D74).
+/// The tags at the beginning of a line that is not JSON (D74).
 const TAGS: [(&str, LineLevel); 5] = [
     ("[TRACE]", LineLevel::Trace),
     ("[DEBUG]", LineLevel::Debug),
@@ -178,7 +178,7 @@ fn json_object(text: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(text).ok()
 }
 
-/// Parses an object in hclog's format. `None`: other JSON, or a marker is not text, which has crashed other hosts (D76).
+/// Parses an object in hclog's format. `None`: other JSON, or a marker that is not text, which has crashed other hosts (D76).
 fn read_json(mut object: Map<String, Value>) -> Option<PluginLine> {
     let level = LineLevel::read(&text_of(object.remove("@level")?)?)?;
     let message = match object.remove("@message") {
@@ -235,7 +235,7 @@ fn is_timestamp(text: &str) -> bool {
     has_form(seconds, SECONDS) && zone.len() < rest.len() && zone_is_good
 }
 
-/// Whether a text matches this pattern: `d` matches a digit, any other character itself.
+/// Whether a text matches this pattern: `d` matches a digit, any other character matches itself.
 fn has_form(text: &str, form: &str) -> bool {
     let fits = |(byte, form): (u8, u8)| if form == b'd' { byte.is_ascii_digit() } else { byte == form };
     text.len() == form.len() && text.bytes().zip(form.bytes()).all(fits)

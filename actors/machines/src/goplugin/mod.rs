@@ -1,4 +1,4 @@
-//! The go-plugin protocol, as far as it is plain data: terms and handshake line, log output, and why a plugin did not start.
+//! The go-plugin protocol as plain data: terms and handshake line, log output, and why a plugin did not start.
 //!
 //! ```text
 //!  HandshakeTerms --environment--> the child process                     (D3 to D9, D100)
@@ -15,7 +15,7 @@
 //! A [`Diagnosis`] explains why a plugin did not start, from its file and its last output (D34, D36).
 //!
 //! Automatic mutual TLS, the broker and its multiplexing are not implemented: a plugin that requires one of them is refused
-//! with an error that says so.
+//! with an error that names it.
 
 mod handshake;
 mod terms;

@@ -24,7 +24,7 @@ const FOREIGN: [(&[u8], &str); 6] = [
 /// The format of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
-    /// Nothing.
+    /// An empty file.
     Empty,
     /// A program for Linux or a similar system.
     Elf {

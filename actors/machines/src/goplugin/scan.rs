@@ -25,8 +25,8 @@ impl Default for ScanLimits {
 
 /// Scans a plugin's standard output, line by line, until the handshake is found or refused.
 ///
-/// A line that is no handshake is skipped within the limits and quoted in the error if none comes: a warning of a library or
-/// an empty line is no reason to refuse a plugin. A line that is meant as a handshake and is refused ends the scan.
+/// A line that is not a handshake is skipped within the limits, and quoted in the error if no handshake comes: a warning of a library
+/// or an empty line is not a reason to refuse a plugin. A line that is meant as a handshake and is refused ends the scan.
 #[derive(Debug, Clone)]
 pub struct HandshakeScan {
     terms: HandshakeTerms,
@@ -58,7 +58,7 @@ impl HandshakeScan {
         Ok(None)
     }
 
-    /// The output so far that is no handshake.
+    /// The output so far that is not a handshake.
     #[must_use]
     pub const fn stray(&self) -> &StrayLines {
         &self.stray

@@ -9,7 +9,7 @@ use crate::vocabulary::SOCKET_PATH_BYTES_MAX;
 
 /// The version of Nomad's plugin protocol (D100).
 const NOMAD_VERSION: u32 = 2;
-/// The magic cookie of Nomad's plugins (D100). It is public: it prevents starting a plugin by hand and is no secret (D3).
+/// The magic cookie of Nomad's plugins (D100). It is public: it prevents starting a plugin by hand and is not a secret (D3).
 const NOMAD_COOKIE_KEY: &str = "NOMAD_PLUGIN_MAGIC_COOKIE";
 const NOMAD_COOKIE_VALUE: &str = "e4327c2e01eabfd75a8a67adb114fb34a757d57eee7728d857a8cec6e91a7255";
 
@@ -43,7 +43,7 @@ pub struct HandshakeTerms {
 /// Why terms are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum TermsError {
-    /// The name or the value of the cookie is no valid environment variable, and a plugin refuses to start without it (D36).
+    /// The name or the value of the cookie is not a valid environment variable, and a plugin refuses to start without it (D36).
     #[error(
         "the cookie {key:?} with a value of {value_bytes} bytes is no environment entry; give both, without '=' in the name and without zero bytes"
     )]
@@ -72,7 +72,7 @@ pub enum TermsError {
         /// The problem.
         problem: &'static str,
     },
-    /// The group is no valid environment value (D9).
+    /// The group is not a valid environment value (D9).
     #[error("the socket group {group:?} is empty or holds a zero byte; give a name or a number, or none")]
     SocketGroup {
         /// The group.

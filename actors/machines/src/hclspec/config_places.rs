@@ -53,7 +53,7 @@ pub struct ConfigPlaces {
 }
 
 impl ConfigPlaces {
-    /// A table of which only the position is known.
+    /// A table of which only its own position is known.
     #[must_use]
     pub const fn at(whole: Place) -> Self {
         Self { whole, places: BTreeMap::new() }
@@ -70,7 +70,7 @@ impl ConfigPlaces {
         Self { whole: reading.place(at), places: reading.places }
     }
 
-    /// The position of a value; for a missing value, that of the enclosing one.
+    /// The position of a value; for a missing value, the position of the enclosing value.
     #[must_use]
     pub fn find(&self, path: &str) -> Place {
         let ends = path.char_indices().rev().filter(|(_, c)| matches!(c, '.' | '[')).map(|(end, _)| end);

@@ -181,13 +181,13 @@ fn unify<'a>(
     }
 }
 
-/// Removes duplicates; strings, numbers and bools are sorted, as in HCL sets, others keep their order.
+/// Removes duplicates. Strings, numbers and bools are sorted, as in HCL sets; other values keep their order.
 pub(super) fn as_set(mut values: Vec<Value>) -> Vec<Value> {
     values.sort_by(order);
     let mut once: Vec<Value> = Vec::with_capacity(values.len());
     for value in values {
         let is_new = match &value {
-            // Equal ones are adjacent.
+            // Equal values are adjacent.
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => once.last() != Some(&value),
             Value::List(_) | Value::Map(_) => !once.contains(&value),
         };

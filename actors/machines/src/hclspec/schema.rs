@@ -200,7 +200,7 @@ impl Spec {
         }
     }
 
-    /// Whether its type is not known before: it contains an attribute of type `any`.
+    /// Whether its type is not known in advance: it contains an attribute of type `any`.
     pub(super) fn holds_any(&self) -> bool {
         match self {
             Self::Object(specs) => specs.values().any(Self::holds_any),

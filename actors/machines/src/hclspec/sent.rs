@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// One node of a schema as a plugin sends it: nothing of it is checked. [`Schema::from_sent`](super::Schema::from_sent) does that.
+/// One node of a schema as a plugin sends it, not checked yet. [`Schema::from_sent`](super::Schema::from_sent) checks it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SentSpec {
     /// A node without content.

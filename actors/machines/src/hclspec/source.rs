@@ -55,7 +55,7 @@ impl Config {
     /// Parses HCL's native syntax.
     ///
     /// # Errors
-    /// When it is malformed, too deep or too large, or contains an expression that is no literal.
+    /// When it is malformed, too deep or too large, or contains an expression that is not a literal.
     pub fn from_hcl(text: &str) -> Result<Self, ConfigErrors> {
         let root = Path::root(ROOT);
         if text.len() > CONFIG_BYTES_MAX {

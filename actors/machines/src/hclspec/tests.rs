@@ -1,6 +1,6 @@
 //! Schemas, configurations and their encoded results, as tables.
 //!
-//! The bytes of the first table are those that hcldec of HCL 2 and the encoder of go-cty, as Nomad 1.6 uses them, produce
+//! The bytes of the first table are the bytes that hcldec of HCL 2 and the encoder of go-cty, as Nomad 1.6 uses them, produce
 //! for the same schema and the same configuration as JSON; Nomad's `base.MsgPackDecode` decoded them into Go structs.
 
 use super::*;

@@ -75,7 +75,7 @@ impl Machine for Instance {
         self.report.clone()
     }
 
-    /// Its generation is one connection, which ends with the machine: another one would be another generation (I2).
+    /// Not rebuilt: its generation is one connection, which ends with the machine; another connection would be another generation (I2).
     fn is_rebuilt() -> bool {
         false
     }
@@ -85,7 +85,7 @@ impl Instance {
     fn look_due(&mut self, cx: &mut StepContext<Self>) {
         match self.phase {
             Phase::Resting => self.look(cx),
-            // A check is in progress, or none may start any more (I6).
+            // A check is in progress, or none may start (I6).
             Phase::Asked(_) | Phase::Retiring | Phase::Gone => {}
         }
     }
@@ -180,7 +180,7 @@ impl Instance {
                 reading.remark(remarks);
                 self.look(cx);
             }
-            // Until the first ready answer, not ready is the normal start of a plugin and no failure.
+            // Until the first ready answer, not ready is the normal start of a plugin and not a failure.
             Err(refusal @ Refusal::NotReady) if !self.was_healthy => {
                 self.set_health(cx.moment(), Health::Starting);
                 if self.report.fitness == Fitness::Fit {
@@ -212,7 +212,7 @@ impl Instance {
         }
     }
 
-    /// The call itself was lost. The state of a dial is unknown then, so it is repeated.
+    /// The call itself was lost. The state of a dial is then unknown, so the dial is repeated.
     fn lost(&mut self, call: InstanceCall, lost: &CallLost, cx: &mut StepContext<Self>) {
         let what = match call {
             InstanceCall::Dial => "Dial",
@@ -297,7 +297,7 @@ impl Instance {
 
     // === The end ===
 
-    /// Begins no more calls, and waits for those in flight. The outcome of its own one is stale from here on.
+    /// Starts no more calls, and waits for those in flight. The outcome of its own call is stale from here on.
     fn retire(&mut self, cause: RetireCause, cx: &mut StepContext<Self>) {
         match self.phase {
             Phase::Asked(_) | Phase::Resting => {

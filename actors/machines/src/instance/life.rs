@@ -1,11 +1,11 @@
-//! How an instance begins, and how it ends when its connection does: it has one connection.
+//! Starts an instance, and ends it when its connection ends: an instance has one connection.
 
 use super::messages::{ConnectionEnded, InstanceReport};
 use super::state::{Instance, InstanceConfig, InstanceTimer, Link, Phase};
 use crate::kernel::StepContext;
 use crate::vocabulary::{Fitness, Health, Moment};
 
-/// What is known before the first look is over: of the former instance, if there was one.
+/// The report before the first check is over: that of the former instance, if there was one.
 pub(super) fn first_report(config: &InstanceConfig, moment: Moment) -> InstanceReport {
     let report = InstanceReport {
         plugin: config.plugin.clone(),
@@ -25,7 +25,7 @@ pub(super) fn first_report(config: &InstanceConfig, moment: Moment) -> InstanceR
 }
 
 impl InstanceReport {
-    /// The first report of an instance whose predecessor served the same registration: a failure is known until the first look is over.
+    /// The first report of an instance whose predecessor served the same registration: a failure stays known until the first check is over.
     #[must_use]
     pub fn after(self, former: &Self) -> Self {
         let (health, since) = match &former.health {
@@ -36,7 +36,7 @@ impl InstanceReport {
         Self { health, since, fitness, fingerprint, remarks, ..self }
     }
 
-    /// Whether it differs at most in its fitness, which is the registry's business and no news for subscribers (SCL-05).
+    /// Whether it differs at most in its fitness, which only the registry uses and which is not published to subscribers (SCL-05).
     pub(crate) fn looks_like(&self, other: &Self) -> bool {
         let Self { plugin, allocation, socket, generation, health, since, fitness: _, fingerprint, remarks } =
             self;
@@ -52,7 +52,7 @@ impl InstanceReport {
             && (fingerprint, remarks) == (&other.fingerprint, &other.remarks)
     }
 
-    /// Whether it knows something of a former instance.
+    /// Whether it has knowledge of a former instance.
     pub(crate) fn is_continued(&self) -> bool {
         self.fitness != Fitness::Unproven || self.fingerprint.is_some()
     }
@@ -79,15 +79,15 @@ impl Instance {
         }
     }
 
-    /// Unlike a plugin that died it is at fault: work is routed to another one if there is one.
+    /// Ends an instance that was cut off. Unlike a plugin that died, it is at fault: work is routed to another one if there is one.
     pub(super) fn cut_off(&mut self, reason: String, cx: &mut StepContext<Self>) {
         self.report.fitness = Fitness::Unfit { reason: reason.as_str().into() };
         self.set_health(cx.moment(), Health::Unhealthy { reason: reason.clone() });
         self.connection_lost(reason, cx);
     }
 
-    /// Ends, since another connection is another generation: its supervisor starts the next instance at once. Until that has looked, the
-    /// plugin is not given out; whether work is still to be routed to it is decided by that look.
+    /// Ends, since another connection is another generation: its supervisor starts the next instance at once. Until that instance has
+    /// checked the plugin, the plugin is not dispensed. That check also decides whether work is still routed to it.
     pub(super) fn connection_lost(&mut self, reason: String, cx: &mut StepContext<Self>) {
         self.link = Link::Down;
         if !self.was_healthy {

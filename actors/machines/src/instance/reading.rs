@@ -40,16 +40,16 @@ impl Offers {
     }
 }
 
-/// What was read over one connection.
+/// The answers that were read over one connection.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Reading {
     is_ready: bool,
     read: Read,
-    /// What was remarked about the answers.
+    /// The remarks about the answers.
     remarks: Vec<String>,
 }
 
-/// How much was read. Each later round only probes, so the answers are not kept beside the fingerprint that they make up.
+/// How much was read. Each later round only probes, so the answers are not kept beside the fingerprint that is built from them.
 #[derive(Debug, Clone, Hash)]
 enum Read {
     Partly(Box<Answers>),
@@ -92,7 +92,7 @@ impl From<Fault> for Refusal {
 }
 
 impl Reading {
-    /// The next call. Before anything but the identity service is called, the plugin must have answered ready (C039).
+    /// The next call. Before any service except the identity service is called, the plugin must have answered ready (C039).
     pub(super) fn next(&mut self, half: Half) -> Next {
         if let Read::Partly(answers) = &self.read {
             match answers.fingerprint(self.is_ready, half) {
@@ -135,7 +135,7 @@ impl Reading {
         }
     }
 
-    /// Keeps what is remarked about an answer until another connection is read.
+    /// Keeps the remarks about an answer until another connection is read.
     pub(super) fn remark(&mut self, remarks: &[String]) {
         for remark in remarks {
             if !self.remarks.contains(remark) {
@@ -151,7 +151,7 @@ impl Reading {
 }
 
 impl Answers {
-    /// The fingerprint that they make up, or the next call that is missing. What a node half was told of the controller is no part of it.
+    /// The fingerprint that the answers form, or the next missing call. A node half's answers about the controller are not part of it.
     fn fingerprint(&self, is_ready: bool, half: Half) -> Result<CsiFingerprint, Rpc> {
         let identity = self.identity.as_ref().ok_or(Rpc::PluginInfo)?;
         let offers = self.offers.as_ref().ok_or(Rpc::PluginCapabilities)?;
@@ -197,7 +197,7 @@ impl Answers {
         }
     }
 
-    /// What is remarked about answers of which none is missing.
+    /// The remark about a complete set of answers.
     const fn remark(&self, half: Half) -> Option<&'static str> {
         match (half, &self.node_info, &self.controller, &self.group_controller) {
             (Half::Controller, _, _, Some(Answered::Declined)) => Some(NO_GROUPS),
@@ -230,7 +230,7 @@ impl Answers {
             }
             Answer::NodeCapabilities(node) => self.node = Some(node),
             Answer::NodeInfo(info) => self.node_info = Some(Answered::With(info)),
-            // It makes up no part of the fingerprint.
+            // It is not part of the fingerprint.
             Answer::Probe(_) => {}
         }
         Ok(())
@@ -265,7 +265,7 @@ impl Answers {
     }
 }
 
-/// A remark, for this half cannot know it (C146).
+/// A remark, since this half cannot know it (C146).
 const UNDECIDED: &str = "NodeGetInfo is not implemented, and whether the controller needs a node id cannot be told from here; \
                          if it does, its volumes cannot be published on this node";
 /// A refusal (C033).

@@ -37,7 +37,7 @@ fn say(
             (0..times).for_each(|_| stage.ask(InstanceAsk::LookNow(LookNow)));
         }
         "retire" => stage.ask(InstanceAsk::Retire(Retire { cause: RetireCause::NotServed })),
-        // Of the first connection, unless another one is named.
+        // The first connection, unless another one is named.
         "connection-ends" => {
             let cut_off = args.take_key("cut-off").map(str::to_owned);
             let connection = Attempt::new(args.next_pos().unwrap_or("1").parse()?);
@@ -106,7 +106,7 @@ fn read_config(args: &mut ArgumentConsumer<'_>) -> Result<InstanceConfig, Fault>
     })
 }
 
-/// The last report of the former instance: its health, or the reason of being unhealthy.
+/// The last report of the former instance: its health, or the reason why it was unhealthy.
 fn read_former(health: &str) -> Result<InstanceReport, Fault> {
     let (health, fitness) = match health {
         "starting" => (Health::Starting, Fitness::Fit),

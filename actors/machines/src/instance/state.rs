@@ -13,7 +13,7 @@ use crate::vocabulary::{
     SocketPath,
 };
 
-/// The limit of callers that wait for a check; one more is answered with the present state.
+/// The limit of callers that wait for a check. One more caller is answered with the present state.
 pub(super) const LOOKS_WAITING_MAX: usize = 256;
 
 /// The half of a CSI plugin that an instance talks to.
@@ -27,7 +27,7 @@ pub enum Half {
 }
 
 impl Half {
-    /// The half of a plugin of this type; `None` if it is no CSI plugin.
+    /// The half of a plugin of this type; `None` if it is not a CSI plugin.
     #[must_use]
     pub const fn of(plugin_type: PluginType) -> Option<Self> {
         match plugin_type {
@@ -52,19 +52,19 @@ pub struct InstanceLimits {
     /// How many consecutive rounds must fail before a healthy plugin is unhealthy (I5). 1 by default. A lost connection
     /// counts at once, since another process may listen there next.
     pub failures_until_unhealthy: u32,
-    /// How many consecutive rounds must fail before a standby takes over (R1b). 3 by default; at least as many as until it is unhealthy. The first look over a new connection,
-    /// and a plugin that cannot be connected to, are not tolerated.
+    /// How many consecutive rounds must fail before a standby takes over (R1b). 3 by default; at least `failures_until_unhealthy`.
+    /// A failed first check over a new connection, and a plugin that cannot be connected to, are not tolerated.
     pub failures_until_unfit: u32,
     /// The backoff after a failure, and while the plugin is not ready. 500 ms to 30 s by default.
     pub backoff: Backoff,
     /// The timeout of the calls in flight when the instance retires, those of leases included; then they are cut. 4 s by default.
     pub retire_deadline: Duration,
-    /// The limit of calls in flight over leases (F17). One more is refused at once. 256 by default.
+    /// The limit of calls in flight over leases (F17). One more call is refused at once. 256 by default.
     pub calls_max: usize,
 }
 
 impl InstanceLimits {
-    /// How many failures are not tolerated any more: a plugin that is called healthy is not left.
+    /// The number of failures until it is unfit, at least those until it is unhealthy: a plugin that is shown as healthy is not left.
     #[must_use]
     pub fn failures_until_unfit(&self) -> u32 {
         self.failures_until_unfit.max(self.failures_until_unhealthy)
@@ -93,19 +93,19 @@ impl Default for InstanceLimits {
 pub struct InstanceConfig {
     /// The plugin.
     pub plugin: PluginKey,
-    /// Its half; that of the plugin's type.
+    /// Its half, given by the plugin's type.
     pub half: Half,
     /// The allocation that serves it.
     pub allocation: AllocationId,
     /// Its socket.
     pub socket: SocketPath,
-    /// The generation of the registration: that of this instance's connection.
+    /// The generation of the registration, which is also the generation of this instance's connection.
     pub generation: Generation,
     /// The name under which the plugin was registered, if known (C031).
     pub expected_provider: Option<Arc<str>>,
     /// The fingerprint of the generation that served last (C031, C032).
     pub predecessor: Option<Arc<CsiFingerprint>>,
-    /// The last report of the former instance of the same registration: what is known until the first look is over.
+    /// The last report of the former instance of the same registration, used until the first check is over.
     pub former: Option<Box<InstanceReport>>,
     /// Its limits.
     pub limits: InstanceLimits,

@@ -250,11 +250,11 @@ impl Instances {
         for active in &view.active {
             self.route(&active.registration.plugin, Some(active));
         }
-        // A former life of this machine, or a former owner, may have connected to those that are confirmed already.
+        // A former life of this machine, or a former owner, may have connected to the registrations that are confirmed already.
         if std::mem::take(&mut self.had_instances) {
             self.take_over_generations();
         }
-        // A registry that was rebuilt has forgotten what it was told.
+        // A registry that was rebuilt has lost the reports that it received.
         for entry in self.entries.values_mut() {
             entry.told = None;
             if let ChildState::Waiting(_) = entry.child.state() {
@@ -274,8 +274,8 @@ impl Instances {
         Some(plugin.clone())
     }
 
-    /// Records the active registration of a plugin. The generation that was active before has to be replaced if it may have been given
-    /// out: one that was not keeps its connection (R1d).
+    /// Records the active registration of a plugin. The generation that was active before has to be replaced if it may have been
+    /// dispensed: a generation that was not dispensed keeps its connection (R1d).
     fn route(&mut self, plugin: &PluginKey, to: Option<&Active>) -> Option<PluginKey> {
         if !plugin.plugin_type.is_csi() {
             return None;

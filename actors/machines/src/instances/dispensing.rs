@@ -144,7 +144,7 @@ impl Instances {
         }
     }
 
-    /// Callers that wait for a look wait for that of the instance that serves now, or are answered that there is none.
+    /// Moves callers that wait for a check to the instance that serves now, or answers them that there is none.
     pub(super) fn move_checks(&mut self, plugin: &PluginKey, cx: &mut StepContext<Self>) {
         if !self.checking.waits_for(plugin) {
             return;
@@ -152,7 +152,7 @@ impl Instances {
         match self.active_entry(plugin).map(|entry| entry.child.state()) {
             Some(ChildState::Running(life)) if self.looking.get(plugin) == Some(&life) => {}
             Some(ChildState::Running(life)) => self.look(plugin, life, cx),
-            // Its successor looks.
+            // Its successor checks.
             Some(ChildState::Waiting(_)) => {}
             Some(ChildState::Stopping(_)) if self.wanted_again(plugin) => {}
             Some(ChildState::Stopping(_) | ChildState::Pausing | ChildState::GivenUp) | None => {
@@ -172,8 +172,8 @@ impl Instances {
         cx.call(CallKey::default(), LOOK_DEADLINE, look);
     }
 
-    /// A check has ended, successfully or not. The instance reported before it answered, so the state is up to date. One that has ended
-    /// without an answer has lost its connection or crashed: its end decides.
+    /// A check has ended, successfully or not. The instance reported before it answered, so the state is up to date. An instance that has
+    /// ended without an answer has lost its connection or crashed: its end decides.
     pub(super) fn looked(
         &mut self,
         plugin: &PluginKey,
@@ -197,7 +197,7 @@ impl Instances {
     }
 
     fn answer_check(&self, id: AskId, plugin: &PluginKey, cx: &mut StepContext<Self>) {
-        // Of one that leaves, its last report.
+        // For an instance that leaves: its last report.
         let report = self.active_entry(plugin).map(|entry| &entry.report).or_else(|| self.shown.get(plugin));
         let report = report.cloned();
         let answer = report.ok_or_else(|| CheckError::NotServed { plugin: plugin.clone() });
@@ -225,7 +225,7 @@ impl Instances {
         }
     }
 
-    /// Whether an instance talks to an allocation, or will after its pause.
+    /// Whether an instance is connected to an allocation, or will be after its pause.
     fn is_talked_to(&self, allocation: &AllocationId) -> bool {
         self.entries.values().any(|entry| match entry.child.state() {
             ChildState::Running(_)
@@ -236,7 +236,7 @@ impl Instances {
         })
     }
 
-    /// Answers all callers that wait for the instances of an allocation, if none is left. Called when one has ended.
+    /// Answers all callers that wait for the instances of an allocation, if none is left. Called when an instance has ended.
     pub(super) fn answer_retirement(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         if !self.retirement.waits_for(allocation) || self.is_talked_to(allocation) {
             return;
@@ -325,7 +325,7 @@ mod tests {
             instances.ended(end, &mut cx);
             assert_eq!(replies(&mut cx), 1, "{}", end.allocation);
         }
-        // With a look at every caller at each end it takes minutes.
+        // With a scan of all callers at each end it takes minutes.
         assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
     }
 }

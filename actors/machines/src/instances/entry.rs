@@ -1,4 +1,4 @@
-//! What is known of the instance of one registration.
+//! The state of the instance of one registration.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::registry::Entry as Registered;
 use crate::supervisor::{ChildState, DynamicChild};
 use crate::vocabulary::{CsiFingerprint, Fitness, Health, Moment, Timestamp};
 
-/// Whether a registration goes on with the same contents when its instance ends.
+/// Whether a registration continues with the same contents when its instance ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Continuation {
     /// It has left, has other contents, or all stop.
@@ -37,8 +37,8 @@ impl Entry {
         }
     }
 
-    /// The successor of a former instance. What was found of another registration, or at another socket, says nothing of this one.
-    /// But an active registration with other contents stays active until its first look.
+    /// The successor of a former instance. Findings about another registration, or at another socket, do not apply to this one.
+    /// But an active registration with other contents stays active until its first check.
     pub(super) fn after(self, former: Self, is_active: bool) -> Self {
         let is_same = former.number == self.number && former.registration == self.registration;
         let is_continued = is_same || former.number == self.number && is_active;
@@ -63,7 +63,7 @@ impl Entry {
         let (known, known_since) = self.shown_health();
         let since = if known.as_str() == report.health.as_str() { known_since } else { report.since };
         let report = InstanceReport { since, ..report };
-        // Fitness is the word of a look, also where the plugin answers that it is not ready.
+        // Fitness is the result of a check, also where the plugin answers that it is not ready.
         if report.health != Health::Starting || report.fitness != self.report.fitness {
             self.kept = None;
         }
@@ -72,7 +72,7 @@ impl Entry {
         is_new
     }
 
-    /// Keeps what is shown of one whose registration goes on until its successor has looked: the plugin itself goes on too (R1d).
+    /// Keeps the shown state of a registration that continues until its successor has checked: the plugin itself continues too (R1d).
     pub(super) fn keep_health(&mut self, goes_on: Continuation, since: Timestamp) {
         self.kept = match (goes_on, &self.report.health) {
             (Continuation::No, _) => None,
@@ -86,7 +86,7 @@ impl Entry {
         };
     }
 
-    /// Its report as it is shown: with the health that was kept while its successor has not looked.
+    /// Its report as it is shown: with the kept health as long as its successor has not checked.
     pub(super) fn shown_report(&self) -> InstanceReport {
         let (health, since) = self.shown_health();
         InstanceReport { health: health.clone(), since, ..self.report.clone() }
@@ -125,7 +125,7 @@ impl Entry {
     }
 }
 
-/// The report of a registration that stands by, if its plugin calls itself by another name than the one that serves (C031).
+/// The report of a standby registration, if its plugin reports another name than the plugin that serves (C031).
 pub(super) fn contradicted(report: &InstanceReport, served: &CsiFingerprint) -> Option<InstanceReport> {
     let identity = &report.fingerprint.as_ref()?.identity;
     let fault = check_same_provider(&served.identity, identity).err()?;

@@ -81,7 +81,7 @@ impl Instances {
         Ok(latest)
     }
 
-    /// Answers all that wait at a gate: the host is stopping.
+    /// Answers all callers that wait at a gate: the host is stopping.
     pub(super) fn close_gates(&mut self, cx: &mut StepContext<Self>) {
         for (id, gate) in std::mem::take(&mut self.gates) {
             cx.cancel_timer(InstancesTimer::Gate(id));

@@ -1,4 +1,4 @@
-//! The messages and the news of the supervisor of instances.
+//! The messages and notifications of the supervisor of instances.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub struct Dispensed {
 /// Why a plugin is not available now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum DispenseError {
-    /// No allocation serves it now. It may come.
+    /// No allocation serves it now. One may come later.
     #[error("no allocation serves {plugin}{}; start one", told_wait(*waited))]
     NotServed {
         /// The plugin.
@@ -121,7 +121,7 @@ pub struct HealthOf {
     pub allocation: AllocationId,
 }
 
-/// Waits until no instance talks to an allocation any more: calls in flight have ended and the connection is closed (A4,
+/// Waits until no instance is connected to an allocation: calls in flight have ended and the connection is closed (A4,
 /// SHD-04). Send it after the allocation was deregistered.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AwaitRetired {
@@ -132,7 +132,7 @@ pub struct AwaitRetired {
 /// Why the retirement of an allocation's instances cannot be confirmed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum AwaitRetiredError {
-    /// An instance still talks to it; most likely it was not deregistered.
+    /// An instance is still connected to it; most likely it was not deregistered.
     #[error("an instance still talks to allocation {allocation}{}; deregister it first", told_wait(*waited))]
     StillServing {
         /// The allocation.
@@ -154,7 +154,7 @@ pub enum AwaitRetiredError {
 pub struct AwaitHealthy {
     /// The allocation.
     pub allocation: AllocationId,
-    /// The plugins that it serves; those of a monolith are two.
+    /// The plugins that it serves; a monolith serves two.
     pub plugins: Vec<PluginKey>,
     /// How long they must have been healthy.
     pub healthy_for: Duration,
@@ -170,7 +170,7 @@ pub enum AwaitHealthyError {
     NotHealthy {
         /// The allocation.
         allocation: AllocationId,
-        /// What was missing at the end.
+        /// The condition that was not met at the end.
         reason: String,
         /// How long the caller waited.
         waited: Duration,
@@ -275,25 +275,25 @@ conversation! {
     }
 }
 
-/// The news of the supervisor of instances.
+/// The notifications of the supervisor of instances.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum InstancesNews {
     /// These plugins were registered when the host started. [`InstancesNews::Settled`] follows once all states are known.
     Expected(Vec<PluginKey>),
     /// The instance of the active registration of a plugin was started, its health or fingerprint changed, or another registration took
-    /// over. With health `Gone` nothing is routed to it any more, while calls in flight still end; a successor or
+    /// over. With health `Gone` nothing is routed to it, while calls in flight still end; a successor or
     /// [`InstancesNews::Left`] follows.
     Reported(InstanceReport),
     /// The same for the instance of a registration that stands by (R1d). With health `Gone` it has left.
     Standby(InstanceReport),
-    /// A plugin has no active registration any more; this is its last report, with health `Gone` (HLT-08).
+    /// A plugin no longer has an active registration; this is its last report, with health `Gone` (HLT-08).
     Left(InstanceReport),
     /// The state of every plugin that was registered when the host started is known: healthy, unhealthy, or gone, also
     /// because it was not confirmed (R8). No other plugin is expected.
     Settled,
 }
 
-/// The view that subscribers get as snapshot.
+/// The view that subscribers receive as a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct InstancesView {
     /// The report of each plugin's active registration, ordered by plugin.

@@ -1,4 +1,4 @@
-//! What the registry receives: which registrations are fit, and which need a new generation.
+//! Reports to the registry which registrations are fit, and which need a new generation.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use crate::registry::{Renew, ReportFitness};
 use crate::supervisor::{ChildState, DynamicChild};
 use crate::vocabulary::{Fitness, Generation};
 
-/// The pause before a report that the registry did not take is sent again; spread, since many may be sent at once.
+/// The pause before a report that the registry did not take is sent again; with jitter, since many may be sent at once.
 const RESEND_PAUSE: Duration = Duration::from_millis(500);
 const RESEND_JITTER_PERCENT: u32 = 50;
 
 impl Instances {
-    /// Reports the fitness of a registration, if the registry was told otherwise or nothing.
+    /// Reports the fitness of a registration, if the registry received another fitness or none.
     pub(super) fn report_fitness(&mut self, place: &Place, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(place) else { return };
         let fitness = &entry.report.fitness;

@@ -45,7 +45,7 @@ fn say(stage: &mut Stage<Instances>, verb: &str, args: &mut ArgumentConsumer<'_>
             let report = read_report(stage, args)?;
             stage.ask(InstancesAsk::InstanceReported(report));
         }
-        // The registry does not take what it was told last.
+        // The registry does not take the last report.
         "not-told" => {
             let is_told =
                 |call: &InstancesCall| matches!(call, InstancesCall::Report(_) | InstancesCall::Renew(_));
@@ -162,7 +162,7 @@ fn read_snapshot(args: &mut ArgumentConsumer<'_>) -> Result<RegistryItem, Fault>
     Ok(FeedItem::Snapshot { number: 0, view })
 }
 
-/// One batch. `zfs=b@4` is registered or has a new generation, and is active; `zfs=none` is not active any more. `active=zfs/b@4` becomes
+/// One batch. `zfs=b@4` is registered or has a new generation, and is active; `zfs=none` is no longer active. `active=zfs/b@4` becomes
 /// active; `came=zfs/b@4`, `changed=zfs/b@5` and `left=zfs/a` are registrations.
 fn read_news(args: &mut ArgumentConsumer<'_>) -> Result<Vec<RegistryItem>, Fault> {
     let mut news = vec![];

@@ -1,4 +1,4 @@
-//! Whether the state of all plugins that were registered at the start is known.
+//! Decides whether the state of all plugins that were registered at the start is known.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::supervisor::ChildState;
 use crate::vocabulary::{AllocationId, Health, PluginKey};
 
 impl Instances {
-    /// Applies the registry's snapshot. The first one defines the expected plugins; a later one shows which have left
+    /// Applies the registry's snapshot. The first one defines the expected plugins; a later one shows which plugins have left
     /// meanwhile. Returns the plugins that may be settled now.
     pub(super) fn take_entries(
         &mut self,

@@ -1,4 +1,4 @@
-//! What is shown of a plugin: the report of the registration that work is routed to.
+//! Shows the state of a plugin: the report of the registration that work is routed to.
 
 use std::sync::Arc;
 
@@ -32,14 +32,14 @@ impl Instances {
         self.active.get(plugin).is_some_and(|active| active.registration.allocation == *allocation)
     }
 
-    /// Whether work is routed to another registration than this, and its plugin is shown by another one.
+    /// Whether work is routed to another registration than this one, and its plugin is shown by another one.
     pub(super) fn is_standby(&self, place: &Place) -> bool {
         let (plugin, allocation) = place;
         let is_shown = self.shown.get(plugin).is_some_and(|shown| shown.allocation == *allocation);
         !is_shown && !self.is_active_place(place)
     }
 
-    /// Publishes what has changed for a registration that stands by, or does not any more.
+    /// Publishes changes of a registration that stands by, or no longer does.
     pub(super) fn show_standby(&mut self, place: &Place, cx: &mut StepContext<Self>) {
         let standby = self.entries.get(place).filter(|_| self.is_standby(place)).map(Entry::shown_report);
         match (standby, self.shown_standby.get(place)) {
@@ -48,7 +48,7 @@ impl Instances {
                 cx.publish(InstancesNews::Standby(report.clone()));
                 self.shown_standby.insert(place.clone(), report);
             }
-            // It is the active one now; that is reported of the plugin.
+            // It is the active one now; its report is published as the plugin's.
             (None, Some(_)) if self.entries.contains_key(place) => {
                 self.shown_standby.remove(place);
             }
@@ -68,7 +68,7 @@ impl Instances {
         allocations.map(|allocation| (plugin.clone(), allocation.clone())).collect()
     }
 
-    /// Forgets the registrations of a plugin that have left and have no instance any more.
+    /// Forgets the registrations of a plugin that have left and have no instance.
     fn forget_places(&mut self, plugin: &PluginKey) {
         let Some(allocations) = self.allocations.get_mut(plugin) else { return };
         allocations.retain(|allocation| {
@@ -80,7 +80,7 @@ impl Instances {
         }
     }
 
-    /// Publishes what has changed for a plugin (SCL-05), and answers those who waited for it.
+    /// Publishes changes of a plugin (SCL-05), and answers the callers that wait for it.
     pub(super) fn show(&mut self, plugin: &PluginKey, cx: &mut StepContext<Self>) {
         self.forget_places(plugin);
         let before = self.shown.get(plugin).map(|shown| shown.allocation.clone());
@@ -114,10 +114,10 @@ impl Instances {
 
     fn present_report(&self, moment: Moment, plugin: &PluginKey) -> Option<InstanceReport> {
         let shown = self.shown.get(plugin);
-        // A host that is stopping hears of no change any more.
+        // A host that is stopping publishes no more changes.
         let active = self.active.get(plugin).filter(|_| !self.is_stopping);
         let Some(active) = active else {
-            // What was shown is shown until its instance has ended.
+            // The last report is shown until its instance has ended.
             let shown = shown?;
             let entry = self.entries.get(&(plugin.clone(), shown.allocation.clone()))?;
             return Some(entry.report.clone()).filter(|report| report.generation == shown.generation);
@@ -140,8 +140,8 @@ impl Instances {
 }
 
 impl Instances {
-    /// What is shown of an active registration that goes on while its former instance still retires: its next one starts after that, and
-    /// nothing of it is gone (R1d).
+    /// The shown report of an active registration that continues while its former instance still retires: its next instance starts after
+    /// that, and the registration is not gone (R1d).
     fn report_between(&self, active: &Active, entry: &Entry) -> Option<InstanceReport> {
         let place = (entry.report.plugin.clone(), entry.report.allocation.clone());
         let (_, since) = entry.kept.as_ref().filter(|_| self.goes_on(&place) == Continuation::AsActive)?;

@@ -24,9 +24,9 @@ use crate::{AskError, FeedItem};
 pub struct InstancesOptions {
     /// The limits of each instance.
     pub limits: InstanceLimits,
-    /// What differs from them for the instances of these allocations.
+    /// The exceptions from these limits for the instances of certain allocations.
     pub probings: Probings,
-    /// The deadline for an instance to retire; then it is killed. 5 s by default. It is extended to what the instance itself may
+    /// The deadline for an instance to retire; then it is killed. 5 s by default. It is extended to the time that the instance itself may
     /// take, see [`retire_bound`](Self::retire_bound).
     pub retire_deadline: Duration,
     /// The restart budget of each instance.
@@ -111,7 +111,7 @@ pub enum InstancesCall {
     Retire {
         /// The life of the instance.
         life: Attempt,
-        /// Why.
+        /// The reason.
         cause: RetireCause,
     },
     /// Kill an instance.
@@ -142,7 +142,7 @@ pub enum InstancesOutcome {
     Followed(Result<Vec<RegistryItem>, AskError>),
     /// These instances have ended; at least one.
     Ended(Vec<ChildEnded>),
-    /// Whether a former life of this machine, or a former owner, has started instances. They may have ended by now.
+    /// Whether a former life of this machine, or a former owner, has started instances. They may have ended since.
     Swept(bool),
     /// It was done.
     Done,
@@ -180,7 +180,7 @@ pub enum InstancesTimer {
     Retire(Place),
     /// The restart of the instance of this registration after its pause.
     Restart(Place),
-    /// The registry receives again what it did not take of this registration.
+    /// The retry of what the registry did not take for this registration.
     Resend(Place),
     /// The timeout of a caller that waits for this plugin.
     Dispense(PluginKey, AskId),
@@ -202,17 +202,17 @@ pub(super) struct Entry {
     pub(super) registration: Arc<Registration>,
     /// The last report of the present child, not of a pending successor.
     pub(super) report: InstanceReport,
-    /// Whether another instance has to replace this one, although its registration is the same: its generation was given out and is
-    /// not active any more, or it was given up before its registration became the active one.
+    /// Whether another instance has to replace this one, although its registration is the same: its generation was dispensed and is
+    /// no longer active, or it was given up before its registration became the active one.
     pub(super) needs_successor: bool,
-    /// Whether its actor crashed last: that says nothing of the plugin.
+    /// Whether its actor crashed last. A crash is no evidence about the plugin.
     pub(super) has_crashed: bool,
-    /// Its health and since when, as it is shown from the end of its generation until its successor has looked: of one that stands by as
-    /// it was, of the active one as starting.
+    /// Its shown health and since when, from the end of its generation until its successor has checked: a standby as it was, the
+    /// active one as starting.
     pub(super) kept: Option<(Health, Timestamp)>,
-    /// What the registry was told last; `None` if it must be told again.
+    /// The fitness that was last reported to the registry; `None` if it must be reported again.
     pub(super) told: Option<Fitness>,
-    /// Whether the registry was told that it is fit under its present generation: it may have been given out while it was active.
+    /// Whether it was reported as fit under its present generation: it may have been dispensed while it was active.
     pub(super) was_told_fit: bool,
 }
 
@@ -251,7 +251,7 @@ pub struct Instances {
     pub(super) life: Attempt,
     pub(super) dispensing: Waiters<PluginKey>,
     pub(super) checking: Waiters<PluginKey>,
-    /// The instance whose look those who check a plugin wait for.
+    /// For each plugin, the instance that makes the check that callers wait for.
     pub(super) looking: BTreeMap<PluginKey, Attempt>,
     pub(super) retirement: Waiters<AllocationId>,
     pub(super) gates: BTreeMap<AskId, Gate>,

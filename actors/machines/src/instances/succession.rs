@@ -1,4 +1,4 @@
-//! The succession of instances: start, retirement, restart, and the end of all.
+//! Handles the succession of instances: start, retirement, restart, and shutdown.
 
 use super::behaviour::HAND_OVER_DEADLINE;
 use super::entry::{Continuation, contradicted};
@@ -12,7 +12,7 @@ use crate::supervisor::{ChildState, Ended};
 use crate::vocabulary::{Attempt, Fitness, Health, Moment, PluginKey};
 
 impl Instances {
-    /// Reconciles all instances of a plugin with its registrations, and shows what has become of it.
+    /// Reconciles all instances of a plugin with its registrations, and shows the result.
     pub(super) fn reconcile_plugin(&mut self, plugin: &PluginKey, cx: &mut StepContext<Self>) {
         let places: Vec<Place> = self.places_of(plugin);
         for place in &places {
@@ -25,7 +25,7 @@ impl Instances {
         self.move_checks(plugin, cx);
     }
 
-    /// Reconciles an instance with its registration: takes the next step towards it.
+    /// Reconciles an instance with its registration: takes the next step.
     fn reconcile(&mut self, place: &Place, cx: &mut StepContext<Self>) {
         let wanted = self.wanted.get(place).map(|wanted| wanted.generation);
         let goes_on = self.goes_on(place);
@@ -41,10 +41,10 @@ impl Instances {
         let used = entry.report.generation;
         match (entry.child.state(), wanted) {
             (ChildState::Running(_), Some(wanted)) if used == wanted && !entry.needs_successor => {}
-            // The registry says next where it routes instead.
+            // The registry reports next where it routes instead.
             (ChildState::Running(_), None) if self.is_active(entry) => {}
             (ChildState::Running(_), Some(_) | None) => self.retire(place, cx),
-            // Its end decides about the next step, by the registration that there is then.
+            // Its end decides the next step, by the registration at that time.
             (ChildState::Stopping(_), Some(_) | None) => self.show_standby(place, cx),
             (ChildState::Waiting(_) | ChildState::Pausing | ChildState::GivenUp, None) => {
                 self.succeed(place, cx);
@@ -62,7 +62,7 @@ impl Instances {
         }
     }
 
-    /// Starts the instance of a registration. Its restarts are counted on as long as the registration has the same contents.
+    /// Starts the instance of a registration. Its restarts keep being counted as long as the registration has the same contents.
     fn start(&mut self, place: &Place, cx: &mut StepContext<Self>) {
         let Some(wanted) = self.wanted.get(place) else { return };
         cx.cancel_timer(InstancesTimer::Restart(place.clone()));
@@ -125,7 +125,7 @@ impl Instances {
 
     // === The end of one instance ===
 
-    /// Whether this registration goes on as before, with the same contents.
+    /// Whether this registration continues as before, with the same contents.
     pub(super) fn goes_on(&self, place: &Place) -> Continuation {
         let is_same = |(wanted, entry): (&Registered, &Entry)| {
             wanted.number == entry.number && wanted.registration == entry.registration
@@ -138,7 +138,7 @@ impl Instances {
         }
     }
 
-    /// Asks an instance to retire. From here on it is not dispensed any more, and shown as gone unless its registration goes on.
+    /// Asks an instance to retire. From here on it is not dispensed, and is shown as gone unless its registration continues.
     fn retire(&mut self, place: &Place, cx: &mut StepContext<Self>) {
         let goes_on = self.goes_on(place);
         let cause = self.retire_cause(&place.0);
@@ -154,7 +154,7 @@ impl Instances {
         }
     }
 
-    /// What is known at this moment of those that serve the plugin next.
+    /// The cause of a retirement, as known at this moment.
     fn retire_cause(&self, plugin: &PluginKey) -> RetireCause {
         match self.active.contains_key(plugin) {
             _ if self.is_stopping => RetireCause::HostStops,
@@ -202,7 +202,7 @@ impl Instances {
         self.ended(&ChildEnded { plugin, allocation, life, ending }, cx);
     }
 
-    /// The next instance of a registration starts, or there is none any more.
+    /// The next instance of a registration starts, or there is no next one.
     fn succeed(&mut self, place: &Place, cx: &mut StepContext<Self>) {
         if self.wanted.contains_key(place) && !self.is_stopping {
             self.start_again(place, cx);
@@ -233,20 +233,20 @@ impl Instances {
         }
     }
 
-    /// Its connection has ended. The plugin is looked at again at once, unless this happens again and again.
+    /// Its connection has ended. The plugin is checked again at once, unless this happens repeatedly.
     fn lost(&mut self, place: &Place, cx: &mut StepContext<Self>) {
         if !self.wanted.contains_key(place) {
             return self.succeed(place, cx);
         }
         let Some(entry) = self.entries.get_mut(place) else { return };
         entry.kept = None;
-        // Its last report may be still on its way.
+        // Its last report may still be in flight.
         if entry.report.health == Health::Healthy {
             entry.set_health(cx.moment(), Health::Starting);
         }
         let restart = InstancesTimer::Restart(place.clone());
         if let Some((times, pause)) = entry.child.lost(restart, &self.options.restart_backoff, cx) {
-            // Nothing is known of it during the pause, so a healthy standby is better.
+            // Its state is unknown during the pause, so a healthy standby is better.
             let reason = format!(
                 "its connection ended {times} times in a row; it is connected to again after {pause:?}"
             );

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::kernel::AskId;
 use crate::vocabulary::Timestamp;
 
-/// The waiting callers by object, each with the begin of its wait.
+/// The waiting callers by object, each with the start of its wait.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Waiters<K: Ord> {
     by_key: BTreeMap<K, BTreeMap<AskId, Timestamp>>,
@@ -25,7 +25,7 @@ impl<K: Ord + Clone> Waiters<K> {
         }
     }
 
-    /// Removes a caller, and returns the begin of its wait.
+    /// Removes a caller, and returns the start of its wait.
     pub(super) fn remove(&mut self, key: &K, id: AskId) -> Option<Timestamp> {
         let waiting = self.by_key.get_mut(key)?;
         let since = waiting.remove(&id)?;

@@ -1,4 +1,4 @@
-//! What the inventory decides.
+//! The decisions of the inventory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -108,7 +108,7 @@ impl Inventory {
                 self.left(&report.plugin, cx);
             }
             FeedItem::Change { news: InstancesNews::Settled, .. } => self.settled(),
-            // Only what work is routed to is offered.
+            // Only the active registration is offered.
             FeedItem::Change { news: InstancesNews::Standby(report), .. } => self.note_answer(report),
             // After a lag comes a snapshot.
             FeedItem::Lagged { .. } => {}
@@ -116,7 +116,7 @@ impl Inventory {
         self.publish_if_known(cx);
     }
 
-    /// Takes a snapshot in place of everything heard before: what is missing in it has left.
+    /// Replaces all that was received before by a snapshot: plugins that are missing in it have left.
     fn replaced(&mut self, view: &InstancesView, cx: &mut StepContext<Self>) {
         let present: BTreeSet<&PluginKey> = view.reports.iter().map(|report| &report.plugin).collect();
         for plugin in self.known(Family::Csi).iter().filter(|plugin| !present.contains(plugin)) {
@@ -145,7 +145,7 @@ impl Inventory {
         }
     }
 
-    /// Every plugin is known: one that was awaited and has no report is not there.
+    /// Every plugin is known: a plugin that was awaited and has no report is not there.
     fn settled(&mut self) {
         if let Phase::Gathering { is_settled, .. } = &mut self.phase {
             *is_settled = true;
@@ -160,8 +160,8 @@ impl Inventory {
         }
     }
 
-    /// One that was awaited and has no report is not there, or has not answered yet if enough was waited. What is known of drivers
-    /// comes with the end of the same wait.
+    /// An awaited plugin without a report is not there, or has not answered yet if the wait timed out. The state of drivers
+    /// arrives at the end of the same wait.
     pub(super) fn publish_what_is_known(&mut self, cx: &mut StepContext<Self>) {
         let missing = self.missing();
         if let Phase::Gathering { reports, awaited, expected, is_settled, drivers: Some(drivers), .. } =
@@ -216,7 +216,7 @@ impl Inventory {
 
     // === One plugin ===
 
-    /// The plugins of this family of which anything is known.
+    /// The known plugins of this family.
     pub(super) fn known(&self, family: Family) -> Vec<PluginKey> {
         let is_of_it = |plugin: &&PluginKey| plugin.plugin_type.family() == family;
         match &self.phase {
@@ -243,7 +243,7 @@ impl Inventory {
         }
     }
 
-    /// Notes that a plugin's instance has left, or is on its way out. If it was told of, its grace begins.
+    /// Records that a plugin's instance has left, or is retiring. If its offer was published, its grace period begins.
     pub(super) fn left(&mut self, plugin: &PluginKey, cx: &mut StepContext<Self>) {
         match &mut self.phase {
             Phase::Gathering { reports, .. } => {
@@ -260,7 +260,7 @@ impl Inventory {
                 Some(OfferState::Restarting { .. }) if self.stopped.contains(plugin) => {
                     self.remove_now(plugin, cx);
                 }
-                // The grace goes on as it began.
+                // The grace period continues unchanged.
                 Some(OfferState::Restarting { successor, .. }) => *successor = None,
                 None => {}
             },
@@ -289,10 +289,10 @@ impl Inventory {
 }
 
 impl OfferState {
-    /// Takes in what a plugin offers that has not left, and tells what counts.
+    /// Records the offer of a plugin that has not left, and publishes what counts.
     fn renew(&mut self, offer: Offer, cx: &mut StepContext<Inventory>) {
         match (&mut *self, &offer.health) {
-            // Within the grace only good news are news.
+            // Within the grace period only a healthy successor is published.
             (
                 Self::Restarting { successor, .. },
                 Health::Starting | Health::Unhealthy { .. } | Health::Gone,

@@ -1,4 +1,4 @@
-//! The drivers among the offers: the first wait is for each of them, and what they report from then on is followed.
+//! Handles the drivers among the offers: the first wait covers each of them, and their reports are followed from then on.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::drivers::{DriverSummary, DriversNews};
 use crate::kernel::{CallKey, CallLost, REFOLLOW_PAUSE, StepContext};
 use crate::vocabulary::{Family, Health, PluginKey};
 
-/// How much longer the answer of the owner of the drivers may take than what it waits itself.
+/// The extra time for the answer of the owner of the drivers, beyond the time that the owner itself waits.
 const DRIVERS_MARGIN: Duration = Duration::from_secs(1);
 
 impl Inventory {
@@ -27,7 +27,7 @@ impl Inventory {
         }
     }
 
-    /// Takes what is known of drivers, and follows them from there. At the end of the first wait no driver is asked again.
+    /// Records the known state of drivers, and follows them from there. At the end of the first wait no driver is asked again.
     pub(super) fn drivers_told(
         &mut self,
         outcome: &Result<InventoryOutcome, CallLost>,
@@ -68,7 +68,7 @@ impl Inventory {
             FeedItem::Change { news: DriversNews::Reported(report) | DriversNews::Left(report), .. } => {
                 self.note_driver(report, cx);
             }
-            // Events of tasks are no offers; after a lag comes a snapshot.
+            // Events of tasks are not offers; after a lag comes a snapshot.
             FeedItem::Change {
                 news: DriversNews::DeadLetters { .. } | DriversNews::EventsInterrupted { .. },
                 ..
@@ -94,7 +94,7 @@ impl Inventory {
         }
     }
 
-    /// It is not offered any more, and no successor is awaited.
+    /// It is no longer offered, and no successor is awaited.
     fn withdrawn(&mut self, plugin: &PluginKey, cx: &mut StepContext<Self>) {
         match &mut self.phase {
             Phase::Gathering { reports, .. } => {

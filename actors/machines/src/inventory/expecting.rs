@@ -1,5 +1,5 @@
-//! Which allocations are expected: those of the configuration, and those on their way. The first wait is for them, and an
-//! allocation that was stopped for good is not waited for any longer.
+//! Determines which allocations are expected: those of the configuration, and those being prepared. The first wait is for them.
+//! An allocation that was stopped permanently is no longer waited for.
 
 use super::messages::{Expected, InventoryNews};
 use super::state::{AllocationsItem, Inventory, InventoryTimer, OfferState, Phase};
@@ -52,8 +52,8 @@ impl Inventory {
         self.allocations.insert(status.allocation.clone(), plugins);
     }
 
-    /// It was stopped, or could not be prepared: it is not expected any more, nor are its plugins, unless another allocation serves
-    /// them.
+    /// It was stopped, or could not be prepared: neither it nor its plugins are expected, unless another allocation serves
+    /// the plugins.
     fn allocation_gone(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         if let Phase::Gathering { expected, awaited, .. } = &mut self.phase {
             expected.retain(|(plugin, other)| {
@@ -74,7 +74,7 @@ impl Inventory {
             };
             match states.get(&plugin) {
                 Some(OfferState::Restarting { successor: None, .. }) => self.remove_now(&plugin, cx),
-                // It leaves in a moment.
+                // It leaves soon.
                 Some(OfferState::Current(_) | OfferState::Restarting { .. }) => {
                     self.stopped.insert(plugin);
                 }
@@ -84,7 +84,7 @@ impl Inventory {
         self.publish_if_known(cx);
     }
 
-    /// No successor is expected: the offer is removed without a grace.
+    /// No successor is expected: the offer is removed without a grace period.
     pub(super) fn remove_now(&mut self, plugin: &PluginKey, cx: &mut StepContext<Self>) {
         let Phase::Published { states, .. } = &mut self.phase else { return };
         self.stopped.remove(plugin);
@@ -96,7 +96,7 @@ impl Inventory {
         }
     }
 
-    /// Notes whether the allocation of this report has answered.
+    /// Records whether the allocation of this report has answered.
     pub(super) fn note_answer(&mut self, report: &InstanceReport) {
         let Phase::Gathering { answered, .. } = &mut self.phase else { return };
         let answer = (report.plugin.clone(), report.allocation.clone());
@@ -106,7 +106,7 @@ impl Inventory {
         };
     }
 
-    /// Who is expected and has not answered.
+    /// The expected allocations that have not answered.
     pub(super) fn missing(&self) -> Vec<Expected> {
         match &self.phase {
             Phase::Gathering { expected, answered, .. } => expected.difference(answered).cloned().collect(),

@@ -1,17 +1,17 @@
-//! The feeds that the inventory follows.
+//! Follows the feeds of other actors.
 
 use super::state::{Inventory, InventoryCall, InventoryOutcome, InventoryTimer, Source};
 use crate::kernel::{CallLost, StepContext, await_news, follow_on};
 
 impl Inventory {
-    /// Follows an actor, if there is one of its kind; `afresh` begins with a snapshot.
+    /// Follows an actor, if it is configured; `afresh` begins with a snapshot.
     pub(super) fn follow(&self, source: Source, afresh: bool, cx: &mut StepContext<Self>) {
         if self.follows.contains(&source) {
             await_news(InventoryCall::Follow { source, afresh }, cx);
         }
     }
 
-    /// Handles what an actor said, and waits for what it says next.
+    /// Handles the items of a feed, and waits for the next ones.
     pub(super) fn followed(
         &mut self,
         source: Source,

@@ -1,4 +1,4 @@
-//! What can be said to the inventory, and what it says.
+//! The messages and notifications of the inventory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::vocabulary::{
     AllocationId, CsiFingerprint, Family, Generation, Health, PluginKey, PluginName, PluginType, Timestamp,
 };
 
-/// What a plugin reported of itself: one kind for each family.
+/// The self-description of a plugin: one kind for each family.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub enum Fingerprint {
     /// A half of a CSI plugin.
@@ -19,7 +19,7 @@ pub enum Fingerprint {
 }
 
 impl Fingerprint {
-    /// That of a CSI plugin.
+    /// The fingerprint of a CSI plugin.
     #[must_use]
     pub const fn csi(&self) -> Option<&Arc<CsiFingerprint>> {
         match self {
@@ -28,7 +28,7 @@ impl Fingerprint {
         }
     }
 
-    /// That of a driver.
+    /// The fingerprint of a driver.
     #[must_use]
     pub const fn driver(&self) -> Option<&DriverFingerprint> {
         match self {
@@ -38,68 +38,68 @@ impl Fingerprint {
     }
 }
 
-/// What a task driver reported of itself.
+/// The self-description of a task driver.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub struct DriverFingerprint {
     /// Its own version; `None` before it has reported one.
     pub version: Option<Arc<str>>,
-    /// What it can do; `None` before it has reported that.
+    /// Its capabilities; `None` before it has reported them.
     pub capabilities: Option<Arc<DriverCapabilities>>,
     /// The attributes of its last fingerprint.
     pub attributes: Arc<Attributes>,
 }
 
-/// What this node offers through one plugin, in the same shape for every family.
+/// An offer: what this node provides through one plugin, in the same shape for every family.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub struct Offer {
-    /// Which plugin.
+    /// The plugin.
     pub plugin: PluginKey,
-    /// The allocation that serves it; `None` for a plugin of the host's own, as a driver is.
+    /// The allocation that serves it; `None` for a plugin of the host itself, such as a driver.
     pub allocation: Option<AllocationId>,
-    /// Which generation.
+    /// The generation.
     pub generation: Generation,
     /// Its health.
     pub health: Health,
-    /// Since when. While it is restarting: since when its plugin has left.
+    /// Since when. While it is restarting: the time when its plugin left.
     pub since: Timestamp,
-    /// What it reported of itself; `None` before its first report.
+    /// Its self-description; `None` before its first report.
     pub fingerprint: Option<Fingerprint>,
-    /// Whether it has left, or is being restarted, and a successor is awaited: it is still listed and nothing new may be placed
+    /// Whether it has left, or is being restarted, and a successor is awaited: it is still listed, and nothing new may be placed
     /// on it (HLT-08).
     pub restarting: bool,
-    /// Oddities that do not keep it from serving.
+    /// Anomalies that do not prevent it from serving.
     pub remarks: Vec<String>,
 }
 
-/// Asks for everything this node offers. Nothing is published before the first fingerprints are published.
+/// Queries all offers of this node. The answer is empty until the first fingerprints are published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TakeInventory;
 
-/// Waits until the first fingerprints have been published (N1), and gives what is offered then. An answer without
-/// [`InventoryView::first`] says that it was not waited: too many wait already, or the host is stopping.
+/// Waits until the first fingerprints have been published (N1), and returns the offers at that time. An answer without
+/// [`InventoryView::first`] means that the call did not wait: too many callers wait already, or the host is stopping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AwaitFirst;
 
 /// An allocation that is to serve a plugin.
 pub type Expected = (PluginKey, AllocationId);
 
-/// What was known at the end of the first wait (N2).
+/// The state at the end of the first wait (N2).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct FirstSummary {
-    /// These are healthy.
+    /// The healthy plugins.
     pub healthy: Vec<PluginKey>,
-    /// These answered that they are not, each with its reason.
+    /// The plugins that answered and are unhealthy, each with its reason.
     pub unhealthy: Vec<(PluginKey, String)>,
-    /// These are not there at all: no owner came back for what was registered before, or a driver found nothing that it supports.
+    /// The plugins that are not there: no owner returned for an earlier registration, or a driver found nothing that it supports.
     pub undetected: Vec<PluginKey>,
-    /// These had not answered; among them drivers that were expected and are not set up yet.
+    /// The plugins that had not answered, including drivers that were expected and are not set up yet.
     pub no_answer: Vec<PluginKey>,
-    /// The allocations that had neither answered nor failed, by plugin, also where another one serves that.
+    /// The allocations that had neither answered nor failed, by plugin, even if another allocation serves the plugin.
     pub missing: Vec<Expected>,
 }
 
 conversation! {
-    /// What is said to the inventory.
+    /// The messages of the inventory.
     #[derive(Clone, Hash)]
     pub enum InventoryAsk -> #[derive(Hash)] InventoryAnswer {
         TakeInventory => InventoryView,
@@ -107,49 +107,49 @@ conversation! {
     }
 }
 
-/// What subscribers receive.
+/// The notifications of the inventory.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub enum InventoryNews {
-    /// The first fingerprints, in one piece; nothing is published before this (N1, HLT-06).
+    /// The first fingerprints, in one notification; nothing is published before it (N1, HLT-06).
     First(Vec<Offer>, FirstSummary),
-    /// An offer came or changed in something that counts. A new generation alone does not count (SCL-05).
+    /// An offer is new or changed in something that counts. A new generation alone does not count (SCL-05).
     Changed(Offer),
-    /// A plugin is gone for good: it left, and no successor came within the grace (HLT-08). This is its last offer, with
+    /// A plugin is gone: it left, and no successor came within the grace period (HLT-08). This is its last offer, with
     /// health `Gone`.
     Removed(Offer),
-    /// How many volumes of a plugin are in use on this node has changed. Told after the first fingerprints, also for each plugin that
-    /// has some then.
+    /// The number of volumes of a plugin in use on this node has changed. Published after the first fingerprints; right after them for
+    /// each plugin that has such volumes.
     VolumesUsed {
-        /// Which plugin.
+        /// The plugin.
         plugin: PluginName,
-        /// How many of its volumes are claimed or set up on this node, or may be.
+        /// The number of its volumes that are claimed or set up on this node, or may be.
         in_use: u64,
     },
 }
 
-/// Everything subscribers may know of the inventory.
+/// The view of the inventory for subscribers.
 #[derive(Debug, Clone, PartialEq, Hash, Default)]
 pub struct InventoryView {
-    /// All offers, by plugin. Empty until the first are published.
+    /// All offers, by plugin. Empty until the first fingerprints are published.
     pub offers: Vec<Offer>,
-    /// What the first wait found, once it is over.
+    /// The result of the first wait, once it is over.
     pub first: Option<FirstSummary>,
-    /// How many volumes are in use on this node, by plugin; none of those that it does not name. `None` while that is not known: before
-    /// the first fingerprints are published, and before the owner of the volumes has told.
+    /// The number of volumes in use on this node, by plugin; 0 for a plugin that is not listed. `None` while unknown: before
+    /// the first fingerprints are published, and before the first report of the owner of the volumes.
     pub volumes_in_use: Option<BTreeMap<PluginName, u64>>,
 }
 
-/// How much room for volumes of one plugin is on this node.
+/// The room for volumes of one plugin on this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VolumeRoom {
-    /// How many of its volumes are claimed or set up on this node, or may be.
+    /// The number of its volumes that are claimed or set up on this node, or may be.
     pub in_use: u64,
-    /// How many there may be (C147); `None` if the plugin sets no limit.
+    /// The maximum number (C147); `None` if the plugin sets no limit.
     pub limit: Option<u64>,
 }
 
 impl InventoryView {
-    /// How many volumes of a plugin are on this node, and how many may be; `None` while either is not known.
+    /// The number of volumes of a plugin on this node, and its limit; `None` while either is unknown.
     #[must_use]
     pub fn volume_room(&self, plugin: &PluginName) -> Option<VolumeRoom> {
         let in_use = self.volumes_in_use.as_ref()?.get(plugin).copied().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! The inventory's stories: message scripts against the pure machine, under virtual time.
+//! Message scripts of the inventory: the pure machine under virtual time.
 //!
-//! A script says what the instances tell; below stands, in order, what the inventory tells.
+//! A script contains the reports of the instances; below each come, in order, the notifications of the inventory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -87,9 +87,9 @@ fn follows(source: Source) -> impl Fn(&InventoryCall) -> bool {
     move |call| matches!(call, InventoryCall::Follow { source: followed, .. } if *followed == source)
 }
 
-// === Reading ===
+// === Parsing ===
 
-/// `exec=healthy raw="it says no" docker=given-up`, or `gone` for an owner of the drivers who is not there.
+/// `exec=healthy raw="it says no" docker=given-up`, or `gone` if the owner of the drivers is not running.
 fn read_drivers(
     args: &mut ArgumentConsumer<'_>,
     now: Timestamp,
@@ -109,7 +109,7 @@ fn read_drivers(
     Ok(Ok((summary, reports)))
 }
 
-/// `driver exec=healthy` is news of one, `drivers-snapshot exec=healthy raw=undetected` all of them.
+/// `driver exec=healthy` is news of one driver, `drivers-snapshot exec=healthy raw=undetected` the snapshot of all.
 fn read_drivers_feed(
     verb: &str,
     args: &mut ArgumentConsumer<'_>,
@@ -148,7 +148,7 @@ fn read_driver(driver: &str, state: &str, now: Timestamp) -> Result<DriverReport
     Ok(DriverReport { health, reason, version, generation: Generation::new(1), ..report })
 }
 
-/// `allocations zfs=a nfs=b` is a snapshot, `allocation zfs=a` news of one, `stopped a` the end of one, `refused a` that of none.
+/// `allocations zfs=a nfs=b` is a snapshot, `allocation zfs=a` news of one, `stopped a` its end, `refused a` a failed preparation.
 fn read_allocations(
     verb: &str,
     args: &mut ArgumentConsumer<'_>,
@@ -186,8 +186,8 @@ fn read_allocations(
     Ok(Ok(allocations.into_iter().map(changed).collect()))
 }
 
-/// `volumes data=zfs logs=nfs` is a snapshot of volumes in use, with their plugins; `volume data=zfs` news of one, `vacant data=zfs` news of
-/// one that is not in use, and `forgotten data=zfs` the end of one.
+/// `volumes data=zfs logs=nfs` is a snapshot of volumes in use and their plugins; `volume data=zfs` news of one, `vacant data=zfs` news of
+/// a volume that is not in use, and `forgotten data=zfs` the removal of one.
 fn read_volumes(
     verb: &str,
     args: &mut ArgumentConsumer<'_>,
@@ -264,7 +264,7 @@ fn plugin_key(name: &str) -> Result<PluginKey, Fault> {
 }
 
 /// `zfs=a@3/healthy`, `zfs=a@3/healthy/2` and `zfs=a@3/healthy/max-8`: allocation, generation, health, the version if it is not 1, and
-/// how many volumes fit on the node, 0 for no limit.
+/// the maximum number of volumes on the node, 0 for no limit.
 fn read_report(plugin: &str, text: &str, now: Timestamp) -> Result<InstanceReport, Fault> {
     let mut parts = text.splitn(3, ['@', '/']);
     let (allocation, generation) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
@@ -310,7 +310,7 @@ fn read_report(plugin: &str, text: &str, now: Timestamp) -> Result<InstanceRepor
     })
 }
 
-// === Telling ===
+// === Printing ===
 
 fn tell(effect: &Effect<Inventory>, now: Timestamp) -> String {
     match effect {
@@ -355,7 +355,7 @@ fn tell(effect: &Effect<Inventory>, now: Timestamp) -> String {
     }
 }
 
-/// What is known of the room for volumes, of each plugin that is offered or has some.
+/// The known room for volumes, for each plugin that is offered or has volumes.
 fn tell_rooms(view: &InventoryView) -> String {
     let Some(in_use) = &view.volumes_in_use else { return String::new() };
     let offered = view.offers.iter().map(|offer| &offer.plugin.name);

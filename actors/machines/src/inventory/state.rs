@@ -1,4 +1,4 @@
-//! What the inventory is made of, and what it remembers.
+//! The configuration and the state of the inventory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,22 +16,22 @@ use crate::vocabulary::{
 use crate::volumes::{VolumesNews, VolumesView};
 use crate::{AskError, FeedItem};
 
-/// How the inventory is set up.
+/// The options of the inventory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct InventoryOptions {
-    /// How long to wait at most for the first fingerprints (N1). 50 s by default.
+    /// The timeout of the first wait for fingerprints (N1). 50 s by default.
     pub first_wait: Duration,
-    /// How long an offer is kept whose plugin has left (HLT-08). 15 s by default.
+    /// How long an offer is kept after its plugin has left (HLT-08). 15 s by default.
     pub restart_grace: Duration,
-    /// What differs from that for the offers of these allocations.
+    /// The exceptions from this for the offers of certain allocations.
     pub probings: Probings,
-    /// How many may wait for the first fingerprints at once. 4096 by default.
+    /// The limit of concurrent callers that wait for the first fingerprints. 4096 by default.
     pub waiting_max: usize,
-    /// Who the first wait is for besides the plugins that were registered before and those of drivers: whatever the host program is
-    /// about to run.
+    /// The allocations that the first wait is for, besides the plugins that were registered before and those of drivers: the allocations
+    /// that the host program is about to run.
     pub expected: Vec<Expected>,
-    /// Until when they, and the prepared allocations, are waited for: the end of the first wait of the host. An inventory
-    /// that is built later waits for none of them.
+    /// The time until which these, and the prepared allocations, are waited for: the end of the first wait of the host. An inventory
+    /// that is built later does not wait for them.
     pub expected_until: Timestamp,
 }
 
@@ -49,7 +49,7 @@ impl Default for InventoryOptions {
 }
 
 impl InventoryOptions {
-    /// How long this offer is kept when its plugin has left.
+    /// How long this offer is kept after its plugin has left.
     #[must_use]
     pub fn restart_grace_of(&self, offer: &Offer) -> Duration {
         let probing = offer.allocation.as_ref().and_then(|allocation| self.probings.get(allocation));
@@ -57,18 +57,18 @@ impl InventoryOptions {
     }
 }
 
-/// What an inventory is started with.
+/// The configuration of the inventory.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct InventoryConfig {
-    /// How it is set up.
+    /// The options.
     pub options: InventoryOptions,
-    /// Whom it follows. With the drivers, these are offered, and the first wait covers those that their owner has or expects.
+    /// The actors that it follows. With the drivers, these are offered, and the first wait covers those that their owner has or expects.
     pub follows: BTreeSet<Source>,
 }
 
 impl InventoryConfig {
-    /// One that follows the instances, and of the others those that are there.
+    /// A configuration that follows the instances, and those of the other actors that exist.
     #[must_use]
     pub fn new(options: InventoryOptions, others: impl IntoIterator<Item = (Source, bool)>) -> Self {
         let others = others.into_iter().filter_map(|(source, is_there)| is_there.then_some(source));
@@ -110,91 +110,91 @@ pub type VolumesItem = FeedItem<VolumesNews, VolumesView>;
 #[doc(hidden)]
 pub type DriversKnown = (DriverSummary, Vec<DriverReport>);
 
-/// What the inventory has done for it.
+/// The calls of the inventory.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InventoryCall {
-    /// Wait for what this actor says next; `afresh` begins with a snapshot.
+    /// Wait for the next items of this actor's feed; `afresh` begins with a snapshot.
     Follow {
-        /// Whose feed.
+        /// The actor.
         source: Source,
-        /// Whether to subscribe anew.
+        /// Whether to subscribe again.
         afresh: bool,
     },
-    /// Wait until it is known of every driver whether it serves, or until a time is over.
+    /// Wait until it is known for every driver whether it serves, or until the timeout.
     AwaitDrivers {
-        /// How long at most.
+        /// The timeout.
         within: Duration,
     },
 }
 
-/// What came of an [`InventoryCall`].
+/// The outcome of an [`InventoryCall`].
 #[doc(hidden)]
 #[derive(Debug)]
 pub enum InventoryOutcome {
-    /// What the instances said.
+    /// The items of the instances' feed.
     Instances(Result<Vec<InstancesItem>, AskError>),
-    /// What the allocations said.
+    /// The items of the allocations' feed.
     Allocations(Result<Vec<AllocationsItem>, AskError>),
-    /// What the drivers said.
+    /// The items of the drivers' feed.
     Drivers(Result<Vec<DriversItem>, AskError>),
-    /// What the volumes said.
+    /// The items of the volumes' feed.
     Volumes(Result<Vec<VolumesItem>, AskError>),
-    /// What is known of drivers.
+    /// The known state of drivers.
     DriversKnown(Result<DriversKnown, AskError>),
 }
 
-/// What the inventory waits for.
+/// The timers of the inventory.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum InventoryTimer {
-    /// This actor may be there again, and is followed.
+    /// This actor may be running again, and is followed.
     Refollow(Source),
-    /// The owner of the drivers may be there again, and is asked what is known of them.
+    /// The owner of the drivers may be running again, and is asked for the known state of the drivers.
     AskDrivers,
     /// The end of the wait for the first fingerprints.
     FirstWait,
-    /// The end of the grace for this plugin.
+    /// The end of the grace period of this plugin.
     Grace(PluginKey),
 }
 
-/// Where the inventory stands.
+/// The phase of the inventory.
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Phase {
     /// The first fingerprints are being gathered.
     Gathering {
-        /// What has come, by plugin.
+        /// The received offers, by plugin.
         reports: BTreeMap<PluginKey, Offer>,
-        /// Which plugins were registered at the start.
+        /// The plugins that were registered at the start.
         awaited: BTreeSet<PluginKey>,
-        /// Who is expected besides: each is waited for until it has answered or failed.
+        /// The other expected allocations: each is waited for until it has answered or failed.
         expected: BTreeSet<Expected>,
-        /// Who has answered, active or standing by.
+        /// The allocations that have answered, active or standby.
         answered: BTreeSet<Expected>,
-        /// Whether every one of them is known.
+        /// Whether the state of every plugin is known.
         is_settled: bool,
-        /// What is known of drivers; `None` while that is waited for.
+        /// The known state of drivers; `None` while it is waited for.
         drivers: Option<DriverSummary>,
     },
     /// The first fingerprints are published.
     Published {
-        /// What was known then.
+        /// The summary at that time.
         summary: FirstSummary,
-        /// What is offered now, by plugin.
+        /// The present offers, by plugin.
         states: BTreeMap<PluginKey, OfferState>,
     },
 }
 
-/// How one plugin's offer stands.
+/// The state of one plugin's offer.
 #[derive(Debug, Clone, Hash)]
 pub(super) enum OfferState {
-    /// It is offered, and this was told.
+    /// It is offered, and this was published.
     Current(Offer),
-    /// Its instance has left and the grace runs.
+    /// Its instance has left and the grace period runs.
     Restarting {
-        /// This was told, and is listed.
+        /// The published offer, which is still listed.
         told: Offer,
-        /// A successor has come, and this is what it offers.
+        /// The offer of a successor, if one has come.
         successor: Option<Offer>,
     },
 }
@@ -207,7 +207,7 @@ impl OfferState {
         }
     }
 
-    /// The offer as it is published when it is gone for good.
+    /// The offer as it is published when its plugin is gone.
     pub(super) fn last_offer(self) -> Offer {
         let (Self::Current(told) | Self::Restarting { told, .. }) = self;
         Offer { health: Health::Gone, restarting: false, ..told }
@@ -215,7 +215,7 @@ impl OfferState {
 }
 
 impl Offer {
-    /// What an instance offers.
+    /// The offer of an instance.
     pub fn of(report: &InstanceReport) -> Self {
         Self {
             plugin: report.plugin.clone(),
@@ -229,9 +229,9 @@ impl Offer {
         }
     }
 
-    /// What a driver offers. One that found nothing to drive offers nothing (D105): that is published as gone.
+    /// The offer of a driver. A driver that found nothing to drive offers nothing (D105): its offer is published as gone.
     pub fn of_driver(report: &DriverReport) -> Self {
-        // Before it has answered, it is still being read.
+        // Before it has answered, its fingerprint is still being read.
         let has_answered = report.health != DriverHealth::NoAnswerYet;
         let fingerprint = has_answered.then(|| DriverFingerprint {
             version: report.version.clone(),
@@ -255,7 +255,7 @@ impl Offer {
         }
     }
 
-    /// Whether two offers are the same to a scheduler that places work by them. The generation, the time since when, and the mark of
+    /// Whether two offers are the same to a scheduler that places work by them. The generation, `since`, and the mark of
     /// a restart do not count (SCL-05).
     pub fn equals(&self, other: &Self) -> bool {
         let Self { plugin, allocation, health, fingerprint, remarks, generation: _, since: _, restarting: _ } =
@@ -269,7 +269,7 @@ impl Offer {
 }
 
 impl FirstSummary {
-    /// Sorts what is offered by its health.
+    /// Sorts the offers by their health.
     pub(super) fn of<'a>(offers: impl Iterator<Item = &'a Offer>) -> Self {
         let mut summary = Self::default();
         for Offer { plugin, health, .. } in offers {
@@ -284,13 +284,13 @@ impl FirstSummary {
         summary
     }
 
-    /// Adds the drivers that offer nothing, and puts each group in the order of names.
+    /// Adds the drivers that offer nothing, and sorts each group by name.
     pub(super) fn with_drivers(
         mut self,
         drivers: &DriverSummary,
         is_offered: impl Fn(&PluginKey) -> bool,
     ) -> Self {
-        // One that was healthy, and is not offered, was removed meanwhile.
+        // A driver that was healthy, and is not offered, was removed meanwhile.
         let DriverSummary { healthy: _, unhealthy, undetected, no_answer } = drivers;
         let other = |plugin: &PluginKey| !is_offered(plugin);
         let reasons = unhealthy.iter().map(|(driver, reason)| (driver_key(driver), reason.clone()));
@@ -305,7 +305,7 @@ impl FirstSummary {
     }
 }
 
-/// A driver as a plugin.
+/// The plugin key of a driver.
 pub(super) fn driver_key(driver: &DriverName) -> PluginKey {
     PluginKey::new(PluginType::Driver, PluginName::from(driver))
 }
@@ -319,11 +319,11 @@ pub struct Inventory {
     pub(super) waiting: Vec<AskId>,
     /// When the first wait ends.
     pub(super) first_until: Timestamp,
-    /// The allocations that there are, and the plugins that each serves.
+    /// The existing allocations, and the plugins that each serves.
     pub(super) allocations: BTreeMap<AllocationId, Vec<PluginKey>>,
-    /// The plugins whose last allocation was stopped for good: those that are offered and have not left yet, and until the first fingerprints
-    /// are published all others too.
+    /// The plugins whose last allocation was stopped permanently: those that are offered and have not left yet, and also all others until
+    /// the first fingerprints are published.
     pub(super) stopped: BTreeSet<PluginKey>,
-    /// The volumes that are in use; `None` before the owner of the volumes has told.
+    /// The volumes that are in use; `None` before the first report of the owner of the volumes.
     pub(super) volumes: Option<VolumesInUse>,
 }

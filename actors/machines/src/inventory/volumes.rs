@@ -1,4 +1,4 @@
-//! How many volumes of each plugin are in use on this node, as the owner of the volumes tells it.
+//! Counts the volumes of each plugin in use on this node, as the owner of the volumes reports them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::volumes::{VolumeReport, VolumesNews, VolumesView};
 pub(super) struct VolumesInUse {
     /// Each with its plugin.
     volumes: BTreeMap<VolumeKey, PluginName>,
-    /// How many of each plugin; none is left out, and none is 0.
+    /// The number for each plugin; complete, and without zeros.
     pub(super) counts: BTreeMap<PluginName, u64>,
 }
 
@@ -28,13 +28,13 @@ impl VolumesInUse {
         all
     }
 
-    /// Notes how a volume is now. The answer is its plugin if the count of that has changed.
+    /// Records the present state of a volume. Returns its plugin if the plugin's count has changed.
     fn note(&mut self, report: &VolumeReport) -> Option<PluginName> {
         let spec = &report.volume.spec;
         if !report.is_on_node() {
             return self.forget(&spec.key);
         }
-        // The plugin of a volume that is in use stays.
+        // The plugin of a volume that is in use does not change.
         let is_new = self.volumes.insert(spec.key.clone(), spec.plugin.clone()).is_none();
         is_new.then(|| {
             *self.counts.entry(spec.plugin.clone()).or_default() += 1;
@@ -69,7 +69,7 @@ impl Inventory {
                 let changed = volumes.forget(key);
                 self.tell_use(changed, cx);
             }
-            // None of these changes what is in use, and after a lag comes a snapshot. A change before the first snapshot is in that.
+            // None of these changes the volumes in use, and after a lag comes a snapshot, which includes any change before it.
             (
                 FeedItem::Change {
                     news:
@@ -88,7 +88,7 @@ impl Inventory {
 
     fn volumes_replaced(&mut self, view: &VolumesView, cx: &mut StepContext<Self>) {
         let now = VolumesInUse::of(view);
-        // That no volume of a plugin is in use is news as well, as long as it was not known.
+        // That no volume of a plugin is in use is published too, if it was unknown before.
         let unknown = if self.volumes.is_none() { self.offered_nodes() } else { BTreeSet::new() };
         let before = self.volumes.take().unwrap_or_default();
         let plugins = before.counts.keys().chain(now.counts.keys());
@@ -106,7 +106,7 @@ impl Inventory {
         nodes.map(|plugin| plugin.name.clone()).collect()
     }
 
-    /// Tells the counts of these plugins, unless the first fingerprints are still gathered: then they are published after those.
+    /// Publishes the counts of these plugins, unless the first fingerprints are still gathered: then they are published after those.
     fn tell_use(&self, plugins: impl IntoIterator<Item = PluginName>, cx: &mut StepContext<Self>) {
         let (Phase::Published { .. }, Some(volumes)) = (&self.phase, &self.volumes) else { return };
         for plugin in plugins {
@@ -115,7 +115,7 @@ impl Inventory {
         }
     }
 
-    /// Tells all counts, after the first fingerprints.
+    /// Publishes all counts, after the first fingerprints.
     pub(super) fn tell_all_use(&self, cx: &mut StepContext<Self>) {
         let plugins = self.volumes.iter().flat_map(|volumes| volumes.counts.keys().cloned());
         self.tell_use(plugins, cx);

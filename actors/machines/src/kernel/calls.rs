@@ -1,4 +1,4 @@
-//! The calls of one actor: at most so many run at once, and the others wait for their turn.
+//! Runs the calls of one actor: a limited number at a time; the others are queued.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::machine::{CallKey, Machine};
 use super::state::StepNumber;
 
-/// A call that the machine wants made.
+/// A call that the machine requests.
 #[derive(Debug, Hash)]
 pub(super) struct Planned<M: Machine> {
     pub(super) key: CallKey,
@@ -14,7 +14,7 @@ pub(super) struct Planned<M: Machine> {
     pub(super) call: M::Call,
     /// The last write that it waits for.
     pub(super) behind: u64,
-    /// The step that wants it.
+    /// The step that requests it.
     pub(super) step: StepNumber,
 }
 
@@ -25,10 +25,10 @@ impl<M: Machine> Clone for Planned<M> {
     }
 }
 
-/// What runs and what waits.
+/// The running and the queued calls.
 #[derive(Debug, Hash)]
 pub(super) struct Calls<M: Machine> {
-    /// In boxes, since a map has place for eleven of them from the first one on.
+    /// Boxed, since a map allocates space for eleven of them with the first one.
     running: BTreeMap<u64, Box<(CallKey, M::Call)>>,
     waiting: VecDeque<Planned<M>>,
     ever: u64,
@@ -47,49 +47,49 @@ impl<M: Machine> Clone for Calls<M> {
 }
 
 impl<M: Machine> Calls<M> {
-    /// How many run.
+    /// The number of running calls.
     pub(super) fn running(&self) -> usize {
         self.running.len()
     }
 
-    /// How many wait.
+    /// The number of queued calls.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// The calls that are waited for, by number.
+    /// The calls in flight, by number.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &M::Call)> + '_ {
         self.running.iter().map(|(number, running)| (*number, &running.1))
     }
 
-    /// Whether a call is waited for.
+    /// Whether a call is in flight.
     pub(super) fn awaits(&self, number: u64) -> bool {
         self.running.contains_key(&number)
     }
 
-    /// Has a call wait for its turn.
+    /// Queues a call.
     pub(super) fn push(&mut self, planned: Planned<M>) {
         self.waiting.push_back(planned);
     }
 
-    /// The next call, if so few run.
+    /// The next queued call, if the number of running calls permits it.
     pub(super) fn next_due(&mut self, running_max: usize) -> Option<Planned<M>> {
         if self.running.len() >= running_max { None } else { self.waiting.pop_front() }
     }
 
-    /// Notes that a call runs, and gives its number.
+    /// Records that a call runs, and returns its number.
     pub(super) fn start(&mut self, key: CallKey, call: M::Call) -> u64 {
         self.ever += 1;
         self.running.insert(self.ever, Box::new((key, call)));
         self.ever
     }
 
-    /// Notes that a call came back. `None` means that it was given up before.
+    /// Records that a call returned. `None` means that it was given up before.
     pub(super) fn finish(&mut self, number: u64) -> Option<(CallKey, M::Call)> {
         self.running.remove(&number).map(|running| *running)
     }
 
-    /// Gives all calls up.
+    /// Gives up all calls.
     pub(super) fn abandon(&mut self) {
         self.running.clear();
         self.waiting.clear();

@@ -1,48 +1,48 @@
-//! What a step is given, and what it wants done.
+//! The input of a step besides its event, and the effects that the step requests.
 
 use std::time::Duration;
 
 use super::machine::{AskId, CallKey, Ending, Machine};
 use crate::vocabulary::{Moment, Timestamp};
 
-/// What waits until a write is on disk, of all that follows it.
+/// The part of the later output that waits until a write is on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Gate {
     /// Nothing: a crash may take the write back without harm.
     Nothing,
     /// Answers that are promises, and calls that await the disk.
     Promises,
-    /// Everything that leaves the actor: what leaves next rests on it.
+    /// Everything that leaves the actor: later output depends on this write.
     Everything,
 }
 
-/// One thing to be done.
+/// One requested action.
 #[derive(Debug)]
 pub enum Effect<M: Machine> {
-    /// Write this; of what follows, so much waits until it is on disk.
+    /// Write this change; the gate determines what waits until it is on disk.
     Persist(Gate, M::Change),
     /// Answer a question.
     Reply(AskId, M::Answer),
-    /// Tell every subscriber.
+    /// Notify every subscriber.
     Publish(M::News),
     /// Make a call beside the mailbox.
     Call {
-        /// Whom it belongs to.
+        /// The key that identifies the call.
         key: CallKey,
-        /// How long it may take.
+        /// The deadline.
         deadline: Duration,
-        /// What to call.
+        /// The call.
         call: M::Call,
     },
     /// Wake the machine at this time. Timers are not visible outside, so they do not wait behind a gate.
     StartTimer(M::Timer, Timestamp),
-    /// Do not wake it after all.
+    /// Cancel this timer.
     CancelTimer(M::Timer),
     /// End the actor in this way, after everything before this has left.
     Stop(Ending),
 }
 
-/// The context of one step: the moment in which it is taken, and what it wants done.
+/// The context of one step: its time, and the effects that it requests.
 #[derive(Debug)]
 pub struct StepContext<M: Machine> {
     moment: Moment,
@@ -50,13 +50,13 @@ pub struct StepContext<M: Machine> {
 }
 
 impl<M: Machine> StepContext<M> {
-    /// That of a step in this moment, which has asked for nothing yet.
+    /// The context of a step at this moment, without effects.
     #[must_use]
     pub const fn new(moment: Moment) -> Self {
         Self { moment, effects: Vec::new() }
     }
 
-    /// The next step is taken in this moment.
+    /// Sets the moment of the next step.
     pub(crate) const fn begin(&mut self, moment: Moment) {
         self.moment = moment;
     }
@@ -67,7 +67,7 @@ impl<M: Machine> StepContext<M> {
         self.moment
     }
 
-    /// The present.
+    /// The present time.
     #[must_use]
     pub const fn now(&self) -> Timestamp {
         self.moment.now
@@ -79,8 +79,8 @@ impl<M: Machine> StepContext<M> {
         self.moment.random
     }
 
-    /// Writes a change; everything after it waits until it is on disk. If the store refuses it at once, nothing after it happens. If it is
-    /// lost, it is written again, and callers that wait for a promise get `NotDurable`.
+    /// Writes a change; everything after it waits until it is on disk. If the store refuses it at once, nothing after it takes effect.
+    /// If it is lost, it is written again, and callers that wait for a promise get `NotDurable`.
     pub fn persist(&mut self, change: M::Change) {
         self.write(Gate::Everything, change);
     }
@@ -90,7 +90,7 @@ impl<M: Machine> StepContext<M> {
         self.write(Gate::Nothing, change);
     }
 
-    /// Writes a change for which so much of what follows waits.
+    /// Writes a change; the gate determines what waits for it.
     pub fn write(&mut self, gate: Gate, change: M::Change) {
         self.effects.push(Effect::Persist(gate, change));
     }
@@ -100,7 +100,7 @@ impl<M: Machine> StepContext<M> {
         self.effects.push(Effect::Reply(id, answer.into()));
     }
 
-    /// Tells every subscriber.
+    /// Notifies every subscriber.
     pub fn publish(&mut self, news: M::News) {
         self.effects.push(Effect::Publish(news));
     }
@@ -110,12 +110,12 @@ impl<M: Machine> StepContext<M> {
         self.effects.push(Effect::Call { key, deadline, call });
     }
 
-    /// Wakes the machine at a time; a timer that runs already is set anew.
+    /// Wakes the machine at a time; a timer that runs already is set again.
     pub fn start_timer(&mut self, timer: M::Timer, at: Timestamp) {
         self.effects.push(Effect::StartTimer(timer, at));
     }
 
-    /// Stops a timer; one that does not run is no fault.
+    /// Stops a timer; has no effect if the timer does not run.
     pub fn cancel_timer(&mut self, timer: M::Timer) {
         self.effects.push(Effect::CancelTimer(timer));
     }
@@ -125,28 +125,28 @@ impl<M: Machine> StepContext<M> {
         self.effects.push(Effect::Stop(Ending::Normal));
     }
 
-    /// Gives up: ends the actor as [`Ending::Failed`], so that its parent decides what next.
+    /// Gives up: ends the actor as [`Ending::Failed`], so that its parent decides how to continue.
     pub fn fail(&mut self, reason: impl Into<String>) {
         self.effects.push(Effect::Stop(Ending::Failed(reason.into())));
     }
 
-    /// What was collected so far, in order.
+    /// The effects collected so far, in order.
     #[must_use]
     pub fn as_slice(&self) -> &[Effect<M>] {
         &self.effects
     }
 
-    /// Takes all effects out, in order, leaving the collection empty.
+    /// Takes all effects out, in order, and leaves the collection empty.
     pub fn drain(&mut self) -> impl Iterator<Item = Effect<M>> + '_ {
         self.effects.drain(..)
     }
 
-    /// Adds effects to what was collected.
+    /// Adds effects to the collection.
     pub fn extend(&mut self, effects: Vec<Effect<M>>) {
         self.effects.extend(effects);
     }
 
-    /// Forgets what was collected: a step that crashed has no effects.
+    /// Discards the collected effects: a step that crashed has none.
     pub fn clear(&mut self) {
         self.effects.clear();
     }
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use crate::kernel::{Input, Never};
 
-    /// Rings when its time has come.
+    /// Rings when its timer elapses.
     #[derive(Debug)]
     struct Bell;
 

@@ -1,4 +1,4 @@
-//! What comes in.
+//! Handles the events of an actor.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,7 +9,7 @@ use super::state::{Item, Kernel};
 use crate::vocabulary::Timestamp;
 
 impl<M: Machine, T: Terms<M>> Kernel<M, T> {
-    /// Handles what happened.
+    /// Handles an event.
     pub fn handle(&mut self, event: Event<M, T>, port: &mut impl Port<M, T>) {
         self.happened(event, port);
         self.hear_of_calls(port);
@@ -20,7 +20,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             Event::Asked { ask, asker } => {
                 let now = port.now();
                 if matches!(self.phase, Phase::Running(_)) {
-                    // What is handled at once costs one reading of the clock.
+                    // An event that is handled at once costs one reading of the clock.
                     self.question(ask, now, asker, now, port);
                 } else {
                     self.take_in(Deferred::Question { ask, asked_at: now, asker }, port);
@@ -49,14 +49,14 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         }
     }
 
-    /// Has the machine hear of the calls that have come back as soon as they were made.
+    /// Delivers to the machine the calls that returned as soon as they were made.
     fn hear_of_calls(&mut self, port: &mut impl Port<M, T>) {
         while let Some((number, outcome)) = port.take_returned() {
             self.returned(number, outcome, port);
         }
     }
 
-    /// Has the machine hear a question, unless a sick disk refuses it.
+    /// Delivers a question to the machine, unless a sick disk refuses it.
     fn question(
         &mut self,
         ask: M::Ask,
@@ -74,7 +74,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         self.step_at(now, Input::Asked { id, asked_at, ask }, Some(asker), port);
     }
 
-    /// Handles what came in if there is a machine, and keeps it for later if there will be one.
+    /// Handles an input if there is a machine, and defers it if there will be one.
     fn take_in(&mut self, deferred: Deferred<M, T>, port: &mut impl Port<M, T>) {
         match self.phase {
             Phase::Running(_) => self.handle_deferred(deferred, port),
@@ -83,8 +83,8 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         }
     }
 
-    /// Keeps it for the machine to come. Of several orders to end that machine hears one: after the weaker of two it could end
-    /// before it hears of the stronger one.
+    /// Defers an input for the next machine. Several requests to end are merged into one: after the weaker of two requests the machine
+    /// could end before it receives the stronger one.
     fn defer(&mut self, deferred: Deferred<M, T>) {
         if let Deferred::Stop(mode) = deferred {
             let told = self.again.values_mut().chain(self.unfinished.values_mut()).find_map(Unfinished::stop);
@@ -115,7 +115,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         }
     }
 
-    /// Tells the machine what waits: first what a former one had not finished, then what came since.
+    /// Delivers the deferred inputs to the machine: first those that a former machine had not finished, then those that came since.
     pub(super) fn catch_up(&mut self, port: &mut impl Port<M, T>) {
         while matches!(self.phase, Phase::Running(_)) {
             self.hear_of_calls(port);
@@ -144,8 +144,8 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         AskId::new(self.asked)
     }
 
-    /// Asks the machine to end. It is asked again after a rebuild, once for all orders so far: in the place of the first of them,
-    /// and to stop if one of them said so.
+    /// Asks the machine to end. It is asked again after a rebuild, once for all requests so far: in the place of the first of them,
+    /// and to stop if one of them requested a stop.
     fn stop(&mut self, id: AskId, mode: StopMode, port: &mut impl Port<M, T>) {
         let mode = match self.unfinished.values_mut().find_map(Unfinished::stop) {
             Some(first) => {
@@ -159,7 +159,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         };
         self.step(Input::StopRequested(mode), None, port);
         let Phase::Running(machine) = &self.phase else { return };
-        // A panic here leaves the parent with its own deadline.
+        // After a panic here the parent uses its own deadline.
         if let Ok(Some(within)) = catch_unwind(AssertUnwindSafe(|| machine.stops_within())) {
             port.stops_within(within);
         }
@@ -193,7 +193,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         }
     }
 
-    /// Gives a new snapshot to every subscriber that fell behind, or to all.
+    /// Gives a new snapshot to every subscriber that lags, or to all.
     pub(super) fn refresh(&mut self, everyone: bool, port: &mut impl Port<M, T>) {
         let due = port.due(everyone);
         if due.is_empty() {

@@ -1,23 +1,23 @@
-//! Calls that wait for news: the next items of a feed, or the endings of children. A machine has one such call of each kind in flight, and
-//! makes the next one when it has returned.
+//! Makes calls that wait for notifications: the next items of a feed, or the endings of children. A machine has one such call of each
+//! kind in flight, and makes the next one when it has returned.
 
 use std::time::Duration;
 
 use super::context::StepContext;
 use super::machine::{CallKey, CallLost, Machine};
 
-/// The deadline of a call that waits for news. Nothing is wrong when it elapses.
+/// The deadline of a call that waits for notifications. Its expiry is not a failure.
 const NEWS_DEADLINE: Duration = Duration::from_secs(3_600);
-/// The pause before an actor is followed again that was not running, or whose answer was lost.
+/// The pause before an actor that was not running, or whose answer was lost, is followed again.
 pub const REFOLLOW_PAUSE: Duration = Duration::from_millis(100);
 
-/// Waits for news by this call, for as long as there are none.
+/// Waits for notifications by this call.
 pub fn await_news<M: Machine>(call: M::Call, cx: &mut StepContext<M>) {
     cx.call(CallKey::default(), NEWS_DEADLINE, call);
 }
 
-/// Handles the end of a call that waits for the next items of a feed, and waits for those behind them by `next`: at once, also if there was
-/// no news before the deadline; after a pause, when the timer elapses and the machine follows afresh, if the actor was not running or its
+/// Handles the end of a call that waits for the next items of a feed, and waits for those after them by `next`: at once, also if nothing
+/// came before the deadline; after a pause, when the timer elapses and the machine follows afresh, if the actor was not running or its
 /// answer was lost. `heard` handles an outcome, and is false if there are no items in it.
 pub fn follow_on<M: Machine>(
     outcome: &Result<M::Outcome, CallLost>,
@@ -37,11 +37,11 @@ pub fn follow_on<M: Machine>(
     }
 }
 
-/// How soon the endings of children are waited for again after that was lost.
+/// The pause before the endings of children are waited for again after such a call was lost.
 const ENDINGS_PAUSE: Duration = Duration::from_secs(1);
 
-/// Waits again for the endings of children by this call, which has come back with `outcome`. At once if it has brought some, or nothing
-/// happened for long; when this timer elapses if it was lost: another one might be lost in the same moment, again and again.
+/// Waits again for the endings of children by this call, which has returned `outcome`. At once if it has returned endings, or its
+/// deadline elapsed; when this timer elapses if it was lost: another call might be lost in the same moment, repeatedly.
 pub fn await_endings_again<M: Machine>(
     outcome: &Result<M::Outcome, CallLost>,
     (call, timer): (M::Call, M::Timer),

@@ -2,17 +2,17 @@
 
 use std::collections::VecDeque;
 
-/// From how many changes on they are merged while the disk is sick. Afterwards they are merged again when they have doubled.
+/// The number of changes from which on they are merged while the disk is sick. They are merged again each time they have doubled.
 pub(super) const MERGES_AT: usize = 256;
 
-/// Changes that are not on disk yet, in their order. Those that were merged are one change, which stands for several writes.
+/// Changes that are not on disk yet, in their order. Merged changes are one change, which stands for several writes.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Kept<C> {
     changes: VecDeque<KeptChange<C>>,
     merges_at: usize,
 }
 
-/// A change, and the writes that it stands for.
+/// A change, and the writes that it represents.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct KeptChange<C> {
     pub(super) first: u64,
@@ -55,8 +55,8 @@ impl<C> Kept<C> {
         *self = Self::default();
     }
 
-    /// Merges changes that follow one another if there are too many; `merge` adds the later of two to the earlier one, or says that
-    /// they stay apart.
+    /// Merges consecutive changes if there are too many; `merge` adds the later of two to the earlier one, or returns that
+    /// they must stay separate.
     pub(super) fn merge_if_due(&mut self, merge: impl Fn(&mut C, &C) -> bool) {
         if self.changes.len() >= self.merges_at {
             self.merge_after(0, merge);
@@ -88,7 +88,7 @@ mod tests {
     /// Rows by name, each with its last state.
     type Rows = Vec<(&'static str, u64)>;
 
-    /// `all-alone` stays apart.
+    /// `all-alone` stays separate.
     fn merge(earlier: &mut Rows, later: &Rows) -> bool {
         if later.iter().chain(&*earlier).any(|(name, _)| *name == "all-alone") {
             return false;

@@ -1,9 +1,9 @@
-//! What a machine has published last.
+//! Remembers the last notification of a machine.
 
 use super::context::StepContext;
 use super::machine::Machine;
 
-/// The news that was published last. What equals it is no news (SCL-05).
+/// The last published notification. An equal one is not published again (SCL-05).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LastNews<N>(Option<N>);
 

@@ -1,11 +1,11 @@
-//! Writes that are lost and handed over again, with others between them that need no disk.
+//! Tests writes that are lost and handed over again, with others between them that need no disk.
 
 use std::time::Duration;
 
 use super::*;
 use crate::vocabulary::{Backoff, Moment, RestartBudget, Timestamp};
 
-/// Writes what it is asked to, and makes a call that waits for it.
+/// Writes on request, and makes a call that waits for the write.
 #[derive(Debug)]
 struct Writer;
 
@@ -51,7 +51,7 @@ impl Terms<Writer> for Plain {
     type View = ();
 }
 
-/// A store that keeps what begins with "memory" at once, refuses what is "too large", and keeps the rest later.
+/// A store that keeps at once what begins with "memory", refuses what is "too large", and keeps the rest later.
 #[derive(Default)]
 struct Paper {
     calls: Vec<&'static str>,
@@ -176,7 +176,7 @@ fn an_actor_that_crashes_on_a_sick_disk_is_built_again_at_once_and_keeps_its_ord
     kernel.handle(Event::Crash("a drill"), &mut paper);
     assert_eq!(paper.loads, 3, "the disk is known to be sick");
 
-    // All of it is lost before it is read, as when the database ends: it is read again when it was handed over again.
+    // All of it is lost before it is read, as when the database ends: it is read only after it was handed over again.
     let Ticket { epoch, sequence: through } = paper.handed.last().expect("it was handed over").0;
     kernel.handle(Event::Settled { epoch, through, outcome: Err("the end".to_owned()) }, &mut paper);
     kernel.handle(Event::Loaded(Ok(())), &mut paper);

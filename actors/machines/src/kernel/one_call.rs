@@ -1,14 +1,14 @@
-//! The one call that a machine waits for.
+//! Tracks the one call that a machine waits for.
 
 use std::time::Duration;
 
 use super::machine::CallKey;
 use crate::vocabulary::{Attempt, Generation};
 
-/// How much longer the shell waits for a call to a plugin than the call itself does, so that the error is the call's own.
+/// How much longer the shell waits for a call to a plugin than the call's own deadline, so that the call itself reports the error.
 pub const CALL_GRACE: Duration = Duration::from_secs(2);
 
-/// The one call that a machine waits for. Another one takes its place, and what the former comes back with is stale (REG-08).
+/// The one call that a machine waits for. A new call replaces it, and the outcome of the former call is stale (REG-08).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct OneCall {
     attempt: Attempt,
@@ -16,7 +16,7 @@ pub struct OneCall {
 }
 
 impl OneCall {
-    /// Waits for another call, made for this generation. Gives its key, which no call before it had.
+    /// Waits for another call, made for this generation. Returns its key, which no earlier call had.
     pub fn begin(&mut self, generation: Generation) -> CallKey {
         self.attempt = self.attempt.next();
         let key = CallKey { generation, attempt: self.attempt };
@@ -24,17 +24,17 @@ impl OneCall {
         key
     }
 
-    /// A call with this key came back. False if it is stale: another one is waited for, or none.
+    /// A call with this key returned. False if it is stale: another call is awaited, or none.
     pub fn came_back(&mut self, key: CallKey) -> bool {
         self.awaited.take_if(|awaited| *awaited == key).is_some()
     }
 
-    /// Waits for no call any more.
+    /// Waits for no call.
     pub const fn forget(&mut self) {
         self.awaited = None;
     }
 
-    /// Whether a call is waited for.
+    /// Whether a call is awaited.
     #[must_use]
     pub const fn is_awaited(&self) -> bool {
         self.awaited.is_some()

@@ -1,8 +1,8 @@
-//! The ordered outbox: what a step wants done leaves in order, and nothing passes a gate before its write is on disk.
+//! The ordered outbox: the effects of a step leave in order, and nothing passes a gate before its write is on disk.
 
 use std::collections::VecDeque;
 
-/// An empty outbox of up to so many places frees their memory, since most actors are idle. A busy actor would need a larger one again.
+/// An empty outbox with a capacity up to this limit frees its memory, since most actors are idle. A busy actor would allocate it again.
 const FEW_PLACES: usize = 16;
 
 /// A place in the outbox.
@@ -13,7 +13,7 @@ enum Place<T> {
     Thing(T),
 }
 
-/// What waits to leave, and how far the disk has got.
+/// The queued output, and the last write that is on disk.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Outbox<T> {
     places: VecDeque<Place<T>>,
@@ -36,7 +36,7 @@ impl<T> Outbox<T> {
         self.places.push_back(Place::Gate(sequence));
     }
 
-    /// Whether nothing waits to leave.
+    /// Whether nothing is queued.
     pub(super) fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
@@ -46,12 +46,12 @@ impl<T> Outbox<T> {
         self.durable_through = self.durable_through.max(through);
     }
 
-    /// How far the disk has got.
+    /// The last write that is on disk.
     pub(super) const fn durable_through(&self) -> u64 {
         self.durable_through
     }
 
-    /// The next thing that may leave.
+    /// The next item that may leave.
     pub(super) fn released(&mut self) -> Option<&T> {
         while matches!(self.places.front(), Some(Place::Gate(sequence)) if *sequence <= self.durable_through)
         {
@@ -63,7 +63,7 @@ impl<T> Outbox<T> {
         }
     }
 
-    /// Takes the next thing that may leave.
+    /// Takes the next item that may leave.
     pub(super) fn pop_released(&mut self) -> Option<T> {
         self.released()?;
         let place = self.places.pop_front();
@@ -73,7 +73,7 @@ impl<T> Outbox<T> {
         place.and_then(Place::into_thing)
     }
 
-    /// Takes these things out, wherever they wait; gates stay.
+    /// Takes these items out, wherever they wait; gates stay.
     pub(super) fn take(&mut self, is_taken: impl Fn(&T) -> bool) -> Vec<T> {
         let mut taken = Vec::new();
         for place in std::mem::take(&mut self.places) {
@@ -93,7 +93,7 @@ impl<T> Outbox<T> {
         behind.into_iter().filter_map(Place::into_thing).collect()
     }
 
-    /// Takes everything out that will never leave.
+    /// Takes out everything; it will never leave.
     pub(super) fn take_all(&mut self) -> Vec<T> {
         std::mem::take(&mut self.places).into_iter().filter_map(Place::into_thing).collect()
     }
@@ -116,7 +116,7 @@ mod tests {
         std::iter::from_fn(|| outbox.pop_released()).collect()
     }
 
-    /// Three gates, and one thing before, between and behind them.
+    /// Three gates, and one item before, between and behind them.
     fn outbox() -> Outbox<&'static str> {
         let mut outbox = Outbox::default();
         outbox.push("a");

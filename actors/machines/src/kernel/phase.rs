@@ -1,34 +1,34 @@
-//! Where a kernel stands with its machine, and what it keeps for later.
+//! The phase of a kernel, and the inputs that it defers.
 
 use super::machine::{Machine, StopMode};
 use super::port::Terms;
 use crate::vocabulary::Timestamp;
 
-/// Where the kernel stands with its machine.
+/// The phase of a kernel with respect to its machine.
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Phase<M> {
     /// The store is being read; the machine will be built from it.
     Loading,
-    /// The machine lives.
+    /// The machine runs.
     Running(M),
-    /// The machine crashed, or could not write; what it had written before must settle first.
+    /// The machine crashed, or could not write; its earlier writes must settle first.
     Settling(AfterSettling),
-    /// A write or a load failed; the store is read again after a pause, which ends then.
+    /// A write or a load failed; the store is read again after a pause, which ends at this time.
     Pausing(Timestamp),
-    /// It is over.
+    /// It has ended.
     Ended,
 }
 
-/// What comes when everything that was written has settled.
+/// The next action after all writes have settled.
 #[derive(Debug, Clone, Copy, Hash)]
 pub(super) enum AfterSettling {
     /// The store is read again at once.
     Load,
-    /// The store could not write, and is left alone for a while.
+    /// The store could not write, and is not used during a pause.
     Pause,
 }
 
-/// What came in while there was no machine, in the order in which it came.
+/// The inputs that arrived while there was no machine, in the order of arrival.
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Deferred<M: Machine, T: Terms<M>> {
     /// A question, and when it came.
@@ -37,9 +37,9 @@ pub(super) enum Deferred<M: Machine, T: Terms<M>> {
     Stop(StopMode),
     /// A subscriber.
     Subscriber(T::Reader),
-    /// Those subscribers that fell behind want a new snapshot.
+    /// Subscribers that lag request a new snapshot.
     Resync,
-    /// The journal wants a snapshot.
+    /// The journal requests a snapshot.
     Describe,
     /// The actor is made to crash.
     Crash(&'static str),
@@ -48,7 +48,7 @@ pub(super) enum Deferred<M: Machine, T: Terms<M>> {
 }
 
 impl<M: Machine, T: Terms<M>> Deferred<M, T> {
-    /// The order to end, if it is one.
+    /// The request to stop, if it is one.
     pub(super) const fn stop(&mut self) -> Option<&mut StopMode> {
         match self {
             Self::Stop(mode) => Some(mode),
@@ -62,7 +62,7 @@ impl<M: Machine, T: Terms<M>> Deferred<M, T> {
     }
 }
 
-/// What the present machine has received and not finished. It is handed over again when the machine is rebuilt.
+/// An input that the present machine has received and not finished. It is handed over again when the machine is rebuilt.
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Unfinished<M: Machine, T: Terms<M>> {
     /// A question that no step has answered yet.
@@ -72,7 +72,7 @@ pub(super) enum Unfinished<M: Machine, T: Terms<M>> {
 }
 
 impl<M: Machine, T: Terms<M>> Unfinished<M, T> {
-    /// The order to end, if it is one.
+    /// The request to stop, if it is one.
     pub(super) const fn stop(&mut self) -> Option<&mut StopMode> {
         match self {
             Self::Stop(mode) => Some(mode),

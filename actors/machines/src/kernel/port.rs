@@ -1,4 +1,4 @@
-//! What goes into a kernel and what comes out of it.
+//! The interface of a kernel: its events, its output, and its port.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -7,49 +7,49 @@ use super::context::StepContext;
 use super::machine::{CallLost, Ending, Input, Machine, StopMode, StopStep, Ticket, Written};
 use crate::vocabulary::{Backoff, Moment, RestartBudget, Timestamp};
 
-/// The types that a kernel carries for its port and never looks into.
+/// The types that a kernel carries for its port and never inspects.
 pub trait Terms<M: Machine> {
-    /// The caller, as the port finds it again.
+    /// The caller, as the port identifies it.
     type Asker;
     /// A new subscriber.
     type Reader;
-    /// An answer on its way. A simulation shares it, so that its state can be copied.
+    /// An answer in flight. A simulation shares it, so that its state can be copied.
     type Answer: From<M::Answer>;
-    /// A snapshot on its way.
+    /// A snapshot in flight.
     type View: From<M::View>;
 }
 
-/// What can happen to a kernel.
+/// The events of a kernel.
 pub enum Event<M: Machine, T: Terms<M>> {
-    /// A question came in.
+    /// A question arrived.
     Asked {
-        /// What was said.
+        /// The message.
         ask: M::Ask,
-        /// Who said it.
+        /// The caller.
         asker: T::Asker,
     },
     /// The actor is asked to end.
     StopRequested(StopMode),
-    /// There is a new subscriber: a snapshot first, then all news.
+    /// There is a new subscriber: it receives a snapshot first, then all news.
     Subscribed(T::Reader),
-    /// Subscribers that fell behind want a new snapshot.
+    /// Subscribers that lag request a new snapshot.
     Resync,
-    /// The journal is to have a snapshot, in its place among the news.
+    /// The journal requests a snapshot, in its place among the news.
     Describe,
     /// The store was read, or could not be.
     Loaded(Result<M::Image, String>),
-    /// The pause that was asked for is over.
+    /// The requested pause is over.
     Woken,
-    /// A call came back. One that is not waited for any more has no effect.
+    /// A call returned. A call that is no longer awaited has no effect.
     Returned {
-        /// Which one.
+        /// The number of the call.
         number: u64,
-        /// What came of it.
+        /// Its result.
         outcome: Result<M::Outcome, CallLost>,
     },
-    /// The store tells how far it has come. What it tells of epochs before the actor's own is of a former actor.
+    /// The store reports its progress. Progress in epochs before the actor's own belongs to a former actor.
     Settled {
-        /// Of which epoch the writes are.
+        /// The epoch of the writes.
         epoch: u64,
         /// The last of them.
         through: u64,
@@ -58,69 +58,69 @@ pub enum Event<M: Machine, T: Terms<M>> {
     },
     /// The disk has become sick for this reason, or is sound again. Its writes are not lost: they settle when it is sound.
     Disk(Option<String>),
-    /// Time has passed: every timer that is due runs, except what is set for this instant meanwhile.
+    /// Time has passed: every timer that is due runs, except a timer that is set for this instant meanwhile.
     TimersDue,
-    /// The actor is made to crash, as over a step that panics.
+    /// Makes the actor crash, as if a step had panicked.
     Crash(&'static str),
-    /// The actor is made to give up.
+    /// Makes the actor give up.
     GiveUp(&'static str),
 }
 
-/// Something that leaves. What it rests on is on disk.
+/// One item of output. The writes that it depends on are on disk.
 pub enum Outgoing<M: Machine, T: Terms<M>> {
     /// An answer. There is no asker if the machine answers a question that was not asked, or that it has answered before.
     Answer {
-        /// Whom it is for.
+        /// The recipient.
         asker: Option<T::Asker>,
         /// The answer.
         answer: T::Answer,
     },
     /// News for every subscriber.
     News {
-        /// Their place in the order of all news; the first is 1.
+        /// Their number in the order of all news; the first is 1.
         number: u64,
         /// The news.
         news: M::News,
     },
     /// A new subscriber is served from now on.
     Attach {
-        /// Who.
+        /// The subscriber.
         reader: T::Reader,
-        /// How many news were published before.
+        /// The number of news published before.
         number: u64,
-        /// What they see first.
+        /// Its first snapshot.
         view: T::View,
     },
     /// A new snapshot for a subscriber that is served already.
     Snapshot {
-        /// Which one, as [`Port::due`] named it.
+        /// The subscriber, as named by [`Port::due`].
         reader: u64,
-        /// How many news were published before.
+        /// The number of news published before.
         number: u64,
-        /// What they see.
+        /// The snapshot.
         view: T::View,
     },
     /// A snapshot for the journal.
     Described {
-        /// How many news were published before.
+        /// The number of news published before.
         number: u64,
-        /// What the actor holds.
+        /// The snapshot of the actor.
         view: T::View,
     },
-    /// A call is to be made, in the order of all that leaves; it comes back as [`Event::Returned`] with this number.
+    /// Requests a call, in the order of all output; it returns as [`Event::Returned`] with this number.
     Call {
-        /// Names it.
+        /// The number of the call.
         number: u64,
-        /// How long it may take.
+        /// The deadline.
         deadline: Duration,
-        /// What to call.
+        /// The call.
         call: M::Call,
     },
-    /// A call is not made; it comes back as lost, in a later event.
+    /// A call is not made; it returns as lost, in a later event.
     Lost {
-        /// Names it.
+        /// The number of the call.
         number: u64,
-        /// Why.
+        /// The reason.
         lost: CallLost,
     },
 }
@@ -128,90 +128,90 @@ pub enum Outgoing<M: Machine, T: Terms<M>> {
 /// Why a question has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal<'a> {
-    /// The step that took it crashed, with these words.
+    /// The step that handled it crashed, with this message.
     Crashed(&'a str),
-    /// The write in front of its answer is lost with this error and handed over again, or waits for a disk that is sick for this reason.
+    /// The write before its answer is lost with this error and handed over again, or waits for a disk that is sick for this reason.
     NotDurable(&'a str),
-    /// The store refused the write in front of its answer with this error. It is never written.
+    /// The store refused the write before its answer with this error. It is never written.
     NotWritten(&'a str),
-    /// The disk is sick for this reason, and the machine did not hear of the question.
+    /// The disk is sick for this reason, and the machine did not receive the question.
     NotBegun(&'a str),
 }
 
-/// One thing that happened to an actor. What follows from a step carries the number of that step, also if it waited behind a gate.
+/// One event of an actor. An event that follows from a step carries the number of that step, also if it waited behind a gate.
 #[derive(Debug)]
 pub enum JournalEntry<'a, M: Machine> {
-    /// It was built from its store, for the first time or anew.
+    /// The machine was built from its store, for the first time or again.
     Built {
-        /// Whether it had lived before.
+        /// Whether it was built before.
         is_rebuilt: bool,
     },
     /// Its store could not be read.
     LoadFailed {
-        /// What the store said.
+        /// The error of the store.
         error: &'a str,
     },
-    /// Its machine took a step.
+    /// The machine took a step.
     Stepped {
         /// The number of the step, among those of this actor; the first is 1.
         step: u64,
-        /// What came in.
+        /// The input.
         input: &'a Input<M>,
-        /// How many effects came of it.
+        /// The number of effects.
         effects: usize,
     },
     /// A call is made.
     Called {
-        /// The step that wanted it.
+        /// The step that requested it.
         step: u64,
-        /// Names it among the calls of this actor.
+        /// The number of the call, among those of this actor.
         number: u64,
-        /// What is called.
+        /// The call.
         call: &'a M::Call,
     },
-    /// It wrote a change. What follows waits as its [`Gate`](super::Gate) says.
+    /// It wrote a change. Later output waits as the [`Gate`](super::Gate) requires.
     Writing {
         /// The step that wrote.
         step: u64,
         /// The number of the write, among those of this actor.
         write: u64,
     },
-    /// Its writes up to this one are on disk, and what waited behind them may leave.
+    /// Its writes up to this one are on disk, and the output that waited for them may leave.
     OnDisk {
         /// The number of the last of them.
         through: u64,
     },
-    /// Its writes are lost, and what waited behind them is refused.
+    /// Its writes are lost, and the output that waited for them is refused.
     WriteFailed {
-        /// What the store said.
+        /// The error of the store.
         error: &'a str,
     },
-    /// News leave it.
+    /// It publishes news.
     Published {
-        /// The step that told them.
+        /// The step that published them.
         step: u64,
-        /// Their place in the order of all its news.
+        /// Their number in the order of all its news.
         number: u64,
         /// The news.
         news: &'a M::News,
     },
     /// A step of it panicked.
     Crashed {
-        /// Over which input.
+        /// The input.
         input: &'a dyn Debug,
-        /// What the panic said.
+        /// The message of the panic.
         message: &'a str,
     },
-    /// A call of a former life of its machine came back, which has no effect.
+    /// A call of a former life of its machine returned; it has no effect.
     Stale {
-        /// What came of the call.
+        /// The outcome of the call.
         outcome: &'a dyn Debug,
     },
     /// It ended.
     Ended {
-        /// In which way.
+        /// How it ended.
         ending: &'a Ending,
-        /// Whether a write was still on its way, so that what waited behind it never leaves.
+        /// Whether a write was still pending, so that the output that waited for it never leaves.
         is_waiting: bool,
     },
 }
@@ -219,17 +219,17 @@ pub enum JournalEntry<'a, M: Machine> {
 /// Limits of one actor.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// How many crashes and failed loads are mended; one more ends the actor.
+    /// The number of crashes and failed loads that lead to a rebuild; one more ends the actor.
     pub budget: RestartBudget,
-    /// How long the store is left alone after a failed write or load.
+    /// The pause before the store is used again after a failed write or load.
     pub rebuild_backoff: Backoff,
-    /// How many calls run at once; further ones wait for their turn.
+    /// The limit of concurrent calls; further calls are queued.
     pub calls_running_max: usize,
-    /// How many calls may wait; one more is lost as busy.
+    /// The limit of queued calls; one more is lost as busy.
     pub calls_waiting_max: usize,
 }
 
-/// The world of one kernel.
+/// The environment of one kernel.
 pub trait Port<M: Machine, T: Terms<M>> {
     /// The present time.
     fn now(&mut self) -> Timestamp;
@@ -237,7 +237,7 @@ pub trait Port<M: Machine, T: Terms<M>> {
     /// A new random number.
     fn random(&mut self) -> u64;
 
-    /// What the machine is to hear; `None` keeps the input from it. For faults that are put in on purpose.
+    /// Filters the input of the machine; `None` drops it. For faults that are injected on purpose.
     fn hear(&mut self, input: Input<M>) -> Option<Input<M>> {
         Some(input)
     }
@@ -245,13 +245,13 @@ pub trait Port<M: Machine, T: Terms<M>> {
     /// Has the machine take a step.
     ///
     /// # Errors
-    /// When the step is made to crash on purpose; it is treated as a panic with these words.
+    /// If the step is made to crash on purpose; it is treated as a panic with this message.
     fn step(&mut self, machine: &mut M, input: &Input<M>, cx: &mut StepContext<M>) -> Result<(), String> {
         machine.step(input, cx);
         Ok(())
     }
 
-    /// Hears of a machine that has just been built.
+    /// Receives a machine that has just been built.
     fn built(&mut self, moment: Moment, machine: &M) {
         let _ = (moment, machine);
     }
@@ -259,27 +259,28 @@ pub trait Port<M: Machine, T: Terms<M>> {
     /// Hands a change to the store. Order is kept.
     fn write(&mut self, ticket: Ticket, change: M::Change) -> Written;
 
-    /// Has the store read, behind all that was handed to it; [`Event::Loaded`] follows, once for the last time that this was asked. A panic in a store that is read is the port's to catch, and is a load that failed.
+    /// Reads the store, after all that was handed to it; [`Event::Loaded`] follows, once for the last request. The port must catch a panic
+    /// of the store during the read; it counts as a failed load.
     fn load(&mut self);
 
-    /// Has the store left alone for so long; [`Event::Woken`] follows.
+    /// Pauses the use of the store; [`Event::Woken`] follows.
     fn pause(&mut self, pause: Duration);
 
-    /// Lets something leave. Every write up to `behind` is on disk.
+    /// Sends output. Every write up to `behind` is on disk.
     fn send(&mut self, outgoing: Outgoing<M, T>, behind: u64);
 
-    /// Tells an asker that there is no answer.
+    /// Notifies an asker that there is no answer.
     fn refuse(&mut self, asker: T::Asker, refusal: Refusal<'_>);
 
-    /// A question was taken and has no answer yet: it does not count as in flight any more.
+    /// A question was taken and has no answer yet: it no longer counts as in flight.
     fn set_aside(&mut self, asker: &mut T::Asker) {
         let _ = asker;
     }
 
-    /// The subscribers for whom a new snapshot is of use: those that fell behind, or all.
+    /// The subscribers that need a new snapshot: those that lag, or all.
     fn due(&mut self, everyone: bool) -> Vec<u64>;
 
-    /// The next call of which the outcome was there as soon as it was made. The machine hears of it before anything else that happens.
+    /// The next call that returned as soon as it was made. The machine receives its outcome before any other event.
     fn take_returned(&mut self) -> Option<(u64, Result<M::Outcome, CallLost>)> {
         None
     }
@@ -287,8 +288,8 @@ pub trait Port<M: Machine, T: Terms<M>> {
     /// Gives up all calls that were made.
     fn abandon_calls(&mut self);
 
-    /// Writes down what happens, in the order in which it does. What leaves is noted before it leaves, so that a receiver of
-    /// it cannot write a line in front of it.
+    /// Records an event, in the order of events. Output is recorded before it leaves, so that a receiver of
+    /// it cannot record an event before it.
     fn note(&mut self, entry: JournalEntry<'_, M>);
 
     /// Whether the journal wants a snapshot of a machine that has just been built.
@@ -296,12 +297,12 @@ pub trait Port<M: Machine, T: Terms<M>> {
         false
     }
 
-    /// Hears how long the end takes at most, after a request to stop was handled.
+    /// Receives the longest time that the end takes, after a request to stop was handled.
     fn stops_within(&mut self, within: Duration) {
         let _ = within;
     }
 
-    /// Hears what the machine has stopped on its way down, right before it ends.
+    /// Receives the things that the machine has stopped during its shutdown, right before it ends.
     fn stopped(&mut self, steps: Vec<StopStep>) {
         let _ = steps;
     }

@@ -1,4 +1,4 @@
-//! Crashes, failed writes, and the way back: how a machine is given up and built again from its store.
+//! Handles crashes and failed writes: how a machine is given up and rebuilt from its store.
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,7 +31,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         }
     }
 
-    /// The store tells how far it has come.
+    /// The store reports its progress.
     pub(super) fn settled(
         &mut self,
         epoch: u64,
@@ -52,17 +52,17 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
                 self.flush(port);
                 self.go_on_if_settled(port);
             }
-            // Later writes of an epoch are lost with its first one, and that has been dealt with.
+            // Later writes of an epoch are lost with its first one, and that has been handled.
             Err(_) if self.failed_epoch >= Some(epoch) => {}
             Err(error) => self.write_lost(&error, port),
         }
     }
 
-    /// Everything that is not on disk is lost, and will be handed over again in its order: what has left already, as that something
-    /// has ended, is not taken back by a lost write. Callers that wait for a promise are answered.
+    /// All writes that are not on disk are lost, and will be handed over again in their order: output that has left already, such as that
+    /// something has ended, is not taken back by a lost write. Callers that wait for a promise are answered.
     fn write_lost(&mut self, error: &str, port: &mut impl Port<M, T>) {
         if self.is_loading() {
-            // What is being read may be without what was lost.
+            // The state that is being read may lack the lost writes.
             self.phase = Phase::Settling(AfterSettling::Load);
         }
         self.failed_epoch = Some(self.ticket.epoch);
@@ -80,8 +80,8 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         port.pause(pause);
     }
 
-    /// Hands over what was lost, and what has come since. Nothing is handed over behind a later change, and what can be merged is one
-    /// change: the disk may have taken what it called lost, and the earlier of two changes must not undo the later one there.
+    /// Hands over the lost changes, and those that have come since. Nothing is handed over behind a later change, and changes that can be
+    /// merged are one change: the disk may have taken what it reported as lost, and the earlier of two must not undo the later one there.
     fn hand_over_again(&mut self, port: &mut impl Port<M, T>) {
         self.hands_again_at = None;
         let (epoch, handed_through, mut has_failed) = (self.ticket.epoch, self.handed_through, false);
@@ -90,7 +90,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             let is_due = kept.last > handed_through && !has_failed;
             let ticket = Ticket { epoch, sequence: kept.last };
             match if is_due { self.hand_over(ticket, &kept.change, port) } else { Written::Later } {
-                // It needs no disk. That says nothing of those before it.
+                // It needs no disk. That proves nothing about the changes before it.
                 Written::Now => continue,
                 Written::Later => {}
                 Written::Failed(error) => {
@@ -109,12 +109,12 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         }
     }
 
-    /// Up to which change everything is on disk, or needs none.
+    /// The last change up to which everything is on disk, or does not need to be.
     fn on_disk_through(&self) -> u64 {
         self.kept.first().map_or(self.written_through, |first| first - 1)
     }
 
-    /// The store refused its latest write: what comes behind it is refused too, and what came before it may still leave.
+    /// The store refused its latest write: output behind it is refused too, and output before it may still leave.
     pub(super) fn write_failed_at_once(&mut self, error: &str, port: &mut impl Port<M, T>) {
         let mut behind = self.told.take_behind(self.ticket.sequence);
         behind.extend(self.promises.take_behind(self.ticket.sequence));
@@ -125,7 +125,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         self.go_on_if_settled(port);
     }
 
-    /// Answers everyone who waited behind a write that failed.
+    /// Answers all callers that waited behind a write that failed.
     fn refuse(
         &mut self,
         behind: Vec<Waiting<Item<M, T>>>,
@@ -138,7 +138,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             match item {
                 Item::Answer(Some(asker), _) => port.refuse(asker, refusal),
                 Item::Attach(reader, _) => self.unattached.push(reader),
-                // These must not leave; the rebuilt machine says and asks again what still holds.
+                // These must not leave; the rebuilt machine publishes and requests again what still holds.
                 Item::Answer(None, _)
                 | Item::News(_)
                 | Item::Snapshot(..)
@@ -149,8 +149,8 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         }
     }
 
-    /// Goes back to the store as soon as nothing is on its way there any more. A machine that reads ahead does not wait for a sick
-    /// disk: what was handed over is read as if it were there, and is on its way as before.
+    /// Reads the store again as soon as no write is pending there. A machine that reads ahead does not wait for a sick
+    /// disk: pending writes are read as if they were on disk, and stay pending.
     pub(super) fn go_on_if_settled(&mut self, port: &mut impl Port<M, T>) {
         let Phase::Settling(next) = self.phase else { return };
         let may_read_ahead = M::reads_ahead() && self.sick.is_some() && self.hands_again_at.is_none();
@@ -183,11 +183,11 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         }
     }
 
-    /// Lets go of everything that belongs to the life of one machine.
+    /// Releases everything that belongs to the life of one machine.
     fn abandon_life(&mut self, next: AfterSettling, port: &mut impl Port<M, T>) {
         self.phase = Phase::Settling(next);
         self.cx.clear();
-        // The next machine asks again for the calls that this one wanted to make.
+        // The next machine requests again the calls that this one wanted to make.
         for outbox in [&mut self.told, &mut self.promises] {
             drop(outbox.take(|waiting| matches!(waiting.item, Item::Call(..))));
         }
@@ -196,7 +196,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         self.timers.clear();
     }
 
-    /// The store was read: the machine is built, resumes, and hears what waits.
+    /// The store was read: the machine is built, resumes, and receives the deferred inputs.
     pub(super) fn loaded(&mut self, loaded: Result<M::Image, String>, port: &mut impl Port<M, T>) {
         if !self.is_loading() {
             return;
@@ -235,7 +235,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         for reader in std::mem::take(&mut self.unattached) {
             self.attach(reader, port);
         }
-        // What the former machine told right before it fell may not hold for this one.
+        // The news that the former machine published right before its crash may not hold for this one.
         if is_rebuilt {
             self.refresh(true, port);
         }

@@ -1,4 +1,4 @@
-//! What goes out: whatever the outbox lets go.
+//! Sends the output that the outboxes release.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -19,7 +19,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         self.make_calls(port);
     }
 
-    /// The next thing that may leave, of both outboxes in their common order.
+    /// The next item that may leave, of both outboxes in their common order.
     fn next_released(&mut self) -> Option<Waiting<Item<M, T>>> {
         let is_promise = match (self.told.released(), self.promises.released()) {
             (Some(told), Some(promise)) => promise.order.0 < told.order.0,
@@ -28,8 +28,8 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         if is_promise { self.promises.pop_released() } else { self.told.pop_released() }
     }
 
-    /// Refuses the promises that wait for a sick disk, and ends the actor if its end does. Calls go on waiting: what they rest on may
-    /// still reach the disk.
+    /// Refuses the promises that wait for a sick disk, and ends the actor if its end waits for it. Calls keep waiting: the writes that they
+    /// depend on may still reach the disk.
     fn wait_no_longer(&mut self, port: &mut impl Port<M, T>) {
         let Some(reason) = self.sick.clone() else { return };
         let mut end = None;
@@ -66,7 +66,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         self.leave(item, step, behind, port);
     }
 
-    /// Lets something leave that follows from this step and rests on the writes up to `behind`.
+    /// Sends output that follows from this step and depends on the writes up to `behind`.
     pub(super) fn leave(
         &mut self,
         item: Item<M, T>,
@@ -98,9 +98,9 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         port.send(outgoing, behind);
     }
 
-    /// Makes a call at once if there is a place, in the order of what leaves. One too many is lost.
+    /// Makes a call at once if a place is free, in the order of the output. A call over the limit is lost.
     fn plan(&mut self, planned: Planned<M>, port: &mut impl Port<M, T>) {
-        // A place that has just become free is for who waits longest.
+        // A place that has just become free goes to the call that waits longest.
         self.make_calls(port);
         let waiting = self.calls.waiting();
         if waiting > 0 || self.calls.running() >= self.limits.calls_running_max {
@@ -116,7 +116,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         self.make(planned, port);
     }
 
-    /// Makes the calls that waited and have a place now.
+    /// Makes the queued calls for which there is a place now.
     fn make_calls(&mut self, port: &mut impl Port<M, T>) {
         while let Some(planned) = self.calls.next_due(self.limits.calls_running_max) {
             self.make(planned, port);
@@ -130,7 +130,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         port.send(Outgoing::Call { number, deadline, call }, behind);
     }
 
-    /// A panic here costs the report its details.
+    /// If this panics, only the details of the report are missing.
     fn hand_in_steps(&self, port: &mut impl Port<M, T>) {
         let Phase::Running(machine) = &self.phase else { return };
         if let Ok(steps) = catch_unwind(AssertUnwindSafe(|| machine.stop_steps())) {
@@ -138,7 +138,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         }
     }
 
-    /// What subscribers may know, if the machine lives. To panic over it is a crash like any other.
+    /// The view for subscribers, if there is a machine. A panic in it is a crash like any other.
     pub(super) fn view(&mut self, port: &mut impl Port<M, T>) -> Option<T::View> {
         let Phase::Running(machine) = &self.phase else { return None };
         match catch_unwind(AssertUnwindSafe(|| machine.view())) {

@@ -1,4 +1,4 @@
-//! The state of a kernel, and what may be known of it from outside.
+//! The state of a kernel, and its public queries.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::{self, Debug};
@@ -33,36 +33,36 @@ pub struct Kernel<M: Machine, T: Terms<M>> {
     pub(super) unattached: Vec<T::Reader>,
     pub(super) published: u64,
     pub(super) asked: u64,
-    /// What the present machine has not finished, in the order in which it was told.
+    /// The inputs that the present machine has not finished, in the order in which it received them.
     pub(super) unfinished: BTreeMap<AskId, Unfinished<M, T>>,
-    /// What a former machine had not finished and the present one has not been told again.
+    /// The inputs that a former machine had not finished and the present one has not received again.
     pub(super) again: BTreeMap<AskId, Unfinished<M, T>>,
     pub(super) deferred: VecDeque<Deferred<M, T>>,
     pub(super) ticket: Ticket,
     /// The last write that settles later.
     pub(super) written_through: u64,
-    /// The last of them for which promises wait.
+    /// The last of them that promises wait for.
     pub(super) promised_through: u64,
-    /// The last of them for which everything waits.
+    /// The last of them that everything waits for.
     pub(super) told_through: u64,
-    /// What settles of earlier epochs belongs to a former actor.
+    /// The first epoch of this actor: writes of earlier epochs belong to a former actor.
     pub(super) first_epoch: u64,
     pub(super) failed_epoch: Option<u64>,
     /// Changes that are not on disk yet, in their order. If they are lost they are handed over again.
     pub(super) kept: Kept<M::Change>,
     /// The last write that was handed over and not lost since.
     pub(super) handed_through: u64,
-    /// When what was lost is handed over again. Nothing is handed over before.
+    /// When lost writes are handed over again. Nothing is handed over before.
     pub(super) hands_again_at: Option<Timestamp>,
     pub(super) restarts: RestartHistory,
     pub(super) pauses: BackoffState,
     pub(super) was_built: bool,
     pub(super) steps: StepNumber,
-    /// How much has been put into an outbox so far.
+    /// The number of items put into the outboxes so far.
     pub(super) ordered: StepNumber,
 }
 
-/// A number that only grows, as that of a step. It is written down and decides nothing, so it is no part of the state of things.
+/// A number that only grows, as that of a step. It is recorded and decides nothing, so it is not part of the hashed state.
 #[derive(Clone, Copy, Default)]
 pub(super) struct StepNumber(pub(super) u64);
 
@@ -76,7 +76,7 @@ impl Hash for StepNumber {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
-/// What waits to leave.
+/// An item that waits to leave.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Waiting<I> {
     /// The last write that it waits for.
@@ -88,27 +88,27 @@ pub(super) struct Waiting<I> {
     pub(super) item: I,
 }
 
-/// One thing that waits to leave.
+/// One item of output.
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Item<M: Machine, T: Terms<M>> {
     /// An answer; the caller may be gone.
     Answer(Option<T::Asker>, T::Answer),
-    /// News for everyone.
+    /// News for all subscribers.
     News(M::News),
-    /// A new subscriber, with what they see first.
+    /// A new subscriber, with its first snapshot.
     Attach(T::Reader, T::View),
     /// A snapshot for a subscriber.
     Snapshot(u64, T::View),
     /// A snapshot for the journal.
     Description(T::View),
-    /// A call to be made.
+    /// A requested call.
     Call(CallKey, Duration, M::Call),
     /// The end.
     Stop(Ending),
 }
 
 impl<M: Machine, T: Terms<M>> Kernel<M, T> {
-    /// A kernel whose first life has this epoch. [`begin`](Self::begin) comes next.
+    /// A kernel whose first life has this epoch. Call [`begin`](Self::begin) next.
     pub fn new(config: M::Config, limits: Limits, first_epoch: u64) -> Self {
         Self {
             config,
@@ -143,12 +143,12 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         }
     }
 
-    /// Begins the life of the actor: its store is read.
+    /// Begins the life of the actor: reads its store.
     pub fn begin(&mut self, port: &mut impl Port<M, T>) {
         port.load();
     }
 
-    /// The machine, while it lives.
+    /// The machine, while there is one.
     pub const fn machine(&self) -> Option<&M> {
         match &self.phase {
             Phase::Running(machine) => Some(machine),
@@ -161,7 +161,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         matches!(self.phase, Phase::Loading)
     }
 
-    /// Until when it leaves its store alone.
+    /// The end of the pause in which it does not use its store.
     pub const fn pauses_until(&self) -> Option<Timestamp> {
         match self.phase {
             Phase::Pausing(until) => Some(until),
@@ -169,7 +169,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         }
     }
 
-    /// Whether it is over.
+    /// Whether it has ended.
     pub const fn has_ended(&self) -> bool {
         matches!(self.phase, Phase::Ended)
     }
@@ -179,22 +179,22 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         self.timers.next()
     }
 
-    /// Postpones the timers that were set by then: the process was paused for so long since. What comes first stays first.
+    /// Postpones the timers that were set by then: the process was paused for this long since. The order stays.
     pub fn postpone_timers(&mut self, set_by: Timestamp, by: Duration) {
         self.timers.postpone(set_by, by);
     }
 
-    /// Whether a call is still waited for.
+    /// Whether a call is still awaited.
     pub fn awaits(&self, call: u64) -> bool {
         self.calls.awaits(call)
     }
 
-    /// The calls that are waited for, by number.
+    /// The calls in flight, by number.
     pub fn calls(&self) -> impl Iterator<Item = (u64, &M::Call)> + '_ {
         self.calls.iter()
     }
 
-    /// Whether something that was handed over is not on disk yet.
+    /// Whether a write that was handed over is not on disk yet.
     pub const fn is_waiting(&self) -> bool {
         self.written_through > self.promises.durable_through()
     }
@@ -205,7 +205,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     }
 }
 
-// === Copies and pictures of the whole, for searches ===
+// === Copies and pictures of the whole state, for searches ===
 
 impl<M: Machine, T: Terms<M>> Clone for Kernel<M, T>
 where
@@ -247,7 +247,7 @@ where
     }
 }
 
-/// Everything that decides what the kernel does next; what never changes is left out.
+/// Everything that decides the later behaviour of the kernel; constant parts are left out.
 impl<M, T> Hash for Kernel<M, T>
 where
     M: Machine<Ask: Hash, Call: Hash, Timer: Hash, Change: Hash, News: Hash> + Hash,
@@ -263,7 +263,7 @@ where
     }
 }
 
-/// Everything that decides what the kernel does next; what never changes is left out.
+/// Everything that decides the later behaviour of the kernel; constant parts are left out.
 impl<M, T> Debug for Kernel<M, T>
 where
     M: Machine,

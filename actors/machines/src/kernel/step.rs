@@ -1,4 +1,4 @@
-//! One step: from an input to what is to leave.
+//! Takes one step: from an input to its output.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -46,8 +46,8 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         self.flush(port);
     }
 
-    /// Puts the effects of a step where they wait for what they rest on; what waits for nothing skips an empty outbox. Gives the
-    /// error of a write that failed at once.
+    /// Puts the effects of a step into the outboxes, behind the writes that they depend on; output that waits for nothing skips an empty
+    /// outbox. Returns the error of a write that failed at once.
     fn put_effects_out(
         &mut self,
         input: &Input<M>,
@@ -103,7 +103,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         }
     }
 
-    /// Lets something leave that waits for no promise.
+    /// Sends output that does not wait for promises.
     pub(super) fn tell(&mut self, item: Item<M, T>, port: &mut impl Port<M, T>) {
         if self.told.is_empty() && self.promises.released().is_none() {
             self.leave(item, self.steps, self.told_through, port);
@@ -123,12 +123,12 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         Waiting { behind: self.told_through, step: self.steps, order: self.ordered, item }
     }
 
-    /// Hands a change to the store and closes the gate behind it. Gives the error if it failed at once.
+    /// Hands a change to the store and closes the gate behind it. Returns the error if it failed at once.
     fn write(&mut self, gate: Gate, change: M::Change, port: &mut impl Port<M, T>) -> Option<String> {
         self.ticket.sequence += 1;
         let ticket = self.ticket;
         let written = match self.hands_again_at {
-            // It comes behind those that were lost.
+            // It comes after the lost changes.
             Some(_) => Written::Later,
             None => self.hand_over(ticket, &change, port),
         };
@@ -146,7 +146,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         };
         port.note(JournalEntry::Writing { step: self.steps.0, write: ticket.sequence });
         if failed.is_some() {
-            // Nothing that follows from it leaves, whatever would have waited.
+            // Nothing that follows from it leaves, regardless of its gate.
             self.promises.close_gate(ticket.sequence);
             self.told.close_gate(ticket.sequence);
             return failed;
@@ -179,7 +179,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         written
     }
 
-    /// Who waits for the answer to this question, and whether it is a promise.
+    /// The caller that waits for the answer to this question, and whether the answer is a promise.
     fn asker_of(
         &mut self,
         id: AskId,

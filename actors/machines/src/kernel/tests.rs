@@ -1,5 +1,5 @@
-//! The limit of calls, which no simulation sets, and the orders to end of one machine; everything else of the kernel is searched and
-//! simulated.
+//! Tests the limit of calls, which no simulation sets, and the requests to end of one machine; everything else of the kernel is
+//! searched and simulated.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::*;
 use crate::vocabulary::{Backoff, RestartBudget, Timestamp};
 
-/// Makes as many calls as it is asked for, and one more for each that comes back, until it has made all that it may.
+/// Makes as many calls as requested, and one more for each that returns, until it has reached its limit.
 #[derive(Debug)]
 struct Caller {
     made: u8,
@@ -62,7 +62,7 @@ impl Machine for Caller {
     fn view(&self) {}
 }
 
-/// Writes down the orders to end. To stop takes it long; after one to detach it has nothing to do when it was built again, and ends.
+/// Records the requests to end. A stop takes it long; after a detach it has nothing to do when it was rebuilt, and ends.
 #[derive(Debug)]
 struct Leaver {
     is_built_again: bool,
@@ -111,7 +111,7 @@ impl<M: Machine<Answer = (), View = ()>> Terms<M> for Plain {
     type View = ();
 }
 
-/// Writes down what leaves.
+/// Records the output.
 #[derive(Default)]
 struct Paper {
     lines: Vec<String>,
@@ -170,7 +170,7 @@ where
     }
 }
 
-/// One call at a time, and one that waits.
+/// One call at a time, and one queued call.
 fn limits() -> Limits {
     Limits {
         budget: RestartBudget::default(),
@@ -241,7 +241,7 @@ fn a_call_in_front_of_the_end_leaves_before_it_and_is_given_up_with_it() {
     assert!(kernel.has_ended() && paper.lines.len() == 3);
 }
 
-/// What a machine receives when it has crashed after these orders, and more orders come while it is built again.
+/// The inputs of a machine that has crashed after these requests, with more requests during its rebuild.
 fn told_again(before: &[StopMode], meanwhile: &[StopMode]) -> Vec<String> {
     let mut paper = Paper::default();
     let mut kernel: Kernel<Leaver, Plain> = Kernel::new((), limits(), 0);
@@ -281,7 +281,7 @@ fn a_detach_behind_a_stop_is_heard_as_a_stop_s3() {
 fn after_a_crash_the_orders_to_end_are_one_and_a_detach_never_weakens_a_stop_s3() {
     use StopMode::{Detach, Stop};
     assert_eq!(told_again(&[Detach, Detach], &[]), ["Detach", "all are given up", "Normal"]);
-    // It is sent in the place of the first order: what was asked behind that is asked of a machine that ends.
+    // It is sent in the place of the first request: later questions are then asked of a machine that ends.
     for orders in [[Detach, Stop], [Stop, Detach], [Stop, Stop]] {
         assert_eq!(told_again(&orders, &[]), ["Stop", "asked 0", "asked 1"], "{orders:?}");
     }

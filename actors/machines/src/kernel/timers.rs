@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::vocabulary::Timestamp;
 
-/// Which timers run, and which is next. Two timers of the same instant run in the order in which they were set.
+/// The running timers, and which is next. Two timers of the same instant run in the order in which they were set.
 #[derive(Debug, Clone)]
 pub(super) struct Timers<T: Ord + Clone> {
     by_time: BTreeSet<(Timestamp, u64, T)>,
@@ -21,7 +21,7 @@ struct Set {
     set_at: Timestamp,
 }
 
-/// When a timer was set counts only after a pause of the process.
+/// The time when a timer was set matters only after a pause of the process.
 impl<T: Ord + Clone + Hash> Hash for Timers<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.by_time, self.settings).hash(state);
@@ -48,7 +48,7 @@ impl<T: Ord + Clone> Timers<T> {
         }
     }
 
-    /// Postpones those that were set by then.
+    /// Postpones the timers that were set by then.
     pub(super) fn postpone(&mut self, set_by: Timestamp, by: Duration) {
         for set in self.by_name.values_mut().filter(|set| set.set_at <= set_by) {
             set.due = set.due + by;
@@ -62,13 +62,13 @@ impl<T: Ord + Clone> Timers<T> {
         self.by_time.first().map(|(at, _, _)| *at)
     }
 
-    /// How often a timer was set so far. Marks the present in [`pop_due`](Self::pop_due).
+    /// The number of timer settings so far. Marks the present in [`pop_due`](Self::pop_due).
     pub(super) const fn settings(&self) -> u64 {
         self.settings
     }
 
-    /// Takes the first one that is due, if it was set before the mark: timers that set each other anew for the same instant
-    /// must let others have their turn.
+    /// Takes the first timer that is due, if it was set before the mark: timers that set each other again for the same instant
+    /// must not starve others.
     pub(super) fn pop_due(&mut self, now: Timestamp, mark: u64) -> Option<T> {
         let (at, setting, _) = self.by_time.first()?;
         if *at > now || *setting > mark {

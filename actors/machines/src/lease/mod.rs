@@ -1,4 +1,4 @@
-//! Leases of plugins: what is counted of them, and why they end.
+//! Leases of plugins: their counters, and why they end.
 
 use std::fmt;
 use std::iter::Sum;
@@ -12,7 +12,7 @@ pub struct LeasedCalls {
     pub in_flight: usize,
 }
 
-/// Why the connection of an instance is retired. It says whether a new lease can help.
+/// Why the connection of an instance is retired. It determines whether a new lease can help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RetireCause {
     /// Work is routed to another generation of the plugin.

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use crate::vocabulary::Timestamp;
 
-/// How much later than its real beginning a run may seem to have begun, by rounding.
+/// The rounding margin: how much later than its real beginning a run may seem to have begun.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// When a run was begun: none of its processes was started before.
+/// The beginning of a run: none of its processes was started before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Begun {
     /// The boot id at that time.
@@ -24,7 +24,7 @@ pub struct Begun {
 pub struct BootClock {
     /// The present boot id.
     pub boot: String,
-    /// The time since the boot. Read it before `now`, so that a pause between the two makes runs seem older, not younger.
+    /// The time since the boot. Read it before `now`, so that a pause between the two readings makes runs seem older, not younger.
     pub since_boot: Duration,
     /// The clock of the host.
     pub now: Timestamp,

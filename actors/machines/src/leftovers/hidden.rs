@@ -1,4 +1,4 @@
-//! Which hidden processes, which this host may not inspect, may be of a run.
+//! Decides which hidden processes, which this host may not inspect, may be of a run.
 //!
 //! The kernel shows the environment of a process only to its own user, and not even to that one if the program has more
 //! privileges than its user or requested this; with `CAP_SYS_PTRACE` all are visible. A hidden process is no evidence, so

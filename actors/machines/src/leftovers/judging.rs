@@ -7,7 +7,7 @@ use super::seen::{Environment, Holder, Process, Processes};
 use super::text::names_path;
 use super::traces::Traces;
 
-/// All that is known when the processes of a task are searched for.
+/// The known facts when the processes of a task are searched for.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Case<'c> {
@@ -42,7 +42,7 @@ pub struct Named {
     pub driver: u32,
 }
 
-/// What is known of the helpers of drivers.
+/// The known facts about the helpers of drivers.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Helpers<'c> {
@@ -154,7 +154,7 @@ impl Case<'_> {
     fn with_descendants(&self, proven: &mut Proven) {
         let held = self.held_numbers();
         loop {
-            // A process of another task is excluded, whatever its parent is.
+            // A process of another task is excluded, regardless of its parent.
             let is_new =
                 |process: &&Process| !proven.contains_key(&process.pid) && !self.is_of_another_task(process);
             let reason = |process: &Process| {
@@ -183,13 +183,13 @@ impl Case<'_> {
         process.task().map_or_else(is_remembered, |task| task != self.mark)
     }
 
-    /// Whether a process has a child of another task: a helper that tasks share is no executor of this one.
+    /// Whether a process has a child of another task: a helper that tasks share is not an executor of this one.
     fn serves_another_task(&self, pid: u32) -> bool {
         self.processes.values().any(|process| process.parent == pid && self.is_of_another_task(process))
     }
 
-    /// Whether a driver of this host began it for the task. An executor whose driver died before the start was answered has no child, and no
-    /// handle names it: its command line alone tells for which task it was. Only drivers, and what they begin, have a directory for sockets.
+    /// Whether a driver of this host started it for the task. An executor whose driver died before the start was answered has no child, and
+    /// no handle names it: only its command line shows its task. Only drivers and their children have a socket directory.
     fn is_begun_for_it(&self, process: &Process, holder: &Holder, host: &str) -> bool {
         let is_ours = matches!(
             &process.environment,

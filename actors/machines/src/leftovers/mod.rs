@@ -1,10 +1,10 @@
-//! Which processes are a task's, if its driver cannot be asked: judged from a snapshot of all processes, by evidence that does not come
-//! from the driver (TH040, TH041).
+//! Determines which processes are a task's if its driver cannot be asked: from a snapshot of all processes, by evidence that does not
+//! come from the driver (TH040, TH041).
 //!
 //! - A process is proven by its environment, its control group, where it was located before, its session or its parent; a helper
 //!   of a driver by its socket, its children or its command line ([`Case`]).
-//! - One that this host may not look into is no evidence, and may be the task's unless something excludes it ([`Suspicion`]).
-//! - What was found is remembered for a later search, when environments and parents are gone ([`Traces`]).
+//! - A process that this host may not inspect is no evidence, and may be the task's unless something excludes it ([`Suspicion`]).
+//! - The findings are remembered for a later search, when environments and parents are gone ([`Traces`]).
 
 mod begun;
 mod hidden;

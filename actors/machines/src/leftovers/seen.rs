@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::mark::TaskMark;
 
-/// A process, as it was seen.
+/// A process, as observed.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
@@ -18,7 +18,7 @@ pub struct Process {
     pub group: u32,
     /// Its start time, in ticks since the boot.
     pub started_ticks: u64,
-    /// What is known of its environment.
+    /// The known content of its environment.
     pub environment: Environment,
     /// The paths of its cgroups, within their hierarchies.
     pub groups: Vec<String>,
@@ -61,7 +61,7 @@ impl Process {
 #[doc(hidden)]
 pub type Processes = BTreeMap<u32, Process>;
 
-/// What tells a helper of a driver from other processes.
+/// The properties that distinguish a helper of a driver from other processes.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {

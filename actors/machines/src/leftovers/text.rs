@@ -26,7 +26,7 @@ pub fn environment(bytes: &[u8]) -> Environment {
     }
 }
 
-/// Whether a process with such a status may become another user (`CAP_SETUID`). If the status does not say, true.
+/// Whether a process with this status may become another user (`CAP_SETUID`). True if the status does not contain it.
 #[must_use]
 pub fn may_change_user(status: &str) -> bool {
     const SET_USER: u64 = 1 << 7;
@@ -62,7 +62,7 @@ pub fn socket_number(link: &str) -> Option<u64> {
     link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// Whether the driver's state of a task contains this path, and not merely one that begins with it.
+/// Whether the driver's state of a task contains this path, and not merely a longer path that begins with it.
 #[must_use]
 pub fn names_path(state: &[u8], path: &str) -> bool {
     let path = path.as_bytes();

@@ -13,7 +13,7 @@ pub const TRACED_GROUPS_MAX: usize = 16;
 /// Where the processes of a run were last located (TH052). Valid in one boot of the machine only.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Traces {
-    /// The boot id: in another boot the PIDs mean nothing. Empty if nothing is recorded.
+    /// The boot id: in another boot the PIDs are meaningless. Empty if nothing is recorded.
     pub boot: String,
     /// The processes, by PID.
     pub processes: BTreeMap<u32, Trace>,
@@ -26,7 +26,7 @@ pub struct Traces {
 pub struct Trace {
     /// Its start time, in ticks since the boot: a PID that was reused has another start time.
     pub started_ticks: u64,
-    /// Its session, if a process of the run began that. The kernel does not reuse the id while the process lives.
+    /// Its session, if a process of the run created it. The kernel does not reuse the id while the process lives.
     pub session: Option<u32>,
     /// Its process group, in the same way.
     pub group: Option<u32>,
@@ -39,7 +39,7 @@ impl Traces {
         self.processes.is_empty() && self.groups.is_empty()
     }
 
-    /// The record of this very process, if it is valid in the present boot.
+    /// The record of this exact process, if it is valid in the present boot.
     pub(super) fn of(&self, boot: Option<&str>, process: &Process) -> Option<&Trace> {
         let holds = boot == Some(self.boot.as_str());
         let trace = self.processes.get(&process.pid).filter(|_| holds)?;
@@ -181,7 +181,7 @@ mod tests {
         let mut machine = Machine::of([in_session(10, 9), in_session(11, 9), in_session(12, 8)]);
         machine.known = remembered([(10, trace)]);
         assert_eq!(machine.proven(&[], b""), [10, 11]);
-        // No recorded process is in it any more, so its id may have been reused.
+        // No recorded process is in it, so its id may have been reused.
         let mut machine = Machine::of([in_session(10, 8), in_session(11, 9)]);
         machine.known = remembered([(10, trace)]);
         assert_eq!(machine.proven(&[], b""), [10]);

@@ -1,4 +1,4 @@
-//! When output that cannot be written is dropped.
+//! Decides when output that cannot be written is dropped.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ pub const RETRY_PAUSE: Duration = Duration::from_millis(500);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hindrance {
     None,
-    /// Its turn is with a disk, which may hang.
+    /// It waits for a disk, which may hang.
     Waiting {
         /// When the turn was queued.
         handed: Duration,

@@ -1,7 +1,7 @@
-//! Logs of tasks: what is collected, which bytes go into which file, when they are dropped, and what is shown of it.
+//! Decides which bytes of a task's logs go into which file, when they are dropped, and how the state is shown.
 //!
-//! `rotation` decides which bytes go into which file, `dropping` when the content of a full pipe is dropped; `protocol` is what host and
-//! log writer say to each other.
+//! `rotation` decides which bytes go into which file, `dropping` when the content of a full pipe is dropped; `protocol` defines the
+//! messages between host and log writer.
 
 mod spec;
 

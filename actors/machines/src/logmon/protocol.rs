@@ -69,7 +69,7 @@ pub enum Said {
     /// These pipes are closed.
     Closed {
         key: String,
-        /// How many bytes were left in them, by stream.
+        /// The number of bytes left in them, by stream.
         left: [u64; 2],
     },
     StreamStatus(StreamStatus),
@@ -92,7 +92,7 @@ pub fn line(message: &impl Serialize) -> Vec<u8> {
     line
 }
 
-/// Decodes the next whole line of the received bytes. `Err` if it is no valid message.
+/// Decodes the next whole line of the received bytes. `Err` if it is not a valid message.
 pub fn next<M: for<'m> Deserialize<'m>>(received: &mut Vec<u8>) -> Result<Option<M>, String> {
     let Some(end) = received.iter().position(|byte| *byte == b'\n') else {
         let is_too_long = received.len() > MESSAGE_BYTES_MAX;

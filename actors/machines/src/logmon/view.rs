@@ -45,7 +45,7 @@ pub enum LogState {
 pub struct StreamReport {
     /// Why it cannot be written at present.
     pub fault: Option<String>,
-    /// How many bytes were dropped since the pipes were opened, as far as this host run and log writer know (TH022).
+    /// How many bytes were dropped since the pipes were opened, according to this host run and log writer (TH022).
     pub dropped: u64,
     /// How many of these an earlier life of the log writer had dropped.
     #[doc(hidden)]

@@ -1,15 +1,15 @@
-//! One line of `/proc/PID/mountinfo`.
+//! Parses one line of `/proc/PID/mountinfo`.
 
 use std::path::PathBuf;
 
 use super::mount::{DeviceNumber, Mount, MountId, Propagation};
 
-/// The length of what an error shows of a line, in characters.
+/// The maximum length of the part of a line that an error shows, in characters.
 const EXCERPT_CHARS: usize = 120;
-/// What the kernel writes behind the root of a mount that has been deleted.
+/// The suffix that the kernel writes after the root of a mount whose root was deleted.
 const DELETED: &[u8] = b"//deleted";
 
-/// A line that is not one of a mount table. The kernel writes none: the text was cut off, or is another one.
+/// A line that is not a line of a mount table. The kernel writes none: the text was truncated, or is another text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} is no line of a mount table: {excerpt:?}; read /proc/self/mountinfo again, whole")]
 pub struct MalformedMount {
@@ -19,7 +19,7 @@ pub struct MalformedMount {
     pub excerpt: String,
 }
 
-/// Parses a line. `None` if it is none of a mount table.
+/// Parses a line. `None` if it is not a line of a mount table.
 pub(super) fn parse(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|byte| *byte == b' ');
     let id = MountId(number(fields.next()?)?);
@@ -37,7 +37,7 @@ pub(super) fn parse(line: &[u8]) -> Option<Mount> {
         }
     }
     let (fs_type, source) = (fields.next()?, fields.next()?);
-    // Behind a source that is empty the kernel writes two blanks.
+    // After an empty source the kernel writes two blanks.
     let fs_options = fields.next()?;
     Some(Mount {
         id,
@@ -55,12 +55,12 @@ pub(super) fn parse(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// What an error shows of a line.
+/// The error for a line.
 pub(super) fn malformed(line: usize, content: &[u8]) -> MalformedMount {
     MalformedMount { line, excerpt: String::from_utf8_lossy(content).chars().take(EXCERPT_CHARS).collect() }
 }
 
-/// Takes one optional field. Kernels may add others; they are left out.
+/// Parses one optional field. Kernels may add others; they are ignored.
 fn add(field: &[u8], propagation: &mut Propagation) -> Option<()> {
     if field == b"unbindable" {
         propagation.is_unbindable = true;
@@ -84,13 +84,13 @@ fn device(field: &[u8]) -> Option<DeviceNumber> {
     Some(DeviceNumber { major: number(&field[..colon])?, minor: number(&field[colon + 1..])? })
 }
 
-/// An absolute path: what is mounted outside of the root of the process has none, and the kernel leaves it out.
+/// An absolute path. A mount outside of the root of the process has none, and the kernel omits it.
 fn path(field: &[u8]) -> Option<PathBuf> {
     field.starts_with(b"/").then(|| PathBuf::from(text(field)))
 }
 
 /// Decodes the escapes of the kernel: a backslash and three octal digits for a blank, tab, line break, backslash or `#`. Bytes that are
-/// not UTF-8 are replaced: such a mount is still found below a path, and is at no path that a host names.
+/// not UTF-8 are replaced: such a mount is still found below a path, but is at no path that a host names.
 fn text(field: &[u8]) -> String {
     let (mut bytes, mut rest) = (Vec::with_capacity(field.len()), field);
     while let Some((first, after)) = rest.split_first() {

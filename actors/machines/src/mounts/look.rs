@@ -1,4 +1,4 @@
-//! What a look at one path finds, and how it fails.
+//! The results and the errors of a look at one path.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::mount::{BlockDevice, DeviceNumber, Mount, UniqueMountId};
 use super::record::MountIdentity;
 use super::table::MountTable;
 
-/// What a path is, without following a symbolic link.
+/// The kind of a path, without following a symbolic link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PathKind {
     /// Nothing is there.
@@ -24,7 +24,7 @@ pub enum PathKind {
     Other,
 }
 
-/// Which file or directory something is: another path with the same one leads to the same.
+/// The identity of a file or directory: two paths with the same identity lead to the same file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileId {
     /// The device of its file system.
@@ -33,39 +33,39 @@ pub struct FileId {
     pub inode: u64,
 }
 
-/// What a look at a path found. It answered in time, so whatever is mounted there lives.
+/// The result of a look at a path. The path answered in time, so a mount there is alive.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PathLook {
     /// The path.
     pub path: PathBuf,
-    /// What it is, as seen through the topmost mount.
+    /// Its kind, as seen through the topmost mount.
     pub kind: PathKind,
     /// Its permissions, without the bits of its kind.
     pub mode: u32,
-    /// Which file of its file system it is. `None` if it is absent.
+    /// The identity of the file in its file system. `None` if it is absent.
     pub file: Option<FileId>,
-    /// What is mounted there.
+    /// The mounts there.
     pub mounts: MountsAt,
 }
 
-/// What a look found to be mounted at a path.
+/// The mounts that a look found at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[expect(clippy::large_enum_variant, reason = "a look is read at once and not kept")]
 pub enum MountsAt {
-    /// The kernel was asked for the path alone: the unique id of the mount that a process reaches there. `None` if the path is no mount
-    /// point.
+    /// The kernel was asked for the path alone: the unique id of the mount that a process reaches there. `None` if the path is not a
+    /// mount point.
     Unique(Option<UniqueMountId>),
     /// The mount table was read.
     Listed {
-        /// The mount on which the path lies. `None` if the process sees none above it.
+        /// The mount that contains the path. `None` if the process sees none above it.
         mount: Option<Mount>,
-        /// The mounts at exactly this path that no path reaches.
+        /// The hidden mounts at exactly this path, which no path reaches.
         hidden: Vec<Mount>,
     },
 }
 
 impl PathLook {
-    /// What the table says of a path. The rest is unknown to the table: [`PathKind::Absent`], mode 0 and no file.
+    /// The entry of the table for a path. The rest is unknown to the table: [`PathKind::Absent`], mode 0 and no file.
     #[must_use]
     pub fn of(path: &Path, table: &MountTable) -> Self {
         let mounts = MountsAt::Listed {
@@ -75,14 +75,14 @@ impl PathLook {
         Self { path: path.to_owned(), kind: PathKind::Absent, mode: 0, file: None, mounts }
     }
 
-    /// Adds to what the table says the unique id of the mount that the path is on, which the kernel says apart from it, if it says it.
+    /// Adds the unique id of the mount that contains the path, if the kernel provides it. It is not part of the table.
     pub fn set_unique_id(&mut self, unique_id: Option<UniqueMountId>) {
         if let MountsAt::Listed { mount: Some(mount), .. } = &mut self.mounts {
             mount.unique_id = unique_id;
         }
     }
 
-    /// What recognises the mount of which the path is the mount point.
+    /// The identity of the mount whose mount point is the path.
     #[must_use]
     pub fn mounted(&self) -> Option<MountIdentity> {
         match &self.mounts {
@@ -93,14 +93,14 @@ impl PathLook {
         }
     }
 
-    /// Whether the path leads to a directory at which nothing is mounted, and the other one to the same.
+    /// Whether the path leads to a directory at which nothing is mounted, and the other path to the same directory.
     #[must_use]
     pub fn is_bare_and_same_as(&self, other: &Self) -> bool {
         self.mounted().is_none() && self.file.is_some() && self.file == other.file
     }
 
-    /// The mount that a process reaches instead, if one of those that no path reaches is this one. A look that did not read the table knows
-    /// of none.
+    /// The mount that a process reaches instead, if one of the hidden mounts is this one. A look that did not read the table knows
+    /// no hidden mounts.
     pub(super) fn covering(&self, is_this: impl Fn(&Mount) -> bool) -> Option<&Mount> {
         match &self.mounts {
             MountsAt::Listed { mount: Some(by), hidden } if hidden.iter().any(is_this) => Some(by),
@@ -109,10 +109,10 @@ impl PathLook {
     }
 }
 
-/// A look at a path that found nothing out. The path is neither good nor absent then.
+/// A look that failed. The path is then neither good nor absent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LookError {
-    /// The file system did not answer in time. Its thread goes on waiting.
+    /// The file system did not answer in time. Its thread keeps waiting.
     #[error(
         "{path} did not answer within {limit:?}: the server or helper behind its file system hangs or is gone; restart it, or \
          unmount the path with umount --lazy",
@@ -135,7 +135,7 @@ pub enum LookError {
         /// The answer.
         reason: String,
     },
-    /// As many looks hang as may hang; this one was not begun.
+    /// The limit of hanging looks is reached; this look was not started.
     #[error(
         "{path} was not checked: {hanging} paths already hang, which is the limit; the first of them is {first}",
         path = path.display(),
@@ -146,10 +146,10 @@ pub enum LookError {
         path: PathBuf,
         /// The number of paths that hang.
         hanging: usize,
-        /// The one that has been hanging for the longest time.
+        /// The path that has been hanging for the longest time.
         first: PathBuf,
     },
-    /// The kernel refused, or a part of the path is none.
+    /// The kernel refused, the path is not valid or not stable, or no thread could make the look.
     #[error("cannot look at {path}: {reason}", path = path.display())]
     Refused {
         /// The path.
@@ -160,7 +160,7 @@ pub enum LookError {
 }
 
 impl LookError {
-    /// Whether the mount at the path is known to be dead or hung: it is not handed out, and is set up again (VOL-07).
+    /// Whether the mount at the path is known to be dead or hung: it is not dispensed, and is set up again (VOL-07).
     #[must_use]
     pub const fn is_dead(&self) -> bool {
         match self {

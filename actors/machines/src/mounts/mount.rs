@@ -23,17 +23,17 @@ pub struct DeviceNumber {
 }
 
 /// A block device: its number, which the kernel gives to another disk as soon as it is free, and the sequence number of the disk behind it
-/// (`diskseq`, Linux 5.15 and later), which no other disk of the same boot has or had. A partition has that of its disk.
+/// (`diskseq`, Linux 5.15 and later), which no other disk of the same boot has or had. A partition has the sequence number of its disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockDevice {
     /// Its number.
     pub number: DeviceNumber,
-    /// The sequence number of its disk; `None` if the kernel does not say.
+    /// The sequence number of its disk; `None` if the kernel does not provide it.
     pub sequence: Option<u64>,
 }
 
 impl BlockDevice {
-    /// Whether both are the same device with the same disk behind it, as far as both say.
+    /// Whether both are the same device with the same disk behind it; the sequence numbers count only if both are known.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         let is_other_disk = self.sequence.zip(other.sequence).is_some_and(|(one, two)| one != two);
@@ -41,12 +41,12 @@ impl BlockDevice {
     }
 }
 
-/// How mounts and unmounts below a mount travel to other mounts and from them (C178).
+/// How mounts and unmounts below a mount propagate to other mounts and from them (C178).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Propagation {
-    /// The peer group with which it shares, in both directions.
+    /// The peer group that it shares with, in both directions.
     pub shared: Option<u32>,
-    /// The peer group from which it receives.
+    /// The peer group that it receives from.
     pub master: Option<u32>,
     /// The nearest peer group above `master` that this process can see.
     pub propagate_from: Option<u32>,
@@ -61,7 +61,7 @@ pub struct Mount {
     pub id: MountId,
     /// Its unique id, where the kernel was asked and knows it. The mount table does not name it.
     pub unique_id: Option<UniqueMountId>,
-    /// The id of the mount on which it is mounted. That of the root lies outside of the table, or is its own.
+    /// The id of the parent mount. The parent of the root is outside of the table, or is the root itself.
     pub parent: MountId,
     /// The device of its file system.
     pub device: DeviceNumber,
@@ -69,7 +69,7 @@ pub struct Mount {
     pub root: PathBuf,
     /// Whether the directory or file that is its root has been deleted.
     pub is_root_deleted: bool,
-    /// The mount point, without symbolic links, as the process sees it whose table it is.
+    /// The mount point, without symbolic links, as seen by the process that owns the table.
     pub mount_point: PathBuf,
     /// The options of this mount, as the kernel writes them: `rw,nosuid,noexec`.
     pub options: String,
@@ -77,14 +77,14 @@ pub struct Mount {
     pub propagation: Propagation,
     /// The type of its file system: `ext4`, `fuse.sshfs`.
     pub fs_type: String,
-    /// What is mounted, in the words of the file system: a device, a server, or any text.
+    /// The mounted source, as the file system describes it: a device, a server, or any text.
     pub source: String,
     /// The options of its file system, as the kernel writes them: `rw,size=1024k`.
     pub fs_options: String,
 }
 
 impl Mount {
-    /// What recognises it later.
+    /// The identity by which it is recognised later.
     #[must_use]
     pub fn identity(&self) -> MountIdentity {
         MountIdentity::Listed(ListedMount {
@@ -102,13 +102,13 @@ impl Mount {
         self.mount_point == path
     }
 
-    /// Whether nothing can be written through it: itself or its file system is read-only.
+    /// Whether nothing can be written through it: the mount or its file system is read-only.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.is_mounted_read_only() || has(&self.fs_options, "ro")
     }
 
-    /// Whether this mount is read-only, whatever its file system is.
+    /// Whether this mount is read-only, regardless of its file system.
     #[must_use]
     pub fn is_mounted_read_only(&self) -> bool {
         has(&self.options, "ro")

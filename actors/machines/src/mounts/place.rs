@@ -1,13 +1,13 @@
-//! A path below a directory of ours, and how making or removing it fails.
+//! A path below a base directory of ours, and the errors of creating or removing it.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 use super::look::LookError;
 
-/// The length limit of one name in a path, in bytes, as file systems have it.
+/// The length limit of one name in a path, in bytes, as in file systems.
 pub const NAME_BYTES_MAX: usize = 255;
-/// The length limit of a path, in bytes, as the kernel has it with its final zero.
+/// The length limit of a path, in bytes, as in the kernel without the final zero.
 pub const PATH_BYTES_MAX: usize = 4_095;
 
 /// A path below a base directory. Nothing outside of the base is made or removed, and the base itself stays (V6).
@@ -18,7 +18,7 @@ pub struct Place {
     kept: usize,
 }
 
-/// A path that is no [`Place`].
+/// A path that is not a [`Place`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path} is no path below {base}: {reason}", path = path.display(), base = base.display())]
 pub struct MalformedPlace {
@@ -31,7 +31,7 @@ pub struct MalformedPlace {
 }
 
 impl Place {
-    /// Takes an absolute path below an absolute base. The base may lead through symbolic links, and the rest of the path may not.
+    /// Takes an absolute path below an absolute base. The base may contain symbolic links; the rest of the path may not.
     ///
     /// # Errors
     /// [`MalformedPlace`] if the path is not below the base, has `.` or `..` in it, or is too long.
@@ -59,7 +59,7 @@ impl Place {
         Ok(Self { base: base.to_owned(), names, kept: 0 })
     }
 
-    /// The same, of which so many of the first names stay when it is removed.
+    /// The same place, whose first `names` names stay when it is removed.
     #[must_use]
     pub fn keeping(self, names: usize) -> Self {
         Self { kept: names, ..self }
@@ -77,7 +77,7 @@ impl Place {
         &self.names
     }
 
-    /// How many of the first names stay when it is removed.
+    /// The number of the first names that stay when it is removed.
     #[must_use]
     pub const fn kept(&self) -> usize {
         self.kept
@@ -96,18 +96,18 @@ impl fmt::Display for Place {
     }
 }
 
-/// What was found or made.
+/// The result of making a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Made {
     /// It was not there.
     New,
     /// It was there, with nothing mounted on it.
     AlreadyThere,
-    /// Something is mounted on it. That was not touched.
+    /// Something is mounted on it. The mount was not touched.
     Mounted,
 }
 
-/// A path that was not made or not removed. What was made on the way stays until it is removed.
+/// A path that was not made or not removed. Directories made on the way stay until they are removed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlaceError {
     /// A part of the path is a symbolic link. It is never followed (V6).
@@ -152,9 +152,9 @@ pub enum PlaceError {
     /// The file system refused.
     #[error("cannot {attempt} {path}: {reason}", path = path.display())]
     Refused {
-        /// What was tried.
+        /// The attempted operation.
         attempt: &'static str,
-        /// On what.
+        /// The path.
         path: PathBuf,
         /// The refusal.
         reason: String,

@@ -1,4 +1,4 @@
-//! What is kept of a mount, and whether it is still there.
+//! The record of a mount, and whether the mount is still there.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,16 +7,16 @@ use std::sync::Arc;
 use super::look::PathLook;
 use super::mount::{DeviceNumber, Mount, MountId, UniqueMountId};
 
-/// What recognises a mount (V7).
+/// The identity by which a mount is recognised (V7).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum MountIdentity {
     /// Its unique id alone: no other mount of the same boot has it, or had it.
     Unique(UniqueMountId),
-    /// What the mount table says of it.
+    /// Its entry in the mount table.
     Listed(ListedMount),
 }
 
-/// What the mount table says of a mount, as far as it recognises it.
+/// The part of a mount's table entry by which it is recognised.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ListedMount {
     /// Its id.
@@ -31,7 +31,7 @@ pub struct ListedMount {
     pub fs_type: String,
 }
 
-/// What is kept of a mount: after a step it is written down, and before the mount is used again it is compared (V7).
+/// The record of a mount: written after a step, and compared before the mount is used again (V7).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MountRecord {
     /// The boot of the machine in which it was mounted, as in `/proc/sys/kernel/random/boot_id`. No mount survives a boot.
@@ -42,28 +42,28 @@ pub struct MountRecord {
     pub identity: MountIdentity,
 }
 
-/// What became of a mount that was recorded.
+/// The state of a recorded mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MountState {
     /// It is there, and a process that opens the mount point reaches it.
     Same,
     /// It is not there, and nothing is mounted at its mount point.
     Gone,
-    /// It is not there, and another one is at its mount point.
+    /// It is not there, and another mount is at its mount point.
     Replaced {
-        /// The other one.
+        /// The other mount.
         by: MountIdentity,
-        /// In what they differ, in this order.
+        /// The differences, in this order.
         differences: Vec<Difference>,
     },
-    /// It is there, and no path reaches it: another one is mounted over it, or over a directory above it.
+    /// It is there, and no path reaches it: another mount is on it, or on a directory above it.
     Covered {
-        /// The one that a process reaches at the mount point.
+        /// The mount that a process reaches at the mount point.
         by: Mount,
     },
 }
 
-/// In what two mounts differ.
+/// A difference between two mounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Difference {
     /// The machine was booted in between.
@@ -88,8 +88,8 @@ impl MountIdentity {
         }
     }
 
-    /// In what another mount of the same boot differs. Where both unique ids are known, they decide alone: what a path is called within
-    /// its file system may change under a mount that stays. A unique id never equals what has none.
+    /// The differences to another mount of the same boot. Where both unique ids are known, they decide alone: the path of the root within
+    /// its file system may change under a mount that stays. A unique id never equals an identity without one.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
         if self.unique_id().is_some_and(|id| Some(id) == other.unique_id()) {
@@ -103,7 +103,7 @@ impl MountIdentity {
 }
 
 impl ListedMount {
-    /// In what another one differs that is not the same by its unique id.
+    /// The differences to another mount that is not the same by its unique id.
     fn differences(&self, other: &Self) -> Vec<Difference> {
         let is_other_unique = self.unique_id.is_some() && other.unique_id.is_some();
         let found = [
@@ -117,7 +117,7 @@ impl ListedMount {
 }
 
 impl MountRecord {
-    /// Records what a look found. `None` if the path is no mount point.
+    /// Records the result of a look. `None` if the path is not a mount point.
     #[must_use]
     pub fn of(boot_id: Arc<str>, look: &PathLook) -> Option<Self> {
         Some(Self { boot_id, mount_point: look.path.clone(), identity: look.mounted()? })
@@ -281,7 +281,7 @@ mod tests {
         MountRecord::of(BOOT.into(), &listed).unwrap()
     }
 
-    /// A look that asks for the unique id alone.
+    /// A look that asks only for the unique id.
     fn quick(unique_id: u64) -> PathLook {
         let mounts = MountsAt::Unique(Some(UniqueMountId(unique_id)));
         PathLook { mounts, ..look("/v", OURS) }

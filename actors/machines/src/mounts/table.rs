@@ -1,4 +1,4 @@
-//! The whole mount table of a process, and what of it a path reaches.
+//! The whole mount table of a process, and which of its mounts a path reaches.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::mount::{Mount, MountId};
 
 /// The mounts that a process sees, in the kernel's order.
 ///
-/// Paths are compared by their text: a path that is asked for has no symbolic links, `.` or `..` in it, as the kernel writes them.
+/// Paths are compared by their text: a requested path has no symbolic links, `.` or `..` in it, as the kernel writes them.
 #[derive(Debug, Clone, Default)]
 pub struct MountTable {
     mounts: Vec<Mount>,
@@ -22,7 +22,7 @@ impl MountTable {
     /// Parses the content of `/proc/PID/mountinfo`.
     ///
     /// # Errors
-    /// [`MalformedMount`] for the first line that is none: a table that lacks mounts would say that a path is free.
+    /// [`MalformedMount`] for the first malformed line: a table that lacks mounts would report a path as free.
     pub fn parse(content: &[u8]) -> Result<Self, MalformedMount> {
         let lines = content.strip_suffix(b"\n").unwrap_or(content);
         if lines.is_empty() {
@@ -52,17 +52,17 @@ impl MountTable {
         &self.mounts
     }
 
-    /// The mount of this id.
+    /// The mount with this id.
     #[must_use]
     pub fn of_id(&self, id: MountId) -> Option<&Mount> {
         self.by_id.get(&id).map(|position| &self.mounts[*position])
     }
 
-    /// The mount on which a path lies: the one that a process reaches which opens the path. It is at the path or above it. `None` if the
+    /// The mount that contains a path: a process that opens the path reaches it. It is at the path or above it. `None` if the
     /// table has no mount above it.
     ///
-    /// This follows the mounts as the kernel does, from the root on, so it leaves out what is hidden: below another mount on the same
-    /// mount point, or below one on a directory above.
+    /// This follows the mounts as the kernel does, from the root on, so hidden mounts are left out: those below another mount on the same
+    /// mount point, or below a mount on a directory above.
     #[must_use]
     pub fn visible_at(&self, path: &Path) -> Option<&Mount> {
         let mut ancestors: Vec<&Path> = path.ancestors().collect();
@@ -89,8 +89,8 @@ impl MountTable {
         self.at(path).filter(|mount| Some(mount.id) != visible).collect()
     }
 
-    /// The mounts at this path and below it, hidden ones too, in an order in which they can be unmounted: each before that on which it
-    /// is mounted.
+    /// The mounts at this path and below it, hidden ones too, in an order in which they can be unmounted: each before its parent
+    /// mount.
     #[must_use]
     pub fn at_or_below(&self, path: &Path) -> Vec<&Mount> {
         let found = self.mounts.iter().rev().filter(|mount| mount.mount_point.starts_with(path));
@@ -103,7 +103,7 @@ impl MountTable {
         self.by_point.get(path).into_iter().flatten().map(|position| &self.mounts[*position])
     }
 
-    /// The mount on this mount point whose parent is the mount that was reached before; at the beginning, one whose parent the process
+    /// The mount on this mount point whose parent is the mount that was reached before; at the beginning, a mount whose parent the process
     /// does not see.
     fn mounted_on(&self, reached: Option<&Mount>, point: &Path) -> Option<&Mount> {
         self.at(point).rfind(|mount| match reached {
@@ -116,7 +116,7 @@ impl MountTable {
         mount.parent == mount.id || !self.by_id.contains_key(&mount.parent)
     }
 
-    /// The number of mounts from this one to the root. Bounded by the length of the table, whatever it says of parents.
+    /// The number of mounts from this one to the root. Bounded by the length of the table, whatever parents the table contains.
     fn depth(&self, mount: &Mount) -> usize {
         let mut current = mount;
         for depth in 0..self.mounts.len() {
@@ -133,7 +133,7 @@ impl MountTable {
 mod tests {
     use super::*;
 
-    /// A tmpfs with a bind mount over it, a file system inside the tmpfs that it hides, and a neighbour of a similar name.
+    /// A tmpfs with a bind mount over it, a file system inside the tmpfs that the bind mount hides, and a neighbour with a similar name.
     const TABLE: &str = "21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda rw\n\
                          30 21 0:5 / /d/a rw,nosuid - tmpfs tmpfs rw,size=1024k\n\
                          33 30 0:7 / /d/a/in rw - tmpfs inner rw\n\

@@ -53,7 +53,7 @@ pub enum WriteError {
         /// The size limit.
         limit: usize,
     },
-    /// The queue of writes is full. Owners should have applied backpressure before it came to this.
+    /// The queue of writes is full. Owners should have applied backpressure before.
     #[error("a write of {owner} was refused because {waiting} writes are waiting for the disk already")]
     Overloaded {
         /// The owner of the write.
@@ -83,7 +83,7 @@ impl Hash for WriteError {
 }
 
 impl WriteError {
-    /// Whether the disk did not take the write: it is written when the disk does again.
+    /// Whether the disk did not take the write: it is written when the disk takes writes again.
     #[must_use]
     pub const fn is_of_the_disk(&self) -> bool {
         matches!(self, Self::NoSpace { .. } | Self::ReadOnly { .. } | Self::Io { .. })

@@ -1,7 +1,7 @@
-//! What waits for a sick disk: two writes of the same row become one, so that it is bounded by the number of rows.
+//! Merges the writes that wait for a sick disk: two writes of the same row become one, so that the queue is bounded by the number of rows.
 //!
-//! All writes that wait between two jobs are merged at once, and share one commit. So the disk goes from a state before all of them to
-//! the state after all of them, whatever their order was: never to one that an owner has not handed over.
+//! All writes that wait between two jobs are merged at once, and share one commit. So the disk changes from a state before all of them to
+//! the state after all of them, regardless of their order: never to a state that an owner has not handed over.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,16 @@ use super::messages::Table;
 use super::operations::Change;
 use super::queue::{Due, LedgerId, Queue, Waiting};
 
-/// From how many waiting writes on they are merged. Afterwards they are merged again when they have doubled.
+/// The number of waiting writes from which on they are merged. They are merged again each time they have doubled.
 const MERGES_AT: usize = 1_024;
 
 impl<L, J> Queue<L, J> {
-    /// The disk has become sick or sound. What waits is merged only while it is sick.
+    /// The disk has become sick or sound. Waiting writes are merged only while it is sick.
     pub fn set_sick(&mut self, is_sick: bool) {
         self.merges_at = is_sick.then(|| self.merges_at.unwrap_or(MERGES_AT));
     }
 
-    /// Merges what waits if it has become too much. Returns how many fewer writes wait.
+    /// Merges the waiting writes if there are too many. Returns how many fewer writes wait.
     pub fn merge_if_due(&mut self) -> usize {
         match self.merges_at {
             Some(merges_at) if self.writes >= merges_at => {
@@ -30,7 +30,7 @@ impl<L, J> Queue<L, J> {
         }
     }
 
-    /// Merges the waiting writes of each row, in all that waits between two jobs. Returns how many fewer writes wait.
+    /// Merges the waiting writes of each row, between each two jobs. Returns how many fewer writes wait.
     pub fn merge(&mut self) -> usize {
         let before = self.writes;
         let operations = std::mem::take(&mut self.operations);
@@ -50,7 +50,7 @@ impl<L, J> Queue<L, J> {
         before - self.writes
     }
 
-    /// Appends what is left of the writes of a run, which share one commit from now on.
+    /// Appends the remaining writes of a run, which share one commit from now on.
     fn merge_run(&mut self, run: &mut Vec<(Due, Vec<Change<'_>>)>) {
         keep_the_last(run);
         for (place, (due, changes)) in run.drain(..).enumerate() {
@@ -65,7 +65,7 @@ impl<L, J> Queue<L, J> {
     }
 }
 
-/// Keeps the last change of each row by each owner, and the writes that have one. The last write of an owner always stays, since its
+/// Keeps the last change of each row by each owner, and the writes that contain one. The last write of an owner always stays, since its
 /// progress is measured by it.
 fn keep_the_last(run: &mut Vec<(Due, Vec<Change<'_>>)>) {
     let mut rows: BTreeSet<(LedgerId, u64, Table, &[u8])> = BTreeSet::new();
@@ -102,7 +102,7 @@ mod tests {
     const OWNERS: [Owner; 2] = [Owner::new("registry"), Owner::new("processes")];
     const TABLES: [Table; 2] = [Table("registrations"), Table("processes")];
 
-    /// What is on disk: rows by owner and key.
+    /// The content of the disk: rows by owner and key.
     type Rows = BTreeMap<(&'static str, Vec<u8>), Vec<u8>>;
 
     fn apply(rows: &mut Rows, operations: &Operations) {

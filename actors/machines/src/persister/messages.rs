@@ -1,4 +1,4 @@
-//! What owners hand over to the persister, and what it reads for them.
+//! The messages between owners and the persister.
 
 use super::codec;
 use super::errors::WriteError;
@@ -52,13 +52,13 @@ pub enum Operation {
         /// The record as encoded by [`encode`](super::encode), at most [`RECORD_BYTES_MAX`](super::RECORD_BYTES_MAX) long.
         record: Vec<u8>,
     },
-    /// Removes a record. Idempotent: a missing record is no error.
+    /// Removes a record. Idempotent: a missing record is not an error.
     Delete {
         /// The table of the record.
         table: Table,
         /// Its key.
         key: Vec<u8>,
-        /// What people call the record; empty if its key says it.
+        /// The name of the record for people; empty if its key is readable.
         name: String,
     },
 }
@@ -76,7 +76,7 @@ impl Operation {
         Self::delete_named::<R>(key, String::new())
     }
 
-    /// Deletes the record with this key, which says nothing to people, and which they call by this name.
+    /// Deletes the record with this key, which is unreadable for people, and gives its name for them.
     #[must_use]
     pub fn delete_named<R: Record>(key: impl Into<Vec<u8>>, name: String) -> Self {
         Self::Delete { table: R::TABLE, key: key.into(), name }
@@ -126,7 +126,7 @@ pub struct UnwrittenRow {
     pub key: Vec<u8>,
     /// The record to be written; `None` if the row is to be deleted.
     pub record: Option<Vec<u8>>,
-    /// What people call the row that is to be deleted; empty if its key says it.
+    /// The name for people of the row that is to be deleted; empty if its key is readable.
     pub name: String,
 }
 

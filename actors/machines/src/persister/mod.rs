@@ -1,5 +1,5 @@
-//! What the persister decides: which writes share a commit, when it begins, what is merged behind a sick disk, and how a record is
-//! laid out on disk.
+//! Decides which writes share a commit, when a commit begins, what is merged behind a sick disk, and how a record is
+//! encoded on disk.
 //!
 //! ```text
 //!   Write ──► Queue ──────────► Batch, job or refusal ──► (the disk) ──► Progress of each ledger
@@ -10,7 +10,7 @@
 //!
 //! - A write is committed as a whole, in the order in which it was handed over by its owner.
 //! - After a failed commit no later write of the same owners is committed, up to the epoch that failed.
-//! - What was merged shares one commit, so the disk never holds a state that was not handed over (SHELL-1A).
+//! - Merged writes share one commit, so the disk never holds a state that was not handed over (SHELL-1A).
 //! - Each record has a checksum and a schema number, and is decoded with a limit and to its last byte (P2, RES-08).
 
 mod messages;

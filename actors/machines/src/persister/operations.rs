@@ -23,7 +23,7 @@ struct Laid {
     key: usize,
     /// Length of record and seal; `None` for a delete.
     sealed: Option<usize>,
-    /// Length of the name of what is deleted.
+    /// Length of the name of the deleted record.
     name: usize,
 }
 
@@ -42,7 +42,7 @@ pub struct Change<'a> {
     pub key: &'a [u8],
     /// The record to write, with its seal; `None` for a delete.
     pub sealed: Option<&'a [u8]>,
-    /// What people call the record that is deleted; empty if its key says it.
+    /// The name for people of the deleted record; empty if its key is readable.
     pub name: &'a [u8],
 }
 
@@ -71,7 +71,7 @@ impl Operations {
         self.laid.push(Laid { table, key: key.len(), sealed, name: name.len() });
     }
 
-    /// Appends a copy of an operation of others.
+    /// Appends a copy of an operation of another list.
     pub(super) fn copy(&mut self, change: &Change<'_>) {
         let Change { table, key, sealed, name } = *change;
         for part in [key, sealed.unwrap_or_default(), name] {
@@ -93,7 +93,7 @@ impl Operations {
         unused
     }
 
-    /// Appends copies of the first `count` of others.
+    /// Appends copies of the first `count` operations of another list.
     pub(super) fn copy_first(&mut self, count: usize, of: &Self) {
         let laid = &of.laid[..count.min(of.laid.len())];
         let bytes = laid.iter().map(|laid| laid.bytes()).sum();

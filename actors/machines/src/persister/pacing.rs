@@ -14,7 +14,7 @@ const LARGE_BATCH: usize = 64;
 /// The shortest commit decays by this fraction with each commit: a disk may become slower.
 const FORGETTING: u32 = 64;
 
-/// What is known of the disk: how long its commits take.
+/// The known properties of the disk: how long its commits take.
 #[derive(Debug, Default)]
 pub struct Pacing {
     /// The shortest commit, which is about the time of a sync; `None` before the first.

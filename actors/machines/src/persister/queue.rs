@@ -1,6 +1,6 @@
-//! Decides what the next commit holds, who is notified, and which writes a failure drops.
+//! Decides which writes the next commit holds, which owners are notified, and which writes a failure drops.
 //!
-//! Pure data and functions: the actor passes in what arrives and executes what comes out.
+//! Pure data and functions: the actor passes in its inputs and executes the results.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -89,12 +89,12 @@ struct Ledger<L> {
     failed: Option<u64>,
     taken: Option<(u64, u64)>,
     settled: Option<(u64, u64)>,
-    /// Where its progress is in the batch that is being made up.
+    /// The index of its progress in the batch that is being built.
     noted: Option<usize>,
 }
 
 impl<L> Ledger<L> {
-    /// The next opening, of which nothing is known yet.
+    /// The next opening, without any state.
     const fn next(opening: u64, listener: Option<L>) -> Self {
         Self { opening: opening + 1, listener, failed: None, taken: None, settled: None, noted: None }
     }
@@ -109,9 +109,9 @@ pub struct Queue<L, J> {
     vacant: Vec<usize>,
     pub(super) waiting: VecDeque<Waiting<J>>,
     pub(super) operations: Operations,
-    /// The operations of the commit that is under way.
+    /// The operations of the commit in progress.
     underway: Option<Arc<Operations>>,
-    /// From how many writes on they are merged; `None` while the disk is sound.
+    /// The number of writes from which on they are merged; `None` while the disk is sound.
     pub(super) merges_at: Option<usize>,
     /// The buffer of a finished batch, for reuse.
     unused: Operations,
@@ -208,7 +208,7 @@ impl<L, J> Queue<L, J> {
         }
     }
 
-    /// How many writes are queued.
+    /// The number of queued writes.
     #[must_use]
     pub const fn writes(&self) -> usize {
         self.writes
@@ -310,7 +310,7 @@ impl<L, J> Queue<L, J> {
 
     /// A commit has ended: its operations are on disk or dropped, and their buffer may be used again.
     pub fn take_back(&mut self, operations: Arc<Operations>) {
-        // Under high load the next commit has begun already.
+        // Under high load the next commit has started already.
         self.underway.take_if(|underway| Arc::ptr_eq(underway, &operations));
         if let Ok(mut operations) = Arc::try_unwrap(operations) {
             operations.clear();
@@ -318,7 +318,7 @@ impl<L, J> Queue<L, J> {
         }
     }
 
-    /// The operations that are not on disk, in their order: those of the commit that is under way, and those that wait.
+    /// The operations that are not on disk, in their order: those of the commit in progress, and those that wait.
     pub fn unwritten(&self) -> impl Iterator<Item = Change<'_>> {
         self.underway.iter().flat_map(|operations| operations.iter()).chain(self.operations.iter())
     }
@@ -360,7 +360,7 @@ impl<L, J> Queue<L, J> {
         batch
     }
 
-    /// The next write; of a commit that is full, only if it has to share it.
+    /// The next write. If the commit is full, only a write that has to share it.
     fn take_write(&mut self, is_full: bool) -> Option<Due> {
         let Waiting::Write(due) = *self.waiting.front()? else { return None };
         if is_full && !due.is_joined {

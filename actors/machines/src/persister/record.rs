@@ -36,8 +36,8 @@ pub trait Record: Serialize + DeserializeOwned {
         Err(DecodeError::UnknownSchema { schema })
     }
 
-    /// What is written in the transaction that quarantines a damaged record with this key. Its owner finds that instead, and knows that
-    /// there was a record. Nothing by default.
+    /// The operation in the transaction that quarantines a damaged record with this key. Its owner finds the result instead, and knows that
+    /// there was a record. None by default.
     #[must_use]
     fn instead_of_damaged(key: &[u8]) -> Option<Operation> {
         let _ = key;

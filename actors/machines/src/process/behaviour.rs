@@ -15,13 +15,13 @@ use crate::vocabulary::{Attempt, Generation, Moment};
 
 /// The deadline of a check, a signal, or an adoption.
 pub(super) const SHORT: Duration = Duration::from_secs(30);
-/// The deadline for opening, checking and starting a program: a large one is hashed in this time.
+/// The deadline for opening, checking and starting a program. It includes the time to hash a large file.
 const SPAWN_DEADLINE: Duration = Duration::from_secs(120);
 /// The deadline of one attempt to end the leftovers.
 pub(super) const CLEAR_DEADLINE: Duration = Duration::from_secs(60);
 /// The pause before the next attempt.
 const CLEAR_PAUSE: Duration = Duration::from_secs(2);
-/// The deadline of one wait for news of the process; then it is repeated.
+/// The deadline of one wait for news of the process; the wait is then repeated.
 pub(super) const LONG: Duration = Duration::from_secs(3_600);
 
 impl Machine for Process {
@@ -75,7 +75,7 @@ impl Process {
         cx.call(key, deadline, call);
     }
 
-    /// Handles an outcome. Each call is made in one phase, and returns in that or a later one.
+    /// Handles an outcome. Each call is made in one phase, and returns in that phase or a later one.
     fn came_back(&mut self, outcome: &ProcessOutcome, cx: &mut StepContext<Self>) {
         match outcome {
             ProcessOutcome::Spawned(spawned) => self.spawned(spawned, cx),

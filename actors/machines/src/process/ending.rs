@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::name::{ProcessName, ProcessTag};
 use crate::goplugin::{LineLevel, LineReader, Origin, is_meant_as_handshake};
 
-/// How many of its last lines explain the end of a process.
+/// The number of its last lines that explain the end of a process.
 const LAST_LINES: usize = 3;
 
 /// The exit status of a process.
@@ -16,7 +16,7 @@ pub enum Exit {
     Code(i32),
     /// This signal ended it.
     Signal(i32),
-    /// Unknown: it was no child of this host, or its exit status was lost. Never a success (EVT-05).
+    /// Unknown: it was not a child of this host, or its exit status was lost. Never a success (EVT-05).
     Unknown {
         /// Why it is unknown.
         reason: String,
@@ -41,7 +41,7 @@ impl fmt::Display for Exit {
     }
 }
 
-/// The exit status of a process, as it was seen.
+/// The exit status of a process, as observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProcessExit {
     /// It exited with this code.
@@ -90,7 +90,7 @@ pub const fn signal_name(number: i32) -> Option<&'static str> {
     }
 }
 
-/// Whether a signal usually comes from outside: what a process wrote before is not the cause then. Others it causes itself.
+/// Whether a signal usually comes from outside: then nothing that the process wrote is the cause. The process causes other signals itself.
 #[must_use]
 pub const fn is_from_outside(number: i32) -> bool {
     // SIGHUP, SIGINT, SIGQUIT, SIGKILL and SIGTERM.
@@ -144,7 +144,7 @@ impl ProcessEnding {
     }
 
     /// The end of a launch, with the last lines also after a signal from outside: a process that is killed while it starts has often
-    /// used too much memory, and says so.
+    /// used too much memory, and its output reports that.
     #[must_use]
     pub fn of_launch(&self) -> String {
         match self.last_lines().filter(|_| self.by == EndedBy::Itself && self.was_signalled_from_outside()) {
@@ -162,8 +162,8 @@ impl ProcessEnding {
     }
 }
 
-/// The last lines of an output in one, from its lines that say something, the newest first. The last line alone is a hint how to use it with
-/// many programs, and what was wrong stands before it.
+/// The last lines of an output, joined, from its informative lines, the newest first. Many programs print a usage hint as the last line,
+/// after the error.
 pub fn last_words(newest_first: impl Iterator<Item = String>) -> Option<String> {
     let mut last: Vec<_> = newest_first.take(LAST_LINES).collect();
     last.reverse();

@@ -81,7 +81,7 @@ pub struct Findings {
     pub boot_id: String,
     /// The process that has the recorded PID now.
     pub at_pid: Option<Seen>,
-    /// Whether that is a child of this very host process that has lost its owner.
+    /// Whether that process is a child of this same host process that has lost its owner.
     pub is_child: bool,
     /// All processes with the recorded tag.
     pub tagged: Vec<Seen>,
@@ -112,7 +112,7 @@ pub fn judge(tag: ProcessTag, identity: &Identity, findings: &Findings) -> Verdi
         return not_proven(format!("process id {pid} belongs to a process that was started at another time"));
     }
     if seen.is_zombie {
-        // A zombie has no environment and no program any more, and its PID cannot be reused before it is reaped.
+        // A zombie no longer has an environment or a program, and its PID cannot be reused before it is reaped.
         return Verdict::Proven;
     }
     match seen.tag {
@@ -141,7 +141,7 @@ fn not_proven(reason: String) -> Verdict {
     Verdict::NotProven(reason)
 }
 
-/// The processes that are proven to be ours, though the record as a whole does not match, so that none stays unowned
+/// The processes that are proven to be ours, although the record as a whole does not match, so that none stays unowned
 /// (PRC-09). Without an identity the crash preceded readiness, and every process with its tag belongs to the launch.
 ///
 /// A tagged process that is neither the recorded one nor in its group left the group on purpose; it is left running.

@@ -1,4 +1,4 @@
-//! Why a process was not launched.
+//! The reasons why a process was not launched.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::goplugin::{Diagnosis, HandshakeError, TermsError};
 /// Why a file is refused (SEC-05, SEC-07).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ExecutableError {
-    /// Within a directory of allowed programs, a program must be a plain name and no path.
+    /// Within a directory of allowed programs, a program must be a plain name, not a path.
     #[error("{path:?} is no plain file name; name a file that lies directly in {root}")]
     NotAName {
         /// The path as given.
@@ -27,10 +27,10 @@ pub enum ExecutableError {
     /// It is a symlink, or leads out of its directory in another way.
     #[error("{path} is a link or leads out of its directory; put the program itself there")]
     Escapes {
-        /// The path that was tried.
+        /// The given path.
         path: PathBuf,
     },
-    /// It is no regular file: a directory, a pipe, a device.
+    /// It is not a regular file: a directory, a pipe, a device.
     #[error("{path} is no regular file")]
     NotAFile {
         /// Its path.
@@ -75,7 +75,7 @@ pub enum ExecutableError {
         path: PathBuf,
         /// The error of the system.
         message: String,
-        /// Whether it may pass without a change of the file, as a lack of descriptors or memory does.
+        /// Whether it may succeed later without a change of the file, as after a lack of descriptors or memory.
         is_transient: bool,
     },
 }

@@ -1,4 +1,4 @@
-//! Reports about one process, and what its owner says to its actor.
+//! Reports about one process, and the messages of its owner to its actor.
 
 use std::time::Duration;
 
@@ -22,14 +22,14 @@ pub struct Launched {
     pub started_at: Timestamp,
     /// Its handshake, if one was required.
     pub handshake: Option<Handshake>,
-    /// Whether an earlier run of the host started it. Its exit code will be unknown then, since it is no child of this host.
+    /// Whether an earlier run of the host started it. Its exit code will then be unknown, since it is not a child of this host.
     pub is_adopted: bool,
-    /// Identifies the spec that it was launched from, as [on record](super::ProcessRecord::spec_digest). `None` if that is not known.
+    /// Identifies the spec that it was launched from, as [on record](super::ProcessRecord::spec_digest). `None` if unknown.
     pub spec_digest: Option<[u8; 32]>,
 }
 
 impl Launched {
-    /// Whether it was launched from this spec, or from one that is not known.
+    /// Whether it was launched from this spec, or from an unknown one.
     #[must_use]
     pub fn is_of(&self, spec: &ProcessSpec) -> bool {
         self.spec_digest.is_none_or(|known| known == digest(spec, self.tag))
@@ -51,7 +51,7 @@ pub enum ProcessPhase {
     Stopping,
     /// It has ended; its leftover process group is being ended (PRC-03).
     Clearing,
-    /// It is over.
+    /// It has ended, and nothing is left to do.
     Ended,
 }
 

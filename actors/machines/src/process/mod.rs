@@ -1,4 +1,4 @@
-//! One process: launched, owned, adopted, stopped, always reaped.
+//! Launches, owns, adopts and stops one process, and always reaps it.
 //!
 //! ```text
 //!  intent on disk                                     record on disk
@@ -19,14 +19,14 @@
 //! - The intent, with a random tag, is on disk before the spawn (write-ahead), and the tag is in the environment of the
 //!   process: after a crash at any moment every started process is found again (PRC-09). The owner of this actor writes to
 //!   disk.
-//! - A process is owned from the instant of its spawn; in every way out of a launch it is ended and reaped (PRC-02, PRC-10).
-//! - Only processes that are proven to be ours are signalled: an unreaped child of this host, or one that matches, behind an
+//! - A process is owned from the instant of its spawn; however a launch fails, it is ended and reaped (PRC-02, PRC-10).
+//! - Only processes that are proven to be ours are signalled: an unreaped child of this host, or a process that matches, behind an
 //!   open file descriptor, the recorded PID, start time, boot, program and tag (PRC-01).
 //! - Its end is reported by the kernel through a file descriptor, for children and adopted processes alike (SCL-06). The
-//!   exit code of an adopted one is unknown, and unknown is never success (EVT-05).
+//!   exit code of an adopted process is unknown, and unknown is never success (EVT-05).
 //! - It leads its own process group. With [`Reach::Everything`] all its descendants end with it, by a cgroup if the host may
 //!   create one; with [`Reach::Group`] descendants that left the group on purpose continue (PRC-03).
-//! - A bound process dies with the host, by the kernel; a surviving one is adopted by the next host (PRC-04).
+//! - A bound process dies with the host, by the kernel; a surviving process is adopted by the next host (PRC-04).
 //! - Its output goes to files that outlive the host; it never blocks on a reader (PRC-07, LOG-03).
 //! - The sockets of a plugin, and of its descendants, are in a private directory that belongs to its name. The directory
 //!   outlives the process and the host; only sockets that no process has open are removed (D8, TH030).

@@ -41,7 +41,7 @@ impl Process {
         }
     }
 
-    /// A child of this very host is always taken back, to be ended or not: only its parent can reap it.
+    /// A child of this same host process is always taken back, to be ended or not: only its parent can reap it.
     fn is_adoptable(&self, findings: &Findings) -> bool {
         findings.is_child || (self.record.lifetime == Lifetime::Surviving && self.record.is_ready)
     }
@@ -74,7 +74,7 @@ impl Process {
         }
     }
 
-    /// Ends the processes that are proven to be ours, reads the unread output, and is over.
+    /// Ends the processes that are proven to be ours, reads the unread output, and finishes.
     fn end_left(&mut self, why: Why, proven: Vec<Seen>, cx: &mut StepContext<Self>) {
         if !proven.is_empty() {
             self.by = EndedBy::Force;

@@ -31,9 +31,9 @@ pub struct ProcessRecord {
     pub lifetime: Lifetime,
     /// Which descendants end with it.
     pub reach: Reach,
-    /// Identifies its spec without containing its secrets: the path of its program and the digest that is required of it, arguments,
-    /// environment, the names of what it inherits, lifetime, reach and working directory. What the file holds is no part of it, nor are
-    /// the terms of the handshake, timeouts, graces, the handling of its output, and the marks that the host adds to the environment of
+    /// Identifies its spec without containing its secrets: the path of its program and the required digest, arguments, environment,
+    /// the names of the inherited variables, lifetime, reach and working directory. Not included are the content of the file,
+    /// the terms of the handshake, timeouts, graces, the handling of its output, and the variables that the host adds to the environment of
     /// a launch. So it is the same in each run of the host until the spec is changed.
     pub spec_digest: [u8; 32],
     /// The grace to end when the host stops.
@@ -48,7 +48,7 @@ pub struct ProcessRecord {
     pub is_ready: bool,
     /// Its handshake, if one was required.
     pub handshake: Option<Handshake>,
-    /// How far its output has been read.
+    /// The positions up to which its output has been read.
     pub positions: Positions,
 }
 
@@ -146,7 +146,7 @@ mod tests {
         assert_ne!(digest(&spec, tag), digest(&spec, ProcessTag::new([4; 16])), "equal secrets do not show");
     }
 
-    /// The next version of the host compares with what this one wrote: another digest of the same spec ends every driver once.
+    /// The next version of the host compares digests with those of this version: another digest of the same spec ends every driver once.
     #[test]
     fn p2_the_digest_of_a_spec_is_the_same_in_every_version() {
         let mut spec = ProcessSpec::new(Executable::at("/bin/true"));

@@ -113,9 +113,9 @@ pub struct ProcessSpec {
     pub start_timeout: Duration,
     /// The grace between SIGTERM and SIGKILL when its launch fails or the host stops.
     pub stop_grace: Duration,
-    /// How many bytes of each output stream stay on disk after a read. With zero, its files are removed at its end.
+    /// The number of bytes of each output stream that stay on disk after a read. With zero, its files are removed at its end.
     pub output_kept_bytes: u64,
-    /// Whether its standard output goes where its standard error goes, and is logged with it.
+    /// Whether its standard output is joined to its standard error, and logged with it.
     pub joins_output: bool,
 }
 

@@ -60,14 +60,14 @@ pub enum Over {
     Ended {
         /// How it ended.
         ending: ProcessEnding,
-        /// Why.
+        /// The reason.
         why: Why,
         /// Facts about its file, if it was launched and never ready (D34).
         diagnosis: Vec<String>,
     },
     /// The host detaches from it, and it continues.
     Detached(Positions),
-    /// The host stopped before the result was known; its record stays.
+    /// The host stopped before the result was known; the record stays.
     Unsettled,
 }
 
@@ -110,9 +110,9 @@ pub enum ProcessCall {
     AwaitReading,
     /// SIGTERM to its group.
     Terminate,
-    /// SIGKILL to all that is to end with it.
+    /// SIGKILL to all processes that must end with it.
     Kill,
-    /// End what it left, reap it, and read its output to the end.
+    /// End its leftovers, reap it, and read its output to the end.
     Clear,
     /// Detach: log the output so far, and leave it running.
     LetGo,
@@ -187,7 +187,7 @@ pub(super) enum Phase {
     Clearing { why: Why, exit: Exit },
     /// The host detaches from it.
     Leaving,
-    /// It is over.
+    /// It has ended, and nothing is left to do.
     Over,
 }
 
@@ -198,7 +198,7 @@ pub struct Process {
     pub(super) spec: Option<Arc<ProcessSpec>>,
     pub(super) phase: Phase,
     pub(super) by: EndedBy,
-    /// When it was started: for an adopted one long ago.
+    /// When it was started; long ago if it was adopted.
     pub(super) started_at: Timestamp,
     /// The attempt number of the present call.
     pub(super) attempt: Attempt,

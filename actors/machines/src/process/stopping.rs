@@ -1,4 +1,4 @@
-//! How one process is ended (SHD-07), and how the host detaches from it.
+//! Ends one process (SHD-07), or detaches the host from it.
 
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ impl Process {
                 self.phase = Phase::Leaving;
                 self.call(SHORT, ProcessCall::LetGo, cx);
             }
-            // A bound one may be a child of this very host, whose owner was rebuilt: it is searched for and ended.
+            // A bound process may be a child of this same host process, whose owner was rebuilt: it is searched for and ended.
             (StopMode::Detach, Phase::Recalled { .. }, Lifetime::Surviving) => {
                 self.over(Over::Unsettled, cx);
             }

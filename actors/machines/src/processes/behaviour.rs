@@ -21,7 +21,7 @@ pub(super) const SHORT: Duration = Duration::from_secs(10);
 /// The deadline of one search through all processes of the machine, and of ending those that were found.
 const SWEEP_DEADLINE: Duration = Duration::from_secs(60);
 const SWEEP_PAUSE: Duration = Duration::from_secs(2);
-/// How many processes that could not be ended are named.
+/// The maximum number of processes in the report of those that could not be ended.
 const LEFT_TOLD_MAX: usize = 16;
 
 impl Machine for Processes {
@@ -83,7 +83,7 @@ impl Machine for Processes {
         matches!(ask, ProcessesAsk::LaunchProcess(_))
     }
 
-    /// It looks at each process that it reads of, and a launch goes on when its record is on disk.
+    /// It checks each process of the records that it reads, and a launch continues when its record is on disk.
     fn reads_ahead() -> bool {
         true
     }
@@ -195,7 +195,7 @@ impl Processes {
         }
     }
 
-    /// Lets a caller wait for the end of a process. False if it was answered: it has ended, is unknown, or too many wait.
+    /// Registers a caller that waits for the end of a process. False if it was answered: it has ended, is unknown, or too many wait.
     fn wait_for_end(
         &mut self,
         name: &ProcessName,
@@ -239,7 +239,7 @@ impl Processes {
             (ProcessesCall::Sweep { .. }, Ok(_) | Err(_)) => {
                 cx.start_timer(ProcessesTimer::Sweep, cx.now() + SWEEP_PAUSE);
             }
-            // It was made when everything before it was on disk, whatever came of it.
+            // It was made after everything before it was on disk, regardless of its result.
             (ProcessesCall::AwaitDisk { name, tag }, Ok(_) | Err(_)) => {
                 self.on_disk(name, *tag, cx);
             }
@@ -302,7 +302,7 @@ impl Processes {
             ProcessesTimer::AwaitEndings => await_news(ProcessesCall::AwaitEndings, cx),
             ProcessesTimer::Save => self.save(cx),
             ProcessesTimer::Restart(name) => self.start(name, cx),
-            // A detached process has its record and no entry any more: the sweep would take it for unknown.
+            // A detached process has its record and no entry: the sweep would treat it as unknown.
             ProcessesTimer::Sweep if self.stopping.is_some() => {}
             ProcessesTimer::Sweep => self.sweep(cx),
             ProcessesTimer::StopDeadline => {

@@ -1,4 +1,4 @@
-//! How the owner of the processes handles the news of their actors.
+//! Handles the news of the process actors for their owner.
 
 use super::launching::{await_disk, failed, refuse};
 use super::messages::{NoSuchProcess, ProcessesAnswer, ProcessesNews, Recalled};
@@ -20,7 +20,7 @@ impl Processes {
             ProcessNews::Ready { identity, handshake, is_adopted } => {
                 entry.is_adopted = *is_adopted;
                 entry.has_said_ready = true;
-                // Of one that is found again this was written before.
+                // For a process that is found again this was written before.
                 if !is_adopted {
                     entry.record.identity = Some(identity.clone());
                     entry.record.handshake.clone_from(handshake);
@@ -44,7 +44,7 @@ impl Processes {
         }
     }
 
-    /// Its record says that it is ready, and is on disk.
+    /// Its record on disk now contains that it is ready.
     pub(super) fn note_ready(&mut self, name: &ProcessName, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(name) else { return };
         entry.turn(ProcessPhase::Ready, cx);

@@ -1,4 +1,4 @@
-//! How the owner of the processes launches one: the intent first (write-ahead), the answer last (PRC-09).
+//! Launches a process for the owner of the processes: the intent first (write-ahead), the answer last (PRC-09).
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::process::{
 use crate::vocabulary::Moment;
 
 impl Entry {
-    /// Whether a launch must wait for it: a leftover that is being searched for, or one that is being ended (PRC-03).
+    /// Whether a launch must wait for it: it is a leftover that is being searched for, or is being ended (PRC-03).
     pub(super) fn is_unsettled(&self) -> bool {
         match self.phase {
             ProcessPhase::Recalled => true,
@@ -91,7 +91,7 @@ impl Processes {
         self.entries.insert(name.clone(), entry);
     }
 
-    /// The record of a launch is on disk: its process is started, or was ready and is reported as such now.
+    /// The record of a launch is on disk: its process is started, or was ready and is now reported as ready.
     pub(super) fn on_disk(&mut self, name: &ProcessName, tag: ProcessTag, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(name).filter(|entry| entry.record.tag == tag) else { return };
         if entry.is_only_intended() {
@@ -128,7 +128,7 @@ impl Processes {
     }
 }
 
-/// Waits until this record is on disk, as it was last written: [`on_disk`](Processes::on_disk) goes on with it.
+/// Waits until this record is on disk, as it was last written: [`on_disk`](Processes::on_disk) continues with it.
 pub(super) fn await_disk(record: &ProcessRecord, cx: &mut StepContext<Processes>) {
     let (name, tag) = (record.name.clone(), record.tag);
     make(SHORT, ProcessesCall::AwaitDisk { name, tag }, cx);
@@ -138,7 +138,7 @@ pub(super) fn refuse(id: AskId, error: LaunchError, cx: &mut StepContext<Process
     cx.reply(id, ProcessesAnswer::LaunchProcess(Err(error)));
 }
 
-/// The error for a caller if its process ended before it was ready.
+/// The error for a caller whose process ended before it was ready.
 pub(super) fn failed(ending: &ProcessEnding, why: &Why, diagnosis: &[String]) -> LaunchError {
     let (name, diagnosis) = (ending.name.clone(), diagnosis.to_vec());
     let ending = Box::new(ending.clone());

@@ -1,4 +1,4 @@
-//! The messages and the news of the owner of the processes.
+//! The messages and notifications of the owner of the processes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,11 +32,11 @@ pub struct RecallProcess {
 pub enum Recalled {
     /// It runs, is proven to be the recorded one (PRC-01), and is ours again.
     Proven(Launched),
-    /// It has ended or was ended, or the recorded process does not exist any more. Launch it again (RES-07).
+    /// It has ended or was ended, or the recorded process no longer exists. Launch it again (RES-07).
     Ended {
-        /// How it ended, as far as known.
+        /// How it ended, if known.
         ending: Option<Box<ProcessEnding>>,
-        /// Why it is not ours any more.
+        /// Why it is no longer ours.
         reason: String,
     },
     /// No process of this name is known.
@@ -78,7 +78,7 @@ pub struct AwaitEnd {
 /// Why a process is not stopped or waited for. Harmless: it does not run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum NoSuchProcess {
-    /// No process of this name or launch runs, and no ending of one is remembered.
+    /// No process of this name or launch runs, and no ending of such a process is remembered.
     #[error("no process {name}{} runs", tag.map_or_else(String::new, |tag| format!(" with tag {tag}")))]
     Unknown {
         /// The name.
@@ -131,7 +131,7 @@ conversation! {
     }
 }
 
-/// The news of the owner of the processes.
+/// The notifications of the owner of the processes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ProcessesNews {
     /// A process was added, or its phase has changed.
@@ -151,7 +151,7 @@ pub enum ProcessesNews {
     Settled,
 }
 
-/// The view that subscribers get as snapshot.
+/// The view that subscribers receive as a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ProcessesView {
     /// All processes, ordered by name.

@@ -14,7 +14,7 @@
 //!
 //! Invariants:
 //!
-//! - At most one process under each name, however many callers launch it; a launch that comes while an earlier process of
+//! - At most one process under each name, however many callers launch it; a launch that arrives while an earlier process of
 //!   that name is being searched for waits for the result (PRC-03).
 //! - After a crash of the host at any moment, every process that carries our owner variable is adopted or ended (PRC-09).
 //! - A record that does not match its process touches no process, is retired with news, and never prevents a fresh launch
@@ -22,7 +22,7 @@
 //! - Stopping the host ends all processes; detaching leaves the surviving ones running, with their records and the positions
 //!   of their outputs. The positions are written once a second while they advance: after a kill of the host the lines of at
 //!   most that second are logged twice, and none is lost (PRC-07).
-//! - When this actor or one of a process crashes, processes continue: their records find them again.
+//! - When this actor or a process actor crashes, processes continue: their records find them again.
 
 mod messages;
 

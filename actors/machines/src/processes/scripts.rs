@@ -54,7 +54,7 @@ fn say(stage: &mut Stage<Processes>, verb: &str, args: &mut ArgumentConsumer<'_>
             let (name, grace) = (name(args)?, span(args)?);
             stage.ask(ProcessesAsk::StopProcess(StopProcess { name, tag: None, grace }));
         }
-        // Waits for the end of the present launch; `stale` makes it another one.
+        // Waits for the end of the present launch; `stale` means another launch.
         "await" => {
             let name = name(args)?;
             let is_stale = args.take_key("stale").is_some();
@@ -71,7 +71,7 @@ fn say(stage: &mut Stage<Processes>, verb: &str, args: &mut ArgumentConsumer<'_>
             };
             stage.give((key, call), Ok(ProcessesOutcome::Swept(outcome)));
         }
-        // News of the present actor of a process; `stale` makes it an earlier one.
+        // News of the present actor of a process; `stale` means an earlier actor.
         "tells" => {
             let name = name(args)?;
             let life = if args.take_key("stale").is_some() {
@@ -98,7 +98,7 @@ fn say(stage: &mut Stage<Processes>, verb: &str, args: &mut ArgumentConsumer<'_>
     Ok(())
 }
 
-/// Begins with these records on disk, each of a ready process.
+/// Starts with these records on disk, each of a ready process.
 fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Processes>, Fault> {
     let processes_max = args.take_key("most").unwrap_or("8").parse()?;
     let waiting_max = args.take_key("waiting").unwrap_or("100").parse()?;

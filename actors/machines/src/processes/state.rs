@@ -20,7 +20,7 @@ pub struct ProcessesOptions {
     pub processes_max: usize,
     /// The limit of waiting callers, in total. 4096 by default.
     pub waiting_max: usize,
-    /// How many endings are remembered for later callers. 256 by default.
+    /// The number of endings that are remembered for later callers. 256 by default.
     pub endings_max: usize,
     /// How often the positions of the outputs are written while they advance. 1 s by default.
     pub save_every: Duration,
@@ -152,13 +152,13 @@ pub(super) enum Waiter {
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Entry {
     pub(super) record: ProcessRecord,
-    /// `None` for one that was found.
+    /// `None` for a process that was found.
     pub(super) spec: Option<Arc<ProcessSpec>>,
     pub(super) life: Attempt,
     pub(super) phase: ProcessPhase,
     pub(super) since: Timestamp,
     pub(super) is_adopted: bool,
-    /// Whether its actor has said that it is ready.
+    /// Whether its actor has reported that it is ready.
     pub(super) has_said_ready: bool,
     pub(super) dropped: Dropped,
     /// Whether the positions in the record on disk are stale.
@@ -190,7 +190,7 @@ impl Entry {
         }
     }
 
-    /// Whether its intent is not on disk yet, so that nothing of it was started.
+    /// Whether its intent is not on disk yet, so that nothing has been started for it.
     pub(super) fn is_only_intended(&self) -> bool {
         self.phase == ProcessPhase::Intended && self.life == Attempt::default()
     }
@@ -234,7 +234,7 @@ pub(super) struct Remembered {
     pub(super) reason: String,
 }
 
-/// Whether processes without a record have been ended. Nothing is launched before: the sweep would take it for one of them.
+/// Whether processes without a record have been ended. Nothing is launched before: the sweep would treat it as a process without a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Sweeping {
     UnderWay,

@@ -69,7 +69,7 @@ impl Machine for Registry {
         self.whole_view()
     }
 
-    /// Only an acknowledged registration is one: what was left is left, and what is read is read.
+    /// Only a registration is a promise, once it is acknowledged; deregistrations and queries are not.
     fn is_promise(ask: &RegistryAsk) -> bool {
         matches!(ask, RegistryAsk::Register(_))
     }
@@ -78,7 +78,7 @@ impl Machine for Registry {
         matches!(ask, RegistryAsk::Register(register) if !self.holds(register))
     }
 
-    /// What it restores is provisional, on disk or not.
+    /// The restored registrations are provisional, on disk or not.
     fn reads_ahead() -> bool {
         true
     }
@@ -87,7 +87,7 @@ impl Machine for Registry {
         false
     }
 
-    /// A plugin that is lost again and again has a generation written each time, whether the disk takes it or not.
+    /// A plugin that is lost repeatedly causes the write of a generation each time, whether the disk takes it or not.
     fn merge(earlier: &mut StoredChange, later: &StoredChange) -> bool {
         earlier.merge(later);
         true
@@ -218,7 +218,7 @@ impl Registry {
             return;
         };
         if plugin.fitness.report(number, report.generation, &report.fitness, now) {
-            // If the active one has failed, the election gives that as the reason.
+            // If the active registration has failed, the election gives that as the reason.
             turn.elect(&report.plugin, plugin, ActiveReason::Proven);
         }
     }

@@ -17,7 +17,7 @@ pub(super) struct Draft {
 }
 
 impl StoredChange {
-    /// Adds a later change: of each row its last state counts.
+    /// Adds a later change: for each row its last state counts.
     pub fn merge(&mut self, later: &Self) {
         self.merged = self.ceiling().max(later.ceiling());
         let is_later = |number: RegistrationNumber| {
@@ -48,7 +48,7 @@ impl Draft {
         }
     }
 
-    /// Adds callers that need not wait any more, with their answer.
+    /// Adds callers that no longer need to wait, with their answer.
     pub(super) fn awaken(&mut self, waiters: Vec<AskId>, active: &Active) {
         self.awakened.extend(waiters.into_iter().map(|waiter| (waiter, active.clone())));
     }
@@ -72,7 +72,7 @@ impl Draft {
     }
 
     /// Emits the draft as effects and clears it: first the write, then the answer to the asker, then the news, then the
-    /// answers to waiting callers. A promise waits for the write. What else is said rests on no write: what is restored is
+    /// answers to waiting callers. A promise waits for the write. Other output does not depend on the write: restored registrations are
     /// confirmed before work is routed to it (R8).
     pub(super) fn leave(
         &mut self,

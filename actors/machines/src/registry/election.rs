@@ -1,15 +1,15 @@
-//! Which registration of a plugin is active (R1, R1a, R1b, R1c).
+//! Elects the active registration of a plugin (R1, R1a, R1b, R1c).
 //!
 //! ```text
 //!   registered ──► unproven ── first whole fingerprint ──► fit ◄────────────────────┐
 //!                     │                                     │ failed for too long   │ fit for the whole calm time,
-//!                     └── active only while none is fit     ▼                       │ or none else is fit
+//!                     └── active only while none is fit     ▼                       │ or no other is fit
 //!                                                         unfit ── fit again ──► in its calm time
 //! ```
 //!
-//! Of those in the best of these ranks the newest is active:
+//! In the best non-empty rank the newest registration is active:
 //!
-//! 1. the pinned one;
+//! 1. pinned;
 //! 2. fit: outside its calm time, or active already;
 //! 3. fit, in its calm time after it failed while it was active;
 //! 4. unproven: none serves, so the newest is waited for;
@@ -87,7 +87,7 @@ impl Plugin {
         newer.filter(|stored| stored.confirmed_in == run).filter_map(|s| self.calm_until(s, now)).min()
     }
 
-    /// Why the active registration is active at present, whatever made it so.
+    /// Why the active registration is active at present, regardless of how it became so.
     pub(super) fn active_because(&self, policy: &FailoverPolicy, now: Timestamp) -> Option<ActiveBecause> {
         let (number, active) = self.active.as_ref()?;
         if let Some(by_policy) = self.chosen_by(policy) {
@@ -112,7 +112,7 @@ impl Plugin {
         })
     }
 
-    /// The reason of a policy that chooses the active registration whatever its fitness.
+    /// The reason of a policy that chooses the active registration regardless of its fitness.
     fn chosen_by(&self, policy: &FailoverPolicy) -> Option<ActiveBecause> {
         let (_, active) = self.active.as_ref()?;
         match policy {

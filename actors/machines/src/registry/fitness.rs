@@ -1,4 +1,4 @@
-//! How fit the registrations of one plugin are, and how often each allocation failed while it was active (R1b, R1c).
+//! Tracks the fitness of the registrations of one plugin, and how often each allocation failed while it was active (R1b, R1c).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::vocabulary::{
     AllocationId, Backoff, BackoffState, Fitness, Generation, Moment, RegistrationNumber, Timestamp,
 };
 
-/// The limit of allocations of one plugin whose failures are remembered; the one that failed longest ago is forgotten.
+/// The limit of allocations of one plugin whose failures are remembered; the allocation that failed longest ago is forgotten.
 const LOSSES_MAX: usize = 64;
 
 /// The failures of one allocation while it was active.
@@ -19,23 +19,23 @@ struct Losses {
     calm: Duration,
 }
 
-/// How fit one registration is.
+/// The fitness of one registration.
 #[derive(Debug, Clone, Hash)]
 struct Known {
     fitness: Fitness,
     since: Timestamp,
-    /// How long it was fit before it failed; of one that has not failed zero.
+    /// How long it was fit before it failed; zero if it has not failed.
     was_fit_for: Duration,
-    /// The generation under which it was fit last. It may have been given out.
+    /// The generation under which it was fit last. That generation may have been dispensed.
     fit_in: Option<Generation>,
 }
 
-/// What is known of one plugin's registrations. Nothing is stored for one that is unproven. It is forgotten with the last of them.
+/// The fitness of one plugin's registrations. Nothing is stored for an unproven registration. It is forgotten with the last of them.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Fitnesses {
-    /// In boxes, since a map has place for eleven of them from the first one on, and most plugins have one registration.
+    /// Boxed, since a map allocates space for eleven entries with the first one, and most plugins have one registration.
     known: BTreeMap<RegistrationNumber, Box<Known>>,
-    /// By allocation, so that one that leaves and registers again does not escape its calm time.
+    /// By allocation, so that an allocation that leaves and registers again does not escape its calm time.
     losses: BTreeMap<AllocationId, Losses>,
 }
 
@@ -44,7 +44,7 @@ impl Fitnesses {
         self.known.get(&number).map_or(&Fitness::Unproven, |known| &known.fitness)
     }
 
-    /// Notes a report of what was found under a generation. False if it says what was known.
+    /// Records a report about a generation. False if it reports nothing new.
     pub(super) fn report(
         &mut self,
         number: RegistrationNumber,
@@ -75,14 +75,14 @@ impl Fitnesses {
         is_new
     }
 
-    /// After a rebuild: the active one stays active until it is reported unfit, or a newer one fit.
+    /// After a rebuild: the active registration stays active until it is reported unfit, or a newer one fit.
     pub(super) fn presume(&mut self, number: RegistrationNumber, generation: Generation, since: Timestamp) {
         let known =
             Known { fitness: Fitness::Fit, since, was_fit_for: Duration::ZERO, fit_in: Some(generation) };
         self.known.insert(number, Box::new(known));
     }
 
-    /// Whether a registration was fit under its present generation, so that it may have been given out while it was active.
+    /// Whether a registration was fit under its present generation, so that it may have been dispensed while it was active.
     pub(super) fn was_fit_in(&self, number: RegistrationNumber, generation: Generation) -> bool {
         self.known.get(&number).is_some_and(|known| known.fit_in == Some(generation))
     }
@@ -92,7 +92,7 @@ impl Fitnesses {
     }
 
     /// An allocation lost its place by failing: its next calm time begins when it is fit again. It is at least twice as long as the
-    /// allocation was fit before it failed, within the limit: one that fails at the same pace does not see its end.
+    /// allocation was fit before it failed, within the limit: an allocation that keeps failing at the same pace does not reach its end.
     pub(super) fn lost(
         &mut self,
         allocation: &AllocationId,
@@ -169,7 +169,7 @@ mod tests {
         let mut fails_after = |seconds: u64, is_told: bool| {
             fitnesses.report(number, generation, &Fitness::Fit, at(now));
             now += seconds;
-            // One whose process has ended leaves, and was fit until then.
+            // A registration whose process has ended leaves, and was fit until then.
             if is_told {
                 fitnesses.report(number, generation, &failed, at(now));
                 now += 1;

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::state::Stored;
 use crate::vocabulary::{AllocationId, RegistrationNumber};
 
-/// Up to this many are searched linearly.
+/// Up to this number, members are searched linearly.
 const FEW_MAX: usize = 16;
 
 /// The registrations of one plugin, in order of their numbers. Usually they are few and stored contiguously; when they
@@ -97,7 +97,7 @@ impl Members {
         }
     }
 
-    /// Whether there is one at most.
+    /// Whether there is at most one.
     pub(super) fn is_single(&self) -> bool {
         match self {
             Self::Few(members) => members.len() <= 1,
@@ -113,7 +113,7 @@ impl Members {
     }
 }
 
-/// The registrations of one plugin, newest first. Each election goes through them several times, so it is small.
+/// The registrations of one plugin, newest first. Each election iterates over them several times, so it is small.
 pub(super) enum NewestFirst<'a> {
     Few(slice::Iter<'a, Stored>),
     Many(btree_map::Values<'a, RegistrationNumber, Stored>),

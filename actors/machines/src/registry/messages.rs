@@ -1,4 +1,4 @@
-//! The messages and the news of the registry.
+//! The messages and notifications of the registry.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,18 +29,18 @@ pub struct Register {
     /// Data of the host. At most 64 entries and 4 KiB in total. Stored in the clear: no secrets (P6).
     pub options: Arc<BTreeMap<String, String>>,
     /// How the active registration of these plugins is chosen, unless the [options](super::RegistryOptions::policies) of the registry
-    /// name them. Of several registrations of a plugin the newest that says a policy decides. `None` for the policy of the options.
+    /// name them. Of several registrations of a plugin, the policy of the newest with a policy applies. `None` for the options' policy.
     pub policy: Option<FailoverPolicy>,
 }
 
-/// The result of a [`Register`]. Its effects are on disk when this arrives.
+/// The result of a [`Register`]. Its effects are on disk when the result arrives.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Registered {
     /// It was created.
     New,
     /// It existed with other contents.
     Updated,
-    /// It existed with these contents. Nothing was published, unless that confirmed a restored registration (R8).
+    /// It existed with these contents. Nothing was published, unless this confirmed a restored registration (R8).
     Unchanged,
 }
 
@@ -84,11 +84,11 @@ pub enum RegisterError {
 /// Removes the registrations of an allocation for these plugins. Atomic: all or none (R5). Idempotent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Deregister {
-    /// The plugins. Those that the allocation does not serve are ignored and missing in the answer (R4).
+    /// The plugins. Plugins that the allocation does not serve are ignored and missing in the answer (R4).
     pub plugins: Vec<PluginKey>,
     /// The allocation that served them.
     pub allocation: AllocationId,
-    /// Why it leaves. If it failed while work was routed to it, it regains that only after a calm time (R1c).
+    /// Why it leaves. If it failed while work was routed to it, it becomes active again only after a calm time (R1c).
     pub cause: LeaveCause,
 }
 
@@ -97,7 +97,7 @@ pub struct Deregister {
 pub enum LeaveCause {
     /// It was stopped in order.
     Stopped,
-    /// Its process ended without an order, or hung.
+    /// Its process ended without a request, or hung.
     Failed,
 }
 
@@ -111,7 +111,7 @@ pub enum Deregistered {
 }
 
 /// Reports the fitness of a registration. The registry routes accordingly, in this step (R1b). It is not stored: after a rebuild of
-/// the registry its subscribers get a snapshot, and the actors that watch the plugins report again.
+/// the registry its subscribers receive a snapshot, and the actors that watch the plugins report again.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ReportFitness {
@@ -119,15 +119,15 @@ pub struct ReportFitness {
     pub plugin: PluginKey,
     /// The allocation that serves it.
     pub allocation: AllocationId,
-    /// The generation that was watched; a report about an earlier one changes nothing (REG-08).
+    /// The generation that was watched; a report about an earlier generation changes nothing (REG-08).
     pub generation: Generation,
-    /// What was found.
+    /// The fitness.
     pub fitness: Fitness,
 }
 
 /// Gives a registration a new generation, because another connection or process serves it from now on. If it is active, the change is
-/// published as [`RegistryNews::ActiveChanged`]. Idempotent: only the present generation is replaced, and none that is provisional, which
-/// nothing serves. Not gated: a generation that a crash takes back is never given again.
+/// published as [`RegistryNews::ActiveChanged`]. Idempotent: only the present generation is replaced, and a provisional one is not, since
+/// nothing serves it. Not gated: a generation that a crash takes back is never issued again.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Renew {
@@ -217,11 +217,11 @@ pub enum Standing {
 /// A registration in the registry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Entry {
-    /// Its place in the order of registrations (R2).
+    /// Its position in the order of registrations (R2).
     pub number: RegistrationNumber,
     /// The contents from its owner.
     pub registration: Arc<Registration>,
-    /// Its generation: that of its instance. Another socket, connection or process is another generation, and none is ever given
+    /// Its generation, which is that of its instance. Another socket, connection or process is another generation, and none is ever issued
     /// twice.
     pub generation: Generation,
     /// Whether it is confirmed.
@@ -233,8 +233,8 @@ pub struct Entry {
 /// The registration that work for a plugin is routed to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Active {
-    /// The generation of the registration. One that was fit while it was active does not become so again; a later one need not be greater, since a standby has its
-    /// own before it takes over.
+    /// The generation of the registration. A generation that was fit while it was active does not become active again. A later one need
+    /// not be greater, since a standby has its own generation before it takes over.
     pub generation: Generation,
     /// The contents from its owner.
     pub registration: Arc<Registration>,
@@ -249,7 +249,7 @@ pub struct Description {
     pub plugin: PluginKey,
     /// The registration that work is routed to, if any.
     pub active: Option<Active>,
-    /// Why it is the active one at present; what made it so once is in [`RegistryNews::ActiveChanged`].
+    /// Why it is the active one at present; the reason for the change is in [`RegistryNews::ActiveChanged`].
     pub active_because: Option<ActiveBecause>,
     /// The policy by which it is chosen.
     pub policy: FailoverPolicy,
@@ -285,13 +285,13 @@ conversation! {
     }
 }
 
-/// The news for subscribers. Each message publishes first the registrations, then changes of the active one.
+/// The notifications for subscribers. Each message publishes first the registrations, then changes of the active one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum RegistryNews {
     /// A registration was created.
     Registered(Entry),
-    /// The contents of a registration changed (R3), or it was confirmed (R8). It has another generation, unless nothing but its policy
-    /// changed: then an active one stays so as it is, and no [`Self::ActiveChanged`] follows.
+    /// The contents of a registration changed (R3), or it was confirmed (R8). It has another generation, unless only its policy
+    /// changed: then an active registration stays active, and no [`Self::ActiveChanged`] follows.
     Updated(Entry),
     /// Another connection or process serves a registration: it has another generation.
     Renewed(Entry),
@@ -305,12 +305,12 @@ pub enum RegistryNews {
         from: Option<Active>,
         /// The registration from now on.
         to: Option<Active>,
-        /// Why.
+        /// The reason.
         reason: ActiveReason,
     },
 }
 
-/// The view that subscribers get as snapshot.
+/// The view that subscribers receive as a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct RegistryView {
     /// All registrations, oldest first.

@@ -1,4 +1,4 @@
-//! The dynamic registry: which plugins are registered, which registration is active, who is notified.
+//! The dynamic registry: decides which plugins are registered and which registration is active, and notifies subscribers.
 //!
 //! ```text
 //!   Register ──► new, update or nothing ─┐
@@ -23,12 +23,12 @@
 //! - The active registration of a plugin is the best confirmed one, the newest of equals, after every step (R1, R1a, R1b, R1c). The newest
 //!   has the highest number; numbers come from one counter that never goes back, also across restarts (R2).
 //! - Each registration has a generation from the same counter, another one with each change of its contents or its connection. A
-//!   generation that was fit while it was active is not active again; one that was not was never given out, and keeps its connection
-//!   when it becomes active again (R1d). Every change of the active one is published as `ActiveChanged` with its reason (R1, R3, REG-05,
-//!   REG-06).
-//! - What is said of a change by health waits for no write of its own: a crash takes it back without harm.
+//!   generation that was fit while it was active is not active again; a generation that was not fit was never dispensed, and keeps its
+//!   connection when it becomes active again (R1d). Every change of the active one is published as `ActiveChanged` with its reason (R1,
+//!   R3, REG-05, REG-06).
+//! - The output about a change by health does not wait for its own write: a crash takes it back without harm.
 //! - The changes of one message are one atomic write (R5).
-//! - A removal is published only for what existed, and names it (R4, REG-04).
+//! - A removal is published only if the registration existed, and names it (R4, REG-04).
 //! - Nothing polls: a waiting caller is answered by the step that makes its plugin active, or by its deadline (R7).
 
 mod behaviour;

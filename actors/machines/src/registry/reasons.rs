@@ -1,4 +1,4 @@
-//! Why a registration is active or not, and why that changed.
+//! The reasons why a registration is active or not, and why that changed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use crate::vocabulary::Timestamp;
 /// Why the active registration is active at present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ActiveBecause {
-    /// The policy takes the newest that is registered.
+    /// The policy takes the newest registration.
     Newest,
     /// The policy pins the plugin to it.
     Pinned,
-    /// It is fit, and none that is newer is.
+    /// It is fit, and no newer registration is.
     NewestFit,
-    /// It is fit, and those that are newer and fit failed while they were active, and are in their calm time (R1c).
+    /// It is fit, and the newer fit registrations failed while they were active, and are in their calm time (R1c).
     NewestCalm,
-    /// It failed while it was active and is in its calm time, but no other is fit (R1c).
+    /// It failed while it was active and is in its calm time, but no other registration is fit (R1c).
     OnlyFit,
-    /// It has not answered whole and validly yet, and none is fit: it is waited for (R1a).
+    /// It has not given a complete and valid answer yet, and no registration is fit: it is waited for (R1a).
     Awaited,
     /// It has failed, and so have all others (R1b).
     NoneFit,
@@ -41,44 +41,44 @@ impl fmt::Display for ActiveBecause {
 /// Why a confirmed registration is not active.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum InactiveBecause {
-    /// The active one is newer; it would do.
+    /// The active registration is newer; this one could be active.
     Older,
-    /// The policy pins the plugin to the active one; it would do.
+    /// The policy pins the plugin to the active registration; this one could be active.
     NotPinned,
-    /// It has not answered whole and validly yet (R1a).
+    /// It has not given a complete and valid answer yet (R1a).
     Unproven,
     /// It has failed for longer than is tolerated (R1b).
     Unfit {
         /// The failed operation and its error.
         reason: Arc<str>,
     },
-    /// It failed while it was active, and must be fit until then before it is again (R1c).
+    /// It failed while it was active, and must be fit until this time before it is active again (R1c).
     Calm {
         /// The end of its calm time, if it stays fit.
         until: Timestamp,
     },
 }
 
-/// Why work is routed to a registration, or not to its predecessor any more.
+/// Why work is routed to a registration, or no longer to its predecessor.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ActiveReason {
-    /// It registered, and none that is fit serves, or the policy takes the newest.
+    /// It registered, and no fit registration serves, or the policy takes the newest.
     Registered,
     /// Its contents changed (R3).
     Updated,
     /// It was restored, and is confirmed now (R8).
     Confirmed,
-    /// It has proven to be fit, and is the newest that is.
+    /// It has proven to be fit, and is the newest fit registration.
     Proven,
     /// It has been fit for the whole of its calm time (R1c).
     Calm,
     /// Its connection ended, so another connection or process serves it.
     Renewed,
-    /// The former one left.
+    /// The former active registration left.
     Left(Departure),
-    /// The former one failed for longer than is tolerated (R1b).
+    /// The former active registration failed for longer than is tolerated (R1b).
     Failed {
-        /// The failed operation of the former one, and its error.
+        /// The failed operation of the former registration, and its error.
         reason: Arc<str>,
     },
 }

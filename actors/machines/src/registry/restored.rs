@@ -1,4 +1,4 @@
-//! Restored registrations that are not confirmed yet (R8): checks confirm them, or they are dropped after the grace period.
+//! Handles restored registrations that are not confirmed yet (R8): checks confirm them, or they are dropped after the grace period.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// The minimal rest of the grace period after each rebuild of the registry. Without it, a full disk at the end of the grace
 /// period would cause rebuilds in a loop.
 const LEAST_GRACE: Duration = Duration::from_secs(5);
-/// How many registrations one write removes when the grace period is over.
+/// The number of registrations that one write removes when the grace period is over.
 const DROPPED_AT_ONCE: usize = 512;
 
 #[derive(Debug, Clone, Hash, Default)]
@@ -50,7 +50,7 @@ impl Restored {
 }
 
 impl Registry {
-    /// Begins to confirm the restored registrations.
+    /// Starts to confirm the restored registrations.
     pub(super) fn look_for_owners(&mut self, cx: &mut StepContext<Self>) {
         if self.restored.unconfirmed.is_empty() {
             return;
@@ -178,7 +178,7 @@ mod tests {
             outcome: Ok(CheckOutcome::NotProven("no answer".to_owned())),
         };
         assert_eq!(asked(&mut registry, &unproven(&first[0])).len(), 1);
-        // The next round begins; late outcomes of the one before do not free a slot in it.
+        // The next round begins; late outcomes of the previous round do not free a slot in it.
         assert_eq!(asked(&mut registry, &Input::Elapsed(RegistryTimer::CheckAgain)).len(), 2);
         assert_eq!(asked(&mut registry, &unproven(&first[1])).len(), 0);
     }

@@ -33,13 +33,13 @@ pub struct RegistryOptions {
     pub checks_max: usize,
     /// The timeout of one identity check. 5 s by default.
     pub check_deadline: Duration,
-    /// How the active registration is chosen where neither [`policies`](Self::policies) nor a registration says it.
+    /// How the active registration is chosen where neither [`policies`](Self::policies) nor a registration sets a policy.
     pub policy: FailoverPolicy,
-    /// How the active registration of these plugins is chosen, whatever their registrations say.
+    /// How the active registration of these plugins is chosen, regardless of the policies in their registrations.
     pub policies: BTreeMap<PluginName, FailoverPolicy>,
     /// How long a registration that failed while it was active must be fit before it is active again (R1c). 10 s by default. With each
     /// further failure it doubles, and it is at least twice as long as the registration was fit before the failure, up to 10 minutes. The
-    /// doubling begins anew after 20 minutes without a failure.
+    /// doubling starts again after 20 minutes without a failure.
     pub calm: Backoff,
 }
 
@@ -67,7 +67,7 @@ impl Default for RegistryOptions {
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Stored {
-    /// Its place in the order of registrations.
+    /// Its position in the order of registrations.
     pub number: RegistrationNumber,
     /// The contents from its owner.
     pub registration: Arc<Registration>,
@@ -77,7 +77,7 @@ pub struct Stored {
     pub confirmed_in: RunNumber,
     /// Its generation; zero in rows of plugins that were never confirmed.
     pub generation: Generation,
-    /// When it became active under this generation, if it did, and is still or was fit then. The latest of these is the active one.
+    /// When it became active under this generation, if it did, and is still active or was fit then. The latest of these is the active one.
     pub active_since: Option<Timestamp>,
 }
 
@@ -112,13 +112,13 @@ pub struct StoredChange {
     pub put: SmallVec<[Stored; 1]>,
     /// Rows to delete.
     pub delete: SmallVec<[RegistrationNumber; 1]>,
-    /// The first number beyond those of the rows that later changes took the place of when they were merged.
+    /// The first number after those of the rows that were replaced by later changes in a merge.
     pub merged: u64,
 }
 
 impl StoredChange {
-    /// The first number beyond those of its rows. A number that is given is in the change of the same step, so a store learns from
-    /// this which ones were never given.
+    /// The first number after those of its rows. An issued number is in the change of the same step, so a store learns from
+    /// this which numbers were never issued.
     #[must_use]
     pub fn ceiling(&self) -> u64 {
         self.merged.max(ceiling(&self.put))
@@ -131,7 +131,7 @@ impl StoredChange {
 pub struct Image {
     /// All registrations.
     pub stored: Vec<Stored>,
-    /// The first number that was never given.
+    /// The first number that was never issued.
     pub ceiling: u64,
     /// The present run of the host.
     pub run: RunNumber,
@@ -140,7 +140,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Builds it from what is stored. `given` is beyond the [numbers](StoredChange::ceiling) of all changes of this run.
+    /// Builds it from the stored rows. `given` is above the [numbers](StoredChange::ceiling) of all changes of this run.
     #[must_use]
     pub fn of(stored: Vec<Stored>, given: u64, run: RunNumber, run_age: Duration) -> Self {
         Self { ceiling: first_number(run).max(ceiling(&stored)).max(given), stored, run, run_age }
@@ -187,7 +187,7 @@ impl CheckOutcome {
     }
 }
 
-/// So many numbers each run of the host has for itself. So none is given twice, and none waits until it is reserved on disk.
+/// The size of the range of numbers of each run of the host. So none is issued twice, and none waits until it is reserved on disk.
 const NUMBERS_OF_A_RUN: u64 = 1_000_000_000;
 
 /// The first number of a run, and of each opening of its database.
@@ -200,13 +200,13 @@ fn ceiling(stored: &[Stored]) -> u64 {
     stored.iter().map(Stored::highest_number).max().map_or(0, |highest| highest + 1)
 }
 
-/// All plugins. Looked up with every message: std's hashing would dominate the cost; the seed is as random as there.
+/// All plugins. Looked up with every message: std's hashing would dominate the cost; the seed is as random as std's.
 pub(super) type Plugins = HashMap<PluginKey, Plugin, RandomState>;
 
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Plugin {
     pub(super) members: Members,
-    /// The active one: its number, and its contents for the news of its removal.
+    /// The active registration: its number, and its contents for the news of its removal.
     pub(super) active: Option<(RegistrationNumber, Active)>,
     pub(super) fitness: Fitnesses,
 }
@@ -217,13 +217,13 @@ impl Plugin {
         self.members.newest_first().map(|stored| stored.registration.allocation.clone())
     }
 
-    /// What its newest confirmed registration with a policy says.
+    /// The policy of its newest confirmed registration that has one.
     pub(super) fn policy(&self, run: RunNumber) -> Option<&FailoverPolicy> {
         let confirmed = self.members.newest_first().filter(|stored| stored.confirmed_in == run);
         confirmed.filter_map(|stored| stored.registration.policy.as_ref()).next()
     }
 
-    /// The one that was active when its row was written: the latest that became active.
+    /// The registration that was active when its row was written: the latest that became active.
     fn last_active(&self, run: RunNumber) -> Option<(RegistrationNumber, Active)> {
         let confirmed = self.members.newest_first().filter(|stored| stored.confirmed_in == run);
         let active = confirmed.filter_map(|stored| Some((stored.number, stored.active()?)));
@@ -236,7 +236,7 @@ impl Plugin {
 pub struct Registry {
     pub(super) options: RegistryOptions,
     pub(super) run: RunNumber,
-    /// The number that is given next.
+    /// The next number to issue.
     pub(super) next_number: u64,
     pub(super) plugins: Plugins,
     pub(super) held: usize,
@@ -262,7 +262,7 @@ impl fmt::Debug for Registry {
     }
 }
 
-/// As its output.
+/// Hashes its output.
 impl Hash for Registry {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Self { options: _, run, next_number, plugins, held, restored, waiting, draft } = self;

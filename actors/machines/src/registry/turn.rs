@@ -1,4 +1,4 @@
-//! Applies one message to the plugins that it names: registrations come, change and go, and the active one is elected.
+//! Applies one message to the plugins that it names: registrations are created, changed and removed, and the active one is elected.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::vocabulary::{
     RunNumber, Timestamp,
 };
 
-/// Each activation of a plugin is at least this much later than the one before, so that the rows say which one was the last.
+/// Each activation of a plugin is at least this much later than the one before, so that the rows show which was the last.
 const INSTANT: Duration = Duration::from_micros(1);
 
-/// The registry without its plugins, of which one is borrowed mutably.
+/// The registry without its plugins, one of which is borrowed mutably.
 pub(super) struct Turn<'a> {
     options: &'a RegistryOptions,
     run: RunNumber,
@@ -55,7 +55,7 @@ impl Registry {
 }
 
 impl RegistryOptions {
-    /// How the active registration of a plugin is chosen: as configured for it, else as its newest registration with a policy says.
+    /// How the active registration of a plugin is chosen: as configured for it, else by the policy of its newest registration with one.
     pub(super) fn policy_of(&self, key: &PluginKey, plugin: &Plugin, run: RunNumber) -> FailoverPolicy {
         let configured = self.policies.get(&key.name);
         configured.or_else(|| plugin.policy(run)).unwrap_or(&self.policy).clone()
@@ -101,14 +101,14 @@ impl Turn<'_> {
         self.renew(stored);
         self.draft.tell(RegistryNews::Updated(stored.entry(self.run)));
         self.restored.settled(number);
-        // It was not probed with these contents yet. The active one stays active until it was.
+        // It was not probed with these contents yet. An active registration stays active until it was.
         if !plugin.is_active(number) {
             plugin.fitness.forget(number);
         }
         self.elect(key, plugin, reason);
     }
 
-    /// Takes another policy. Nothing else of the registration has changed, so it keeps its generation, and with it its connection.
+    /// Sets another policy. Nothing else of the registration has changed, so it keeps its generation, and with it its connection.
     pub(super) fn change_policy(
         &mut self,
         key: &PluginKey,
@@ -193,7 +193,7 @@ impl Turn<'_> {
         }
     }
 
-    /// How to choose among the registrations of a plugin. All policies choose a single one alike: the simplest of them stands for all.
+    /// The policy for choosing among the registrations of a plugin. With a single one all policies are equal: the simplest stands for all.
     fn policy_among(&self, key: &PluginKey, plugin: &Plugin) -> FailoverPolicy {
         if plugin.members.is_single() {
             return FailoverPolicy::Newest;
@@ -201,12 +201,12 @@ impl Turn<'_> {
         self.options.policy_of(key, plugin, self.run)
     }
 
-    /// Remembers that the active one loses its place by failing (R1c). Returns the reason of the change: that failure, whatever
-    /// report led to the change.
+    /// Records that the active registration loses its place by failing (R1c). Returns the reason of the change: that failure, regardless of
+    /// which report led to the change.
     fn note_loss(&self, plugin: &mut Plugin, reason: ActiveReason) -> ActiveReason {
         let Some((number, active)) = &plugin.active else { return reason };
         let failure = match plugin.fitness.of(*number) {
-            // One that is stopped in order does not lose its place by failing.
+            // A registration that is stopped in order does not lose its place by failing.
             Fitness::Unfit { .. } if reason == ActiveReason::Left(Departure::Deregistered) => None,
             Fitness::Unfit { reason } => Some(Arc::clone(reason)),
             Fitness::Fit | Fitness::Unproven => None,
@@ -221,8 +221,8 @@ impl Turn<'_> {
         }
     }
 
-    /// A CSI plugin that was never fit under its generation was not given out: it keeps that generation, and so its connection and what
-    /// was read over it, when it becomes active again (R1d).
+    /// A CSI plugin that was never fit under its generation was not dispensed: it keeps that generation, and so its connection and the
+    /// answers read over it, when it becomes active again (R1d).
     fn keep_unused_generation(&mut self, plugin: &mut Plugin) {
         let Some((number, active)) = &plugin.active else { return };
         let was_unused = active.registration.plugin.plugin_type.is_csi()
@@ -237,7 +237,7 @@ impl Turn<'_> {
     fn activate(&mut self, plugin: &mut Plugin, number: RegistrationNumber) -> Option<Active> {
         let after = plugin.active.as_ref().map(|(_, active)| active.since + INSTANT);
         let stored = plugin.members.get_mut(number)?;
-        // A generation that was given out is active at most once.
+        // A generation that was dispensed is active at most once.
         if stored.active_since.is_some() {
             self.renew(stored);
             self.draft.tell(RegistryNews::Renewed(stored.entry(self.run)));

@@ -1,11 +1,11 @@
-//! Callers that wait for a plugin (R7).
+//! Tracks callers that wait for a plugin (R7).
 
 use std::collections::BTreeMap;
 
 use crate::kernel::AskId;
 use crate::vocabulary::{PluginKey, Timestamp};
 
-/// The waiting callers by plugin. The machine that holds it enforces the limit.
+/// The waiting callers by plugin. The machine that owns it enforces the limit.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Waiting {
     by_plugin: BTreeMap<PluginKey, Vec<AskId>>,
@@ -18,7 +18,7 @@ impl Waiting {
         self.by_id.insert(id, (plugin, since));
     }
 
-    /// The plugin is active: removes all its waiting callers, in the order in which they came.
+    /// The plugin is active: removes all its waiting callers, in the order in which they asked.
     pub(super) fn come(&mut self, plugin: &PluginKey) -> Vec<AskId> {
         if self.by_id.is_empty() {
             return Vec::new();
@@ -30,7 +30,7 @@ impl Waiting {
         ids
     }
 
-    /// The timeout of a caller: removes it, and returns its plugin and the begin of its wait.
+    /// The timeout of a caller: removes it, and returns its plugin and the start of its wait.
     pub(super) fn give_up(&mut self, id: AskId) -> Option<(PluginKey, Timestamp)> {
         let (plugin, since) = self.by_id.remove(&id)?;
         if let Some(ids) = self.by_plugin.get_mut(&plugin) {

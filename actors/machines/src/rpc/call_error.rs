@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::cause::{Cause, Class};
 use super::code::Code;
 
-/// A failed operation on a plugin: what, where, with which deadline, and why.
+/// A failed operation on a plugin: the step, the endpoint, the deadline, and the cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallError<Step, Endpoint> {
     step: Step,

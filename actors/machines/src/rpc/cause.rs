@@ -14,13 +14,13 @@ pub enum Class {
     Unclear,
     /// No file is at the path of the socket: normal while a plugin starts.
     Absent,
-    /// A socket exists without a listener: a dead process left it, or a live one has not begun to listen (REG-10).
+    /// A socket exists without a listener: a dead process left it, or a live process does not listen yet (REG-10).
     Refused,
     /// A process listens and accepts too slowly.
     Busy,
     /// We have no permission; waiting does not help (SEC-03).
     Denied,
-    /// The file at the path is no socket, or not the plugin's; waiting does not help.
+    /// The file at the path is not a socket, or not the plugin's; waiting does not help.
     NotASocket,
     /// Our own deadline expired. The call may still take effect.
     DeadlineExceeded,
@@ -77,12 +77,12 @@ pub enum Cause {
     },
     /// A link is at the path: it may lead to the socket of another plugin, and elsewhere at any moment.
     Link {
-        /// Where it leads, as [`crate::vocabulary::text::quoted`].
+        /// The target of the link, as [`crate::vocabulary::text::quoted`].
         to: String,
     },
-    /// The socket file of an open connection is not there any more, or is another one: a client that connects reaches another process, or none.
+    /// The socket file of an open connection is gone, or is another file: a client that connects reaches another process, or none.
     SocketLost {
-        /// What was found in its place.
+        /// The object in its place.
         found: &'static str,
     },
     /// Permission was denied; final until an operator changes owner or mode.
@@ -103,9 +103,9 @@ pub enum Cause {
         /// The error of the transport.
         detail: String,
     },
-    /// We closed the connection, since the plugin exceeded a limit of it.
+    /// We closed the connection, since the plugin exceeded one of its limits.
     CutOff {
-        /// What it did, and the remedy.
+        /// The plugin's action, and the remedy.
         detail: String,
     },
     /// The listener is not the plugin, or cannot be proven to be it. Nothing was sent to it.

@@ -60,7 +60,7 @@ codes!(
     Ok = "OK" => Fault, "report it to the plugin's vendor";
     /// The call was cancelled.
     Cancelled = "CANCELLED" => Unclear, "the call may have been carried out; repeat it after a pause";
-    /// The plugin does not know what happened.
+    /// The plugin does not know the result.
     Unknown = "UNKNOWN" => Unclear, "the call may have been carried out; repeat it after a pause, and look into the plugin's log";
     /// The request is malformed; never retried unchanged (C017).
     InvalidArgument = "INVALID_ARGUMENT" => Final, "the same call will fail again; the request has to change";
@@ -72,7 +72,7 @@ codes!(
     AlreadyExists = "ALREADY_EXISTS" => Final, "what is there is not compatible with what was asked for";
     /// Refused until an administrator has acted (C018).
     PermissionDenied = "PERMISSION_DENIED" => Final, "an administrator has to give the plugin the right it lacks";
-    /// Room or quota is used up.
+    /// Space or quota is used up.
     ResourceExhausted = "RESOURCE_EXHAUSTED" => Unclear, "the plugin has run out of something; make room, then repeat the call";
     /// A precondition is not met (C041).
     FailedPrecondition = "FAILED_PRECONDITION" => Final, "something else has to be done first: see what the plugin says, or its log";

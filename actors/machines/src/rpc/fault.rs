@@ -5,10 +5,10 @@ use std::fmt;
 /// A rule of the specification that an answer breaks, or a request. An answer is the plugin's fault, reported and never a crash
 /// (C011); a request is refused before it is sent.
 ///
-/// It contains what was wrong and its length, but of the text itself only a short excerpt.
+/// It contains the problem and its length, but only a short excerpt of the text itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Fault {
-    /// The rule, for instance `C030`: for code and tests. The text for people does without it.
+    /// The rule, for instance `C030`: for code and tests. The text for people omits it.
     pub rule: &'static str,
     /// The field or the part of the request or answer.
     pub field: &'static str,
@@ -80,7 +80,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// What to do about it in a request, for people.
+    /// The remedy for a request, for people.
     #[must_use]
     pub const fn remedy(&self) -> &'static str {
         match self {

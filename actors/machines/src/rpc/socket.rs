@@ -1,4 +1,4 @@
-//! What is known of the socket of a plugin and of its listener.
+//! The known facts about the socket of a plugin and its listener.
 
 /// The identity of a socket file. Another value at the same path is a new socket: old pauses do not apply (REG-10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,7 +17,7 @@ impl SocketFile {
     }
 
     /// Whether both are one file. Its change time may differ: a plugin sets the mode of its socket when it listens already. The kernel
-    /// keeps the file of an open connection, so that no other one has its number.
+    /// keeps the file of an open connection, so that no other file has its number.
     #[must_use]
     pub const fn is_same_file(&self, other: &Self) -> bool {
         self.device == other.device && self.inode == other.inode

@@ -1,4 +1,4 @@
-//! What a session decides: from nothing to fingerprints.
+//! The decisions of a session, from the search for a process to the fingerprints.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use crate::process::Launched;
 use crate::processes::Recalled;
 use crate::vocabulary::Attempt;
 
-/// How long a call waits that waits for something to happen, before it is made again.
+/// The deadline of a call that waits for an event; the call is then repeated.
 pub(super) const WAIT_DEADLINE: Duration = Duration::from_secs(3_600);
-/// How long it may take to find out what became of a process: its identity is looked at, and if it is not proven nothing is
-/// done to it.
+/// The deadline for finding out the state of a process: its identity is checked, and a process that is not proven is
+/// not touched.
 const RECALL_DEADLINE: Duration = Duration::from_secs(60);
 
 impl<S: Service> Session<S> {
-    /// Takes one input of its machine. What is asked of the machine is no matter of the session.
+    /// Handles one input of its machine. Messages to the machine do not concern the session.
     pub fn step<M: Plugin<S>>(&mut self, input: &Input<M>, cx: &mut StepContext<M>) {
         match input {
             Input::Resumed => self.begin(cx),
@@ -31,7 +31,7 @@ impl<S: Service> Session<S> {
         }
     }
 
-    /// Brings the plugin anew, as a request with this number orders.
+    /// Restarts the plugin, as a request with this number orders.
     pub fn restart_now<M: Plugin<S>>(&mut self, number: Attempt, cx: &mut StepContext<M>) {
         self.status.restart = number;
         self.restart(cx);
@@ -56,7 +56,7 @@ impl<S: Service> Session<S> {
             (SessionTimer::Grace, Phase::Ending(Ending::Leaving, _, since)) => {
                 self.not_left(since, cx);
             }
-            // What was waited for has come, or is not waited for any more.
+            // The awaited event has arrived, or is no longer awaited.
             (SessionTimer::Retry | SessionTimer::ReadOn | SessionTimer::Ping | SessionTimer::Grace, _) => {}
         }
     }
@@ -120,7 +120,7 @@ impl<S: Service> Session<S> {
             | SessionCall::HangUp { .. }
             | SessionCall::ShutdownAnswer
             | SessionCall::StopProcess { .. } => {
-                // What another generation or try comes back with says nothing of this one (REG-08).
+                // An outcome of another generation or attempt is stale (REG-08).
                 if self.call.came_back(key) {
                     self.answered(outcome, cx);
                 }
@@ -143,12 +143,12 @@ impl<S: Service> Session<S> {
                 self.ending_answered((ending, then, since), outcome, cx);
             }
             Phase::Refused => self.change_heard(outcome, cx),
-            // No call is under way.
+            // No call is in progress.
             Phase::Resting | Phase::Pausing | Phase::Gone => {}
         }
     }
 
-    // === Upwards ===
+    // === Progress ===
 
     fn reached<M: Plugin<S>>(
         &mut self,
@@ -184,13 +184,13 @@ impl<S: Service> Session<S> {
         }
     }
 
-    /// Goes on with a process of it.
+    /// Continues with one of its processes.
     pub(super) fn runs<M: Plugin<S>>(&mut self, launched: &Launched, cx: &mut StepContext<M>) {
         self.hold(launched, cx);
         self.advance_to_next(cx);
     }
 
-    /// Notes that a process of it runs. A connection that leads to this launch is kept.
+    /// Records that one of its processes runs. A connection to this launch is kept.
     pub(super) fn hold<M: Plugin<S>>(&mut self, launched: &Launched, cx: &mut StepContext<M>) {
         let is_known = self.process.as_ref().is_some_and(|process| process.tag == launched.tag);
         self.status.pid = Some(launched.pid);

@@ -1,4 +1,4 @@
-//! What a session has done for it, and what comes back.
+//! The calls of a session, and their outcomes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use crate::process::{Launched, ProcessTag};
 use crate::processes::Recalled;
 use crate::vocabulary::Generation;
 
-/// One step on the way to a plugin that serves. `T` are the steps of its service.
+/// One step towards a plugin that serves. `T` are the steps of its service.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Step<T> {
-    /// Look whether a process of it still runs.
+    /// Check whether one of its processes still runs.
     Recall,
-    /// Launch one.
+    /// Launch a process.
     Launch,
     /// Connect to it.
     Dial,
-    /// Ask whether it is there (D50).
+    /// Ask whether it responds (D50).
     Ping,
-    /// Ask who it is (D102).
+    /// Ask for its identity (D102).
     Identify,
-    /// Give it its configuration (D102).
+    /// Send it its configuration (D102).
     Configure,
     /// A step of its service.
     Own(T),
@@ -33,7 +33,7 @@ pub enum Step<T> {
 }
 
 impl<T: ServiceStep> Step<T> {
-    /// What it is, in a sentence about what failed.
+    /// The name of the step, for a sentence about its failure.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -55,57 +55,57 @@ impl<T: ServiceStep> fmt::Display for Step<T> {
     }
 }
 
-/// What a session has done for it.
+/// The calls of a session.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub enum SessionCall<T> {
-    /// Make a step upwards.
+    /// Make the next step towards serving.
     Advance(Step<T>, Option<Box<Launched>>),
-    /// Read the next fingerprint from the stream that is open.
+    /// Read the next fingerprint from the open stream.
     ReadOn,
-    /// Ask a plugin that is watched whether it is there (D50).
+    /// Ping a watched plugin (D50).
     Ping,
     /// Wait until this process has ended.
     AwaitEnd(ProcessTag),
-    /// Wait until its program is another file than the one that was refused.
+    /// Wait until its program is another file than the refused one.
     AwaitChange,
-    /// End the leases of the connection that there is: no call begins any more, those that only watch fail at once (SHD-03), and all
-    /// others when their time is up. It comes back when none is in flight. The connection itself stays for the request to shut down.
+    /// End the leases of the present connection: no new call starts, calls that only watch fail at once (SHD-03), and all
+    /// others when their deadline expires. It returns when none is in flight. The connection itself stays for the request to shut down.
     HangUp {
         /// Whether a client dispensed later can help.
         is_worth_retrying: bool,
-        /// Why.
+        /// The reason.
         reason: String,
-        /// How long calls may take to end.
+        /// The deadline for calls to end.
         within: Duration,
     },
-    /// Ask the plugin politely to end (D51).
+    /// Ask the plugin to shut down (D51).
     ShutdownAnswer,
-    /// End the process: this launch, or whichever there is.
+    /// End the process: this launch, or any present one.
     StopProcess {
-        /// Which launch.
+        /// The launch.
         tag: Option<ProcessTag>,
-        /// How long it may take.
+        /// The grace.
         grace: Duration,
     },
 }
 
-/// What came of a [`SessionCall`] that went well. `T` is what the steps and the stream of the service bring.
+/// The result of a successful [`SessionCall`]. `T` is the result of the steps and the stream of the service.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reached<T> {
-    /// What became of its process.
+    /// The result of the recall of its process.
     Recalled(Recalled),
     /// It was launched.
     Launched(Launched),
-    /// It is connected to, under this generation.
+    /// The connection is open, under this generation.
     Connected(Generation),
     /// It is a plugin of this version.
     Identified {
         /// Its version.
         version: Arc<str>,
     },
-    /// Its service told this.
+    /// The result of its service.
     Told(T),
     /// It was done.
     Done,
@@ -113,48 +113,48 @@ pub enum Reached<T> {
     Ended(String),
 }
 
-/// What kind of failure it was.
+/// The kind of a failure.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TroubleKind {
-    /// No answer came, or the connection broke off: the connection is of no use any more.
+    /// No answer came, or the connection was lost: the connection is unusable.
     Silent,
-    /// An answer came, and it is no or of no use.
+    /// An answer came, and it is a refusal or unusable.
     Answered,
     /// The plugin does not have this call.
     Unimplemented,
     /// Its program is refused, and the same program will be refused again.
     Refused,
-    /// Nothing was begun, through no fault of the plugin, as on a disk that takes no writes.
+    /// Nothing was started, and the plugin is not at fault, as with a disk that takes no writes.
     NotBegun,
 }
 
-/// What came of a [`SessionCall`] that did not go well.
+/// The error of a failed [`SessionCall`].
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
-    /// What kind of failure.
+    /// The kind of failure.
     pub kind: TroubleKind,
-    /// What was tried and what came back.
+    /// The attempted operation and its result.
     pub what: String,
 }
 
-/// What became of a [`SessionCall`] of a plugin with this service.
+/// The outcome of a [`SessionCall`] of a plugin with this service.
 #[doc(hidden)]
 pub type Outcome<S> = Result<Result<Reached<<S as Service>::Told>, Trouble>, CallLost>;
 
-/// What a session waits for.
+/// The timers of a session.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SessionTimer {
-    /// The next try.
+    /// The next attempt.
     Retry,
     /// The next fingerprint.
     ReadOn,
-    /// The next ping of a plugin that is watched.
+    /// The next ping of a watched plugin.
     Ping,
-    /// The end of its process may be asked for again.
+    /// The next wait for the end of its process.
     Reawait,
-    /// The end of the plugin's time to end by itself.
+    /// The end of the plugin's grace to end by itself.
     Grace,
 }

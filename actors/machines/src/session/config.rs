@@ -1,4 +1,4 @@
-//! What a session is born with.
+//! The configuration of a session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,31 +8,31 @@ use crate::kernel::CALL_GRACE;
 use crate::process::ProcessSpec;
 use crate::vocabulary::Backoff;
 
-/// What a session is there for.
+/// The purpose of a session.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SessionMode {
     /// To serve.
     Serve,
-    /// To end what an earlier run of the host left of the plugin, once that has been proven to be it. Nothing is launched.
+    /// To end the leftover process of an earlier run of the host, once it is proven to be the plugin's. Nothing is launched.
     Retire,
 }
 
-/// What a session is born with.
+/// The configuration of a session.
 #[derive(Debug, Clone, Hash)]
 pub struct SessionConfig {
-    /// The process that serves the plugin, as it is launched.
+    /// The spec of the process that serves the plugin.
     pub process: Arc<ProcessSpec>,
-    /// Why no process of it is launched. One that an earlier run of the host left is found again all the same, and keeps the
-    /// configuration that it was given then.
+    /// Why no process is launched. A process that an earlier run of the host left is still found again, and keeps the
+    /// configuration that it received then.
     pub not_launched: Option<String>,
-    /// Whether a process of it that an earlier run of the host left is kept, whatever it was launched from.
+    /// Whether a process that an earlier run of the host left is kept, regardless of its spec.
     pub adopts_any: bool,
-    /// How long its process may take to end when it is stopped, counted from the polite request (SHD-07).
+    /// The grace for its process to end when it is stopped, counted from the shutdown request (SHD-07).
     pub stop_grace: Duration,
-    /// How long the polite request itself may take (D65).
+    /// The deadline of the shutdown request itself (D65).
     pub polite_deadline: Duration,
-    /// What it is there for.
+    /// Its purpose.
     pub mode: SessionMode,
     /// Its limits.
     pub limits: SessionLimits,
@@ -41,24 +41,24 @@ pub struct SessionConfig {
 /// Limits of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SessionLimits {
-    /// How soon to try again after a failure, the first or any later one (HLT-04, HLT-05).
+    /// The backoff after a failure, the first or any later one (HLT-04, HLT-05).
     pub backoff: Backoff,
-    /// How long each step to a plugin that is watched may take.
+    /// The deadline of each step towards a watched plugin.
     pub step_deadline: Duration,
-    /// How long the first fingerprint may take.
+    /// The deadline of the first fingerprint.
     pub fingerprint_deadline: Duration,
-    /// How long to wait before the next fingerprint is read.
+    /// The pause before the next fingerprint is read.
     pub fingerprint_pause: Duration,
-    /// How often a plugin that is watched is pinged; `None`: never.
+    /// How often a watched plugin is pinged; `None`: never.
     pub ping_every: Option<Duration>,
-    /// After how many failures in a row without an answer the process is ended and another one launched.
+    /// The number of consecutive failures without an answer after which the process is ended and another one launched.
     pub silent_until_replaced: u32,
-    /// How long calls in flight may take to end when the plugin is stopped or restarted; then they are cut.
+    /// The deadline for calls in flight to end when the plugin is stopped or restarted; then they are cut.
     pub drain_deadline: Duration,
 }
 
 impl SessionConfig {
-    /// The longest that the steps of an end may take together, for callers that wait for one.
+    /// The longest total time of the steps of an end, for callers that wait for one.
     #[must_use]
     pub const fn ending_deadline(&self) -> Duration {
         let drain = self.limits.drain_deadline.saturating_add(CALL_GRACE);

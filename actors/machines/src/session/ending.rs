@@ -1,4 +1,4 @@
-//! How a session ends: the process of its plugin, and itself.
+//! Ends a session: the process of its plugin, and the session itself.
 
 use std::time::Duration;
 
@@ -12,23 +12,23 @@ use crate::process::Lifetime;
 use crate::processes::Recalled;
 use crate::vocabulary::{Moment, Timestamp};
 
-/// How much longer than its grace it may take until a process is killed and reaped.
+/// The time beyond its grace until a process is killed and reaped.
 pub(super) const STOP_MARGIN: Duration = Duration::from_secs(10);
 
-/// How the [reason](super::SessionStatus::reason) of a plugin begins whose process has ended; how it ended follows.
+/// The beginning of the [reason](super::SessionStatus::reason) of a plugin whose process has ended; how it ended follows.
 pub const PROCESS_ENDED: &str = "its process ended";
 
-/// Why nothing is known of a plugin whose restart was requested.
+/// The reason why the state of a plugin is unknown after its restart was requested.
 pub(crate) const RESTARTED: &str = "it is being restarted";
 
-/// Which part of its grace is for SIGTERM, when it has not ended by then although it was asked politely: a quarter.
+/// The part of its grace for SIGTERM, if it has not ended after the shutdown request: a quarter.
 const SIGNAL_SHARE: u32 = 4;
 
 impl<S: Service> Session<S> {
-    // === Orders ===
+    // === Requests ===
 
-    /// Brings the plugin anew. A process of it that runs is ended, also one that is still looked for and is found then. A launch that
-    /// is under way is not disturbed: what comes of it is what was requested. Nor is a plugin that is not launched: its process may be the
+    /// Restarts the plugin. A running process is ended, also a process that is still searched for and is found then. A launch in
+    /// progress is not disturbed: its result is what was requested. Nor is a plugin that is not launched: its process may be the
     /// last one that can end what it runs.
     pub(super) fn restart<M: Plugin<S>>(&mut self, cx: &mut StepContext<M>) {
         if let Phase::Ending(_, Then::Leave, _) | Phase::Gone = self.phase {
@@ -50,10 +50,10 @@ impl<S: Service> Session<S> {
         }
     }
 
-    /// Ends the session. From here on nothing new is started, whatever comes (I6, SHD-06).
+    /// Ends the session. From here on nothing new is started, regardless of later events (I6, SHD-06).
     pub(super) fn stop<M: Plugin<S>>(&mut self, mode: StopMode, cx: &mut StepContext<M>) {
         self.stop = Some(match self.stop {
-            // Who has been told to end it ends it.
+            // A stop request is not weakened by a later detach.
             Some(StopMode::Stop) => StopMode::Stop,
             Some(StopMode::Detach) | None => mode,
         });
@@ -80,14 +80,14 @@ impl<S: Service> Session<S> {
         }
     }
 
-    /// Whether its process goes on without the host. One that is there to be ended does not.
+    /// Whether its process continues without the host. A process that the session is to end does not.
     fn is_left_running(&self) -> bool {
         self.stop == Some(StopMode::Detach)
             && self.config.process.lifetime == Lifetime::Surviving
             && self.config.mode == SessionMode::Serve
     }
 
-    /// Whether no process of it is there. While one is looked for, or launched, there may be one.
+    /// Whether it is known that none of its processes runs. During a recall or a launch there may be one.
     const fn is_known_to_be_gone(&self) -> bool {
         let is_between = match self.phase {
             Phase::Refused => true,
@@ -99,7 +99,7 @@ impl<S: Service> Session<S> {
 
     // === The end of its process ===
 
-    /// Ends the process after the calls in flight, politely where it can be spoken to, and goes on from there.
+    /// Ends the process after the calls in flight, by a shutdown request if it is connected, and continues from there.
     pub(super) fn end_process<M: Plugin<S>>(&mut self, then: Then, cx: &mut StepContext<M>) {
         cx.cancel_timer(SessionTimer::Retry);
         cx.cancel_timer(SessionTimer::ReadOn);
@@ -127,7 +127,7 @@ impl<S: Service> Session<S> {
         self.config.limits.drain_deadline.saturating_add(CALL_GRACE)
     }
 
-    /// No call is in flight any more.
+    /// No call is in flight.
     fn drained<M: Plugin<S>>(&mut self, then: Then, cx: &mut StepContext<M>) {
         if then == Then::Leave && self.is_left_running() && !self.is_known_to_be_gone() {
             return self.gone(SessionEnding::told("it was left running"), cx);
@@ -136,7 +136,7 @@ impl<S: Service> Session<S> {
             (None, _) => self.process_left(then, SessionEnding::NothingRan, cx),
             (Some(_), Link::Up(..)) => {
                 self.phase = Phase::Ending(Ending::ShutdownAnswer, then, cx.now());
-                // A question that is not answered may not use up the time that is for signals.
+                // An unanswered request must not use up the time for signals.
                 let polite = self.config.polite_deadline;
                 let deadline = polite.saturating_add(CALL_GRACE).min(self.polite_grace());
                 self.call(deadline, SessionCall::ShutdownAnswer, cx);
@@ -157,19 +157,19 @@ impl<S: Service> Session<S> {
         self.call(grace.saturating_add(STOP_MARGIN), SessionCall::StopProcess { tag, grace }, cx);
     }
 
-    /// How long it may take to end after the polite question alone.
+    /// The grace to end after the shutdown request alone.
     fn polite_grace(&self) -> Duration {
         let grace = self.config.stop_grace;
         grace.saturating_sub(grace / SIGNAL_SHARE)
     }
 
-    /// It was asked politely and is still there: for what is left of its grace SIGTERM asks the same of it, and of all of its
+    /// It received the shutdown request and is still there: in the rest of its grace SIGTERM requests the same of it, and of its whole
     /// group (SHD-07).
     pub(super) fn not_left<M: Plugin<S>>(&mut self, since: Timestamp, cx: &mut StepContext<M>) {
         self.stop_process(self.grace_left(cx.moment(), since), cx);
     }
 
-    /// What is left of its time to end by itself.
+    /// The rest of its grace.
     fn grace_left(&self, moment: Moment, since: Timestamp) -> Duration {
         self.config.stop_grace.saturating_sub(moment.now.since(since))
     }
@@ -193,12 +193,12 @@ impl<S: Service> Session<S> {
             }
             (Ending::Recalling, Ok(Err(Trouble { what, .. }))) => self.not_recalled(what, cx),
             (Ending::Recalling, Err(lost)) => self.not_recalled(&lost.to_string(), cx),
-            // It said that it goes, or it went while it said so (D51). It may take its time, but for the last part of it.
+            // It answered that it ends, or it ended during the answer (D51). It may use its grace, except the last part.
             (Ending::ShutdownAnswer, Ok(Ok(_) | Err(Trouble { kind: TroubleKind::Silent, .. }))) => {
                 self.phase = Phase::Ending(Ending::Leaving, then, since);
                 cx.start_timer(SessionTimer::Grace, since + self.polite_grace());
             }
-            // It did not understand, or did not answer: signals are understood by everyone (SHD-07).
+            // It does not support the request, or did not answer: every process understands signals (SHD-07).
             (
                 Ending::ShutdownAnswer,
                 Ok(Err(Trouble {
@@ -219,12 +219,12 @@ impl<S: Service> Session<S> {
             }
             (Ending::Stopping, Ok(Err(trouble))) => self.not_ended(then, &trouble.what, cx),
             (Ending::Stopping, Err(lost)) => self.not_ended(then, &lost.to_string(), cx),
-            // No call is under way.
+            // No call is in progress.
             (Ending::Leaving, _) => {}
         }
     }
 
-    /// Its process has ended, as it was told to or by itself (PRC-05).
+    /// Its process has ended, on request or by itself (PRC-05).
     pub(super) fn process_ended<M: Plugin<S>>(&mut self, how: &str, cx: &mut StepContext<M>) {
         let what = format!("{PROCESS_ENDED}: {how}");
         match self.phase {
@@ -236,7 +236,7 @@ impl<S: Service> Session<S> {
                 self.lost_process();
                 self.failed(&Trouble { kind: TroubleKind::Answered, what }, cx);
             }
-            // The next try is under way already, or waits for another program.
+            // The next attempt is already in progress, or waits for another program.
             Phase::Pausing | Phase::Refused => {
                 self.cut(&what, cx);
                 self.troubles.add(cx.now(), &what);
@@ -247,7 +247,7 @@ impl<S: Service> Session<S> {
         }
     }
 
-    /// Goes on after the end of its process.
+    /// Continues after the end of its process.
     fn process_left<M: Plugin<S>>(&mut self, then: Then, ending: SessionEnding, cx: &mut StepContext<M>) {
         cx.cancel_timer(SessionTimer::Grace);
         self.cut(PROCESS_ENDED, cx);
@@ -258,7 +258,7 @@ impl<S: Service> Session<S> {
         }
     }
 
-    /// It cannot be said whether there is a process to be ended. Who was asked to see to that gives up, so that its parent
+    /// It is unknown whether there is a process to end. A session that was asked to end it gives up, so that its parent
     /// decides; a host that stops leaves the rest to the owner of the processes.
     fn not_recalled<M: Plugin<S>>(&mut self, what: &str, cx: &mut StepContext<M>) {
         self.troubles.add(cx.now(), what);

@@ -1,4 +1,4 @@
-//! What a failure leads to: always the same.
+//! Handles failures, all in the same way.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use super::status::SessionHealth;
 use crate::kernel::{CallKey, CallLost, StepContext};
 use crate::vocabulary::Moment;
 
-/// How soon the end of a process is asked for again after that failed.
+/// The pause before the end of a process is waited for again after that failed.
 const REAWAIT_PAUSE: Duration = Duration::from_secs(1);
-/// How soon a launch is tried again of which nothing was begun.
+/// The pause before a launch is retried that did not begin.
 const RELAUNCH_PAUSE: Duration = Duration::from_secs(1);
-/// How long it may take to hang up.
+/// The deadline for hanging up.
 const HANG_UP_DEADLINE: Duration = Duration::from_secs(2);
-/// How long it is waited for another program, before that is asked for again.
+/// The deadline for waiting for another program; the wait is then repeated.
 const CHANGE_DEADLINE: Duration = Duration::from_secs(3_600);
 
 impl<S: Service> Session<S> {
@@ -29,13 +29,13 @@ impl<S: Service> Session<S> {
             // Nothing runs, so there is nothing to cut off.
             (Step::Launch, TroubleKind::Refused) => self.launch_refused(trouble, cx),
             (Step::Launch, TroubleKind::NotBegun) => self.launch_not_begun(trouble, cx),
-            // A plugin that has nothing to do for it need not have the call (D109).
+            // A plugin that has nothing to do for this call need not have it (D109).
             (Step::Own(own), TroubleKind::Unimplemented) if S::may_lack(own) => self.own_step_done(cx),
             (_, _) => self.failed(trouble, cx),
         }
     }
 
-    /// The one path that every failure takes, the first like any later one (HLT-04, HLT-05).
+    /// The one path for every failure, the first like any later one (HLT-04, HLT-05).
     pub(super) fn failed<M: Plugin<S>>(&mut self, trouble: &Trouble, cx: &mut StepContext<M>) {
         self.troubles.add(cx.now(), &trouble.what);
         match trouble.kind {
@@ -64,14 +64,14 @@ impl<S: Service> Session<S> {
         self.await_change(cx);
     }
 
-    /// No process was launched, so pauses do not grow: it is launched as soon as it can be.
+    /// No process was launched, so pauses do not grow: it is launched as soon as possible.
     fn launch_not_begun<M: Plugin<S>>(&mut self, trouble: &Trouble, cx: &mut StepContext<M>) {
         self.nothing_launched(cx.moment(), trouble, trouble.what.clone());
         self.phase = Phase::Pausing;
         cx.start_timer(SessionTimer::Retry, cx.now() + RELAUNCH_PAUSE);
     }
 
-    /// A launch came to no process, and is not counted.
+    /// A launch resulted in no process, and is not counted.
     fn nothing_launched(&mut self, moment: Moment, trouble: &Trouble, reason: String) {
         self.troubles.add(moment.now, &trouble.what);
         self.status.launches = self.status.launches.saturating_sub(1);
@@ -83,7 +83,7 @@ impl<S: Service> Session<S> {
         self.call(CHANGE_DEADLINE, SessionCall::AwaitChange, cx);
     }
 
-    /// Its program has changed, or it cannot be said whether it has.
+    /// Its program has changed, or it is unknown whether it has.
     pub(super) fn change_heard<M: Plugin<S>>(&mut self, outcome: &Outcome<S>, cx: &mut StepContext<M>) {
         match outcome {
             Ok(Ok(_)) => self.advance(Step::Recall, cx),
@@ -106,7 +106,7 @@ impl<S: Service> Session<S> {
         }
     }
 
-    /// The process has ended, or it cannot be said.
+    /// The process has ended, or its state is unknown.
     pub(super) fn end_heard<M: Plugin<S>>(&mut self, outcome: &Outcome<S>, cx: &mut StepContext<M>) {
         match outcome {
             Ok(Ok(Reached::Ended(how))) => self.process_ended(how, cx),
@@ -136,7 +136,7 @@ impl<S: Service> Session<S> {
     }
 }
 
-/// A process that was asked and is silent is another thing than an owner of processes who is. A plugin that has just answered
+/// A process that was asked and is silent differs from an owner of processes that is silent. A plugin that has just answered
 /// and takes long over its first fingerprint is not silent either.
 pub(super) const fn kind_of_lost<T>(step: &Step<T>) -> TroubleKind {
     match step {

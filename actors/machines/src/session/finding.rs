@@ -1,4 +1,4 @@
-//! What a session makes of a process of its plugin that was found, and of there being none.
+//! Decides how a session continues when a process of its plugin was found, or none.
 
 use super::calls::{Step, Trouble, TroubleKind};
 use super::service::{Plugin, Service};
@@ -7,12 +7,12 @@ use super::status::SessionHealth;
 use crate::kernel::StepContext;
 use crate::process::Launched;
 
-/// Why a process is ended that was launched from another spec than the plugin has now.
+/// The reason for ending a process that was launched from another spec than the plugin's present one.
 const FOREIGN_SPEC: &str =
     "its process was found again, but it was started with another configuration; it is ended and replaced";
 
 impl<S: Service> Session<S> {
-    /// A process of it runs. It is gone on with, unless another one is to come in its place.
+    /// One of its processes runs. The session continues with it, unless another process must replace it.
     pub(super) fn found<M: Plugin<S>>(&mut self, launched: &Launched, cx: &mut StepContext<M>) {
         let misfit = self.foreign_version(launched).or_else(|| self.foreign_spec(launched));
         if misfit.is_none() && !self.is_restart_due {
@@ -26,7 +26,7 @@ impl<S: Service> Session<S> {
         self.end_process(Then::Anew, cx);
     }
 
-    /// Nothing of it runs: a process is launched, if one may be.
+    /// None of its processes runs: a process is launched, if that is allowed.
     pub(super) fn launch<M: Plugin<S>>(&mut self, cx: &mut StepContext<M>) {
         self.is_restart_due = false;
         match &self.config.not_launched {
@@ -41,7 +41,7 @@ impl<S: Service> Session<S> {
         }
     }
 
-    /// What is wrong with the version that a process was launched with, if this host does not speak it (PRC-08).
+    /// The problem of the protocol version that a process was launched with, if this host does not support it (PRC-08).
     fn foreign_version(&self, launched: &Launched) -> Option<String> {
         let offered = &self.config.process.handshake.as_ref()?.versions;
         let spoken = launched.handshake.as_ref()?.app_version;
@@ -55,10 +55,10 @@ impl<S: Service> Session<S> {
         })
     }
 
-    /// What is wrong with the spec that a process was launched from, if it is not what would be launched now.
+    /// The problem of the spec that a process was launched from, if it is not the spec that would be launched now.
     fn foreign_spec(&self, launched: &Launched) -> Option<String> {
         let config = &self.config;
-        // Of a plugin that is not launched no other process could come.
+        // For a plugin that is not launched no other process could be started.
         let is_kept = config.adopts_any || config.not_launched.is_some();
         (!is_kept && !launched.is_of(&config.process)).then(|| FOREIGN_SPEC.to_owned())
     }

@@ -1,5 +1,5 @@
-//! Whether a plugin that is watched still answers. Its stream does not tell: that of a hung one is as quiet as that of one that has
-//! nothing to tell.
+//! Checks whether a watched plugin still answers. Its stream does not show that: the stream of a hung plugin is as silent as that of an
+//! idle one.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use super::state::Session;
 use super::status::SessionHealth;
 use crate::kernel::{CALL_GRACE, CallLost, OneCall, StepContext};
 
-/// A plugin is not pinged more often than this.
+/// The shortest interval between pings of a plugin.
 const PING_EVERY_MIN: Duration = Duration::from_millis(100);
 
-/// The pings of a plugin that is watched.
+/// The pings of a watched plugin.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Pings {
-    /// The one that is under way.
+    /// The ping in flight.
     pub(super) call: OneCall,
-    /// What the plugin told last of its health, while a ping has no answer. It counts again when one has.
+    /// The last reported health of the plugin, while a ping has no answer. It counts again once a ping is answered.
     pub(super) withheld: Option<Said>,
 }
 
@@ -29,7 +29,7 @@ impl<S: Service> Session<S> {
         }
     }
 
-    /// It is watched no more: what comes back of a ping says nothing of what follows.
+    /// It is no longer watched: the outcome of a ping has no effect on what follows.
     pub(super) fn end_pings<M: Plugin<S>>(&mut self, cx: &mut StepContext<M>) {
         cx.cancel_timer(SessionTimer::Ping);
         self.pings.call.forget();
@@ -44,7 +44,7 @@ impl<S: Service> Session<S> {
         }
     }
 
-    /// A ping came back. As in every go-plugin host only an error counts, whatever health status is answered (D50).
+    /// A ping returned. As in every go-plugin host only an error counts, regardless of the health status in the answer (D50).
     pub(super) fn pinged<M: Plugin<S>>(&mut self, outcome: &Outcome<S>, cx: &mut StepContext<M>) {
         match outcome {
             Ok(Ok(_)) => {
@@ -59,12 +59,12 @@ impl<S: Service> Session<S> {
             Err(lost @ CallLost::DeadlineExceeded(_)) => {
                 self.unwell(format!("it does not answer: {}: {lost}", Step::<S::Step>::Ping), cx);
             }
-            // The ping was not made: that says nothing of the plugin.
+            // The ping was not made: this is no evidence about the plugin.
             Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {}
         }
     }
 
-    /// The plugin may be busy, and what it runs may run in its own process: it is unhealthy, and nothing is cut or ended.
+    /// The plugin may be busy, and its tasks may run in its own process: it is unhealthy, and nothing is cut or ended.
     fn unwell<M: Plugin<S>>(&mut self, reason: String, cx: &mut StepContext<M>) {
         self.troubles.add(cx.now(), &reason);
         if self.pings.withheld.is_none() {

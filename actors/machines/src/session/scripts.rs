@@ -1,7 +1,7 @@
-//! The session's stories, with a plugin that has nothing but the base service and one stream, as a device plugin has: message scripts
-//! against the pure machine, under virtual time.
+//! Message scripts of the session, with a plugin that has only the base service and one stream, as a device plugin has: the pure
+//! machine under virtual time.
 //!
-//! A script says what comes back from the plugin and from the owner of the processes; below stands, in order, what the session does.
+//! A script contains the outcomes from the plugin and from the owner of the processes; below each come, in order, the effects.
 
 use goldenscript::ArgumentConsumer;
 
@@ -30,11 +30,11 @@ impl ServiceStep for NoStep {
     }
 }
 
-/// What its stream brings: the whole list of devices each time.
+/// The result of its stream: the whole list of devices each time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum DevicesTold {
     Devices(Vec<String>),
-    /// What no stream of devices brings.
+    /// A result that no stream of devices has.
     Figures,
 }
 
@@ -71,18 +71,18 @@ impl Service for Devices {
     }
 }
 
-/// Brings the plugin anew.
+/// Restarts the plugin.
 #[derive(Debug, Clone, Copy)]
 struct Restart(Attempt);
 
 conversation! {
-    /// What is said to the machine of a device plugin.
+    /// The messages of the machine of a device plugin.
     enum DeviceAsk -> DeviceAnswer {
         Restart => (),
     }
 }
 
-/// What is known of a device plugin.
+/// The state of a device plugin.
 #[derive(Debug, Clone, PartialEq)]
 struct DeviceReport {
     known: SessionStatus,
@@ -140,7 +140,7 @@ impl Machine for Device {
     }
 }
 
-// === The stories ===
+// === The scripts ===
 
 fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Device>, Fault> {
     let mut process = ProcessSpec::new(Executable::at("/bin/devices"));

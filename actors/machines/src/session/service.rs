@@ -1,4 +1,4 @@
-//! What the plugins of one type have for themselves.
+//! Defines the service that plugins of one type have.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -9,38 +9,38 @@ use crate::kernel::Machine;
 
 /// A step that only plugins of one type have.
 pub trait ServiceStep: Copy + PartialEq + Eq + Hash + Debug + Send + 'static {
-    /// What it is, in a sentence about what failed.
+    /// The name of the step, for a sentence about its failure.
     fn as_str(self) -> &'static str;
 }
 
-/// The service that plugins of one type offer beside the base service, and what was learned of it.
+/// The service that plugins of one type offer beside the base service, and the state learned about it.
 pub trait Service: Clone + Hash + Debug + 'static {
     /// Its own steps.
     type Step: ServiceStep;
-    /// What its own steps and its stream bring.
+    /// The results of its own steps and of its stream.
     type Told: Clone + PartialEq + Debug + Send + 'static;
 
-    /// The word for such a plugin.
+    /// The noun for such a plugin.
     const NOUN: &'static str;
-    /// Its own steps, in order. They come after the configuration and before the stream.
+    /// Its own steps, in order, after the configuration and before the stream.
     const STEPS: &'static [Self::Step];
 
-    /// Whether a plugin that does not have the call of this step goes on without it.
+    /// Whether a plugin that does not have the call of this step continues without it.
     fn may_lack(step: Self::Step) -> bool;
 
-    /// Takes what a step of its own brought; `None` if that was done and brings nothing. False if it is the answer to another question.
+    /// Handles the result of one of its own steps; `None` if the step has none. False if it is the answer to another question.
     fn take(&mut self, step: Self::Step, told: Option<&Self::Told>) -> bool;
 
-    /// Takes what the stream brought. `None` if that is the answer to another question.
+    /// Handles an item of the stream. `None` if that is the answer to another question.
     fn take_from_stream(&mut self, told: &Self::Told) -> Option<Said>;
 }
 
-/// What a plugin says of its own health.
+/// The health that a plugin reports.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Said {
     /// Undetected, unhealthy or healthy.
     pub health: SessionHealth,
-    /// In its own words.
+    /// The plugin's own words.
     pub description: String,
 }
 

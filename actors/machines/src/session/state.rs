@@ -1,4 +1,4 @@
-//! What a session remembers.
+//! The state of a session.
 
 use super::calls::Step;
 use super::config::SessionConfig;
@@ -9,34 +9,34 @@ use crate::kernel::{OneCall, StopMode};
 use crate::process::{Launched, ProcessTag};
 use crate::vocabulary::{BackoffState, Folded, Moment, Recent, Timestamp};
 
-/// What comes after the end of its process.
+/// The next action after the end of its process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Then {
-    /// Another one.
+    /// Restart.
     Anew,
     /// Nothing.
     Leave,
 }
 
-/// How far the end of its process has got.
+/// The progress of the end of its process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Ending {
-    /// It is not known yet whether there is one.
+    /// It is not known yet whether there is a process.
     Recalling,
     /// Calls in flight may end.
     Draining,
-    /// It is being asked politely.
+    /// The shutdown request is pending.
     ShutdownAnswer,
-    /// It was asked politely, and may take its time.
+    /// It received the shutdown request, and may use its grace.
     Leaving,
     /// It is being ended by signals.
     Stopping,
 }
 
-/// Where a session stands. `T` are the steps of its service.
+/// The phase of a session. `T` are the steps of its service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Phase<T> {
-    /// A step upwards is being made.
+    /// A step towards serving is in progress.
     Starting(Step<T>),
     /// The next fingerprint is awaited.
     Watching,
@@ -48,22 +48,22 @@ pub(super) enum Phase<T> {
     Refused,
     /// Its process is being ended since the time given.
     Ending(Ending, Then, Timestamp),
-    /// It is over.
+    /// It has ended.
     Gone,
 }
 
-/// What was done over the connection that there is.
+/// The progress over the present connection.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Reading {
     pub(super) is_pinged: bool,
     pub(super) is_identified: bool,
     pub(super) is_configured: bool,
-    /// How many steps of its service.
+    /// The number of completed steps of its service.
     pub(super) own_steps: usize,
 }
 
 impl Reading {
-    /// What is to be done next.
+    /// The next step.
     fn next<S: Service>(&self) -> Step<S::Step> {
         match self {
             Self { is_pinged: false, .. } => Step::Ping,
@@ -74,12 +74,12 @@ impl Reading {
     }
 }
 
-/// What is known of the connection.
+/// The state of the connection.
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Link {
-    /// There is none, or it is of no use.
+    /// There is none, or it is unusable.
     Down,
-    /// It is open, to this launch, and this was done over it.
+    /// It is open, to this launch, with this progress.
     Up(ProcessTag, Reading),
 }
 
@@ -92,21 +92,21 @@ pub struct Session<S: Service> {
     pub(super) process: Option<Launched>,
     pub(super) link: Link,
     pub(super) status: SessionStatus,
-    /// The step that is under way, or whatever else leads from this phase to the next.
+    /// The step in progress, or any other call that leads from this phase to the next.
     pub(super) call: OneCall,
     pub(super) pings: Pings,
     pub(super) backoff: BackoffState,
-    /// How many failures in a row there were without an answer.
+    /// The number of consecutive failures without an answer.
     pub(super) silent_failures: u32,
-    /// Whether a restart was requested, and it is not known yet that nothing of it runs. What is found until then is ended.
+    /// Whether a restart was requested, and it is not known yet that none of its processes runs. A process found until then is ended.
     pub(super) is_restart_due: bool,
     pub(super) troubles: Recent,
-    /// How it is to end, once that has begun.
+    /// How it is to end, once the end has begun.
     pub(super) stop: Option<StopMode>,
 }
 
 impl<S: Service> Session<S> {
-    /// A session that has not begun, with what is known of the service.
+    /// A session that has not begun, with the initial state of the service.
     #[must_use]
     pub fn new(config: SessionConfig, service: S, moment: Moment) -> Self {
         Self {
@@ -126,25 +126,25 @@ impl<S: Service> Session<S> {
         }
     }
 
-    /// What is known of the plugin.
+    /// The state of the plugin.
     #[must_use]
     pub const fn status(&self) -> &SessionStatus {
         &self.status
     }
 
-    /// What was learned of its service.
+    /// The state of its service.
     #[must_use]
     pub const fn service(&self) -> &S {
         &self.service
     }
 
-    /// What went wrong lately (EVT-04).
+    /// The recent problems (EVT-04).
     #[must_use]
     pub fn troubles(&self) -> &[Folded] {
         self.troubles.entries()
     }
 
-    /// What the plugin is at.
+    /// The stage of the plugin.
     #[must_use]
     pub const fn stage(&self) -> SessionStage {
         match self.phase {
@@ -159,13 +159,13 @@ impl<S: Service> Session<S> {
         }
     }
 
-    /// Whether it is over: its machine is to stop when it has reported that.
+    /// Whether it has ended: its machine must stop after it has reported that.
     #[must_use]
     pub const fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Gone)
     }
 
-    /// What is to be done next over the connection, or to get one.
+    /// The next step over the connection, or to get one.
     pub(super) fn next_step(&self) -> Step<S::Step> {
         match &self.link {
             Link::Down => Step::Dial,

@@ -1,18 +1,18 @@
-//! What is known of a plugin by its session.
+//! The state of a plugin as its session knows it.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::vocabulary::{Attempt, Generation, Timestamp};
 
-/// What is known of a plugin's health. Not knowing is a value of its own and never rounded to a yes or a no.
+/// The known health of a plugin. Unknown is a value of its own and is never treated as healthy or unhealthy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SessionHealth {
-    /// It has not told yet.
+    /// It has not reported yet.
     NoAnswerYet,
-    /// It runs, and what it drives is not there (D105).
+    /// It runs, and finds nothing to drive (D105).
     Undetected,
-    /// It does not serve: it said so itself, or it can't be had.
+    /// It does not serve: it reported that, or it is unavailable.
     Unhealthy,
     /// It serves.
     Healthy,
@@ -21,7 +21,7 @@ pub enum SessionHealth {
 }
 
 impl SessionHealth {
-    /// The word for it.
+    /// The health as a word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -40,29 +40,29 @@ impl fmt::Display for SessionHealth {
     }
 }
 
-/// What a plugin is at.
+/// The stage of a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SessionStage {
-    /// It is looked whether a process of it still runs.
+    /// A search for a running process is in progress.
     Recalling,
     /// Its process is being started.
     Launching,
-    /// Its process runs and is being connected to, asked who it is, and configured.
+    /// Its process runs and is being connected to, identified, and configured.
     Connecting,
-    /// Its fingerprints are read as they come.
+    /// Its fingerprints are read as they arrive.
     Watching,
-    /// Something failed and is tried again after a pause.
+    /// Something failed and is retried after a pause.
     Pausing,
     /// Its program is refused; it is launched again when the program has changed, or when a restart is requested.
     Refused,
-    /// It is being ended, or left.
+    /// It is being ended, or detached from.
     Stopping,
-    /// It is over.
+    /// It has ended.
     Gone,
 }
 
 impl SessionStage {
-    /// The word for it.
+    /// The stage as a word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -84,26 +84,26 @@ impl fmt::Display for SessionStage {
     }
 }
 
-/// What became of a plugin that is gone.
+/// The end of a plugin that is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SessionEnding {
-    /// No process of it ran.
+    /// None of its processes ran.
     NothingRan,
-    /// A process of it ran, or may have run, and this became of it.
+    /// A process ran, or may have run, and ended in this way.
     Told {
-        /// In words.
+        /// The description.
         how: String,
     },
 }
 
 impl SessionEnding {
-    /// An ending in these words.
+    /// An ending with this description.
     #[must_use]
     pub fn told(how: impl Into<String>) -> Self {
         Self::Told { how: how.into() }
     }
 
-    /// The words for it; none where there is nothing to tell.
+    /// The description; empty if there is none.
     #[must_use]
     pub fn words(&self) -> &str {
         match self {
@@ -113,33 +113,33 @@ impl SessionEnding {
     }
 }
 
-/// What is known of a plugin by its session.
+/// The state of a plugin as its session knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SessionStatus {
-    /// Which generation: it grows with each connection to a process of the plugin. Zero before the first one.
+    /// The generation: it grows with each connection to a process of the plugin. Zero before the first one.
     pub generation: Generation,
     /// Its health.
     pub health: SessionHealth,
-    /// Why it has this health: in the plugin's own words, or what was tried and what came back.
+    /// Why it has this health: in the plugin's own words, or the attempted operation and its result.
     pub reason: String,
     /// Since when it has this health.
     pub since: Timestamp,
-    /// What became of it; `None` as long as it is there.
+    /// How it ended; `None` as long as it is there.
     pub ending: Option<SessionEnding>,
-    /// Its own version; `None` before it has told.
+    /// Its own version; `None` before it has reported it.
     pub version: Option<Arc<str>>,
-    /// Its process, while one is known to run.
+    /// Its process, if one is known to run.
     pub pid: Option<u32>,
-    /// Whether that process was left running by an earlier run of the host and found again.
+    /// Whether an earlier run of the host left this process running and it was found again.
     pub is_adopted: bool,
-    /// How many processes of it were launched, without those that were refused.
+    /// The number of processes that were launched, without those that were refused.
     pub launches: u64,
-    /// The number of the last restart that was requested; zero before the first.
+    /// The number of the last requested restart; zero before the first.
     pub restart: Attempt,
 }
 
 impl SessionStatus {
-    /// What is known before the first step.
+    /// The state before the first step.
     #[must_use]
     pub fn of_nothing_yet(now: Timestamp) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What the stories of all plugins with a session say and show.
+//! The commands and output shared by the message scripts of all plugins with a session.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub(crate) const fn is_step<T>(call: &SessionCall<T>) -> bool {
     !matches!(call, SessionCall::AwaitEnd(_) | SessionCall::HangUp { .. } | SessionCall::Ping)
 }
 
-/// Lets a call of the session come back. False: the verb is none of those that do.
+/// Completes a call of the session. False if the verb is not one for that.
 pub(crate) fn say<S: Service, M: Plugin<S>>(
     stage: &mut Stage<M>,
     verb: &str,
@@ -50,19 +50,19 @@ where
             let call = stage.take_call(is_step)?;
             stage.give(call, outcome);
         }
-        // The ping that is under way comes back.
+        // The ping in flight returns.
         "pinged" => {
             let outcome = read_outcome(args)?;
             let call = stage.take_call(|call| *call == SessionCall::Ping)?;
             stage.give(call, outcome);
         }
-        // The same as `gives`, but of a try before this one.
+        // The same as `gives`, but for an earlier attempt.
         "late" => {
             let outcome = read_outcome(args)?;
             let (key, call) = stage.take_call(is_step)?;
             stage.give((CallKey { attempt: Attempt::default(), ..key }, call), outcome);
         }
-        // No call of a lease is in flight any more.
+        // No call of a lease is in flight.
         "drained" => {
             let call = stage.take_call(|call| matches!(call, SessionCall::HangUp { .. }))?;
             stage.give(call, Ok(Ok(Reached::Done)));
@@ -79,12 +79,12 @@ where
     Ok(true)
 }
 
-/// A number behind an outcome: of a launch, or a generation.
+/// The number after an outcome: of a launch, or a generation.
 pub(crate) fn read_number(args: &mut ArgumentConsumer<'_>) -> Result<u8, Fault> {
     Ok(args.next_pos().unwrap_or("1").parse()?)
 }
 
-/// The outcome that this word stands for, whatever the service; the process has this name.
+/// The outcome for this word, regardless of the service; the process has this name.
 pub(crate) fn read_outcome<S: Service>(
     outcome: &str,
     args: &mut ArgumentConsumer<'_>,

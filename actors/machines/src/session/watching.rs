@@ -1,4 +1,4 @@
-//! A plugin that serves: what it tells of itself, as it tells it.
+//! Handles the reports of a plugin that serves.
 
 use super::behaviour::WAIT_DEADLINE;
 use super::calls::{Outcome, Reached, SessionCall, SessionTimer, Step, Trouble, TroubleKind};
@@ -14,7 +14,7 @@ impl<S: Service> Session<S> {
         self.call(WAIT_DEADLINE, SessionCall::ReadOn, cx);
     }
 
-    /// The stream brought something, or is over.
+    /// The stream delivered an item, or has ended.
     pub(super) fn read_on_answered<M: Plugin<S>>(&mut self, outcome: &Outcome<S>, cx: &mut StepContext<M>) {
         match outcome {
             Ok(Ok(Reached::Told(told))) => self.told(told, cx),
@@ -29,7 +29,7 @@ impl<S: Service> Session<S> {
         }
     }
 
-    /// The plugin told something of itself.
+    /// The plugin reported something about itself.
     pub(super) fn told<M: Plugin<S>>(&mut self, told: &S::Told, cx: &mut StepContext<M>) {
         let Some(said) = self.service.take_from_stream(told) else {
             return self.failed(&confused::<S>(Step::Watch), cx);
@@ -39,7 +39,7 @@ impl<S: Service> Session<S> {
             self.begin_pings(cx);
         }
         match &mut self.pings.withheld {
-            // It may have told this before it hung.
+            // It may have reported this before it hung.
             Some(withheld) => *withheld = said,
             None => self.set_health(cx.moment(), said.health, said.description),
         }

@@ -14,7 +14,7 @@ use super::state::{
 use crate::kernel::{AskId, CallKey, CallLost, Ending, Input, Machine, Never, StepContext, StopStep};
 use crate::vocabulary::{Attempt, BackoffState, Generation, Moment, RestartHistory};
 
-/// The deadline of one call that watches a child; then it is repeated.
+/// The deadline of one call that watches a child; the call is then repeated.
 const WATCH: Duration = Duration::from_secs(3_600);
 /// The deadline for the check of the children's slots; it does not block.
 const FIND_DEADLINE: Duration = Duration::from_secs(5);
@@ -81,7 +81,7 @@ impl Machine for Supervisor {
 }
 
 impl Supervisor {
-    /// Nothing is started before the living children are known: they survive a crash of the supervisor.
+    /// Nothing is started before the living children are known: children survive a crash of the supervisor.
     fn find_children(&mut self, cx: &mut StepContext<Self>) {
         let key = self.next_key(Generation::default());
         self.phase = Phase::FindingChildren { key };
@@ -107,7 +107,7 @@ impl Supervisor {
             Phase::Closing(closing) if matches!(closing.cause, ClosingCause::Asked) => {
                 Err(StartError::Stopping)
             }
-            // The others learn the cause after the rollback.
+            // Other callers receive the cause after the rollback.
             Phase::FindingChildren { .. } | Phase::Opening | Phase::Open | Phase::Closing(_) => {
                 if self.awaiting_start.len() < WAITERS_MAX {
                     self.awaiting_start.push(id);
@@ -265,7 +265,7 @@ impl Supervisor {
         self.advance(cx);
     }
 
-    /// A failed first start rolls back the start of the supervisor; a later one counts as a fall (S2).
+    /// A failed first start rolls back the start of the supervisor; a later failed start counts as a fall (S2).
     fn start_failed(&mut self, child: usize, reason: &str, cx: &mut StepContext<Self>) {
         let name = self.name_of(child);
         cx.publish(SupervisorNews::ChildStartFailed { name: name.clone(), reason: reason.to_owned() });
@@ -292,7 +292,7 @@ impl Supervisor {
             Phase::Closing(_) => {}
             Phase::FindingChildren { .. } | Phase::Opening | Phase::Open => {
                 if self.is_going_down(child) {
-                    // Its group restart was about to stop it anyway.
+                    // Its group restart was going to stop it anyway.
                     self.children[child].phase = ChildPhase::Waiting;
                 } else if self.spec_of(child).restart.is_due_after(ending) {
                     self.fell(child, &ending.to_string(), cx);

@@ -192,7 +192,7 @@ impl World {
         }
     }
 
-    /// Runs without further faults until nothing is pending but the watches of children.
+    /// Runs without further faults until only the watches of children are pending.
     fn calm_down(&mut self) {
         for _ in 0..1_000 {
             let busy = |(_, call): &(CallKey, Call)| !matches!(call, Call::AwaitEnd { .. });

@@ -16,7 +16,7 @@ impl Supervisor {
         self.close_next(cx);
     }
 
-    /// Stops everything; nothing is started from now on. A stop that is in progress keeps its cause.
+    /// Stops everything; nothing is started from now on. A stop in progress keeps its cause.
     pub(super) fn close(&mut self, cause: ClosingCause, mode: StopMode, cx: &mut StepContext<Self>) {
         self.begin_closing(cause, mode, cx);
         self.close_next(cx);
@@ -53,7 +53,7 @@ impl Supervisor {
         }
     }
 
-    /// Answers callers with an error. Callers that wait for the start learn of a failed one after the rollback.
+    /// Answers callers with an error. Callers that wait for the start receive a failed start after the rollback.
     fn disappoint(&mut self, cause: &ClosingCause, cx: &mut StepContext<Self>) {
         for (_, id) in std::mem::take(&mut self.awaiting_restart) {
             cx.reply(id, SupervisorAnswer::RestartChild(Err(RestartError::Stopping)));
@@ -75,7 +75,7 @@ impl Supervisor {
         }
     }
 
-    /// Stops the last child that still needs it; when there is none, the supervisor ends.
+    /// Stops the last child that still needs it; if there is none, the supervisor ends.
     pub(super) fn close_next(&mut self, cx: &mut StepContext<Self>) {
         let Phase::Closing(Closing { mode: wanted, .. }) = self.phase else { return };
         for child in (0..self.children.len()).rev() {

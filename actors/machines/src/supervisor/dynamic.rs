@@ -1,5 +1,5 @@
-//! A child of a dynamic supervisor, as OTP calls the owner of children that come and go while it runs. Its lifecycle is the same
-//! for each such owner.
+//! A child of a dynamic supervisor, as OTP calls the owner of children that are started and stopped while it runs. Its lifecycle is the
+//! same for each such owner.
 //!
 //! ```text
 //!                   ┌────────── the pause is over ──────────┐
@@ -18,10 +18,10 @@ use std::time::Duration;
 use crate::kernel::{Machine, StepContext};
 use crate::vocabulary::{Attempt, Backoff, BackoffState, Moment, RestartBudget, RestartHistory, Timestamp};
 
-/// The state of a child of a dynamic supervisor. `W` is what an owner waits for before a child may start, if it does.
+/// The state of a child of a dynamic supervisor. `W` is the event that an owner waits for before a child may start, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChildState<W = Infallible> {
-    /// It does not run; it starts when this has happened.
+    /// It does not run; it starts after this event.
     Waiting(W),
     /// It runs.
     Running(Attempt),
@@ -80,12 +80,12 @@ impl<W: Copy> DynamicChild<W> {
         self.state = ChildState::Running(life);
     }
 
-    /// It does not run and waits for this.
+    /// It does not run and waits for this event.
     pub const fn wait_for(&mut self, awaited: W) {
         self.state = ChildState::Waiting(awaited);
     }
 
-    /// Forgives its falls: the budget is full again, and the next pause is the first one.
+    /// Forgets its falls: the budget is full again, and the next pause is the first one.
     pub fn forgive(&mut self) {
         *self = Self::new(self.state);
     }
@@ -120,7 +120,7 @@ impl<W: Copy> DynamicChild<W> {
         Some(life)
     }
 
-    /// How this life has ended. `None` for an earlier life, which has a successor or was killed by the owner when it was rebuilt
+    /// How this life has ended. `None` for an earlier life, which has a successor or was killed by the owner when the owner was rebuilt
     /// (REG-08).
     pub fn ended(&self, life: Attempt) -> Option<Ended> {
         match self.state {
@@ -143,8 +143,8 @@ impl<W: Copy> DynamicChild<W> {
         pause
     }
 
-    /// Its work has ended, not its budget: the first time after a calm period it may start at once (`None`), later after a pause.
-    /// Returns how often that happened, and the pause.
+    /// Its work has ended, which does not use its budget: the first time after a calm period it may start at once (`None`), later after a
+    /// pause. Returns how often that happened, and the pause.
     pub fn lost<M: Machine>(
         &mut self,
         restart: M::Timer,

@@ -1,11 +1,11 @@
-//! Decides how a group of children is stopped and started again.
+//! Stops a group of children and starts it again.
 //!
 //! ```text
 //!   a child fell, or its restart was requested
 //!        │
 //!        ▼   members down, last first         timer           members up, first first
 //!    stopping ──────────────────────► pausing ──────► starting ──────────────────────► over
-//!                                                                     │ one does not start
+//!                                                                     │ one cannot start
 //!                                                                     └──► it fell: the next group restart
 //! ```
 //!
@@ -23,7 +23,7 @@ use super::state::{
 use crate::kernel::{CallKey, StepContext, StopMode, StopStep};
 use crate::vocabulary::Generation;
 
-/// How much longer than the stop deadline the call that stops a child may take: a kill takes a moment too.
+/// The extra time of the call that stops a child, beyond the stop deadline: a kill takes a moment too.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
 
 impl Supervisor {
@@ -37,7 +37,7 @@ impl Supervisor {
         }
     }
 
-    /// Starts all missing children. Living ones that are restarted with a missing one are stopped first.
+    /// Starts all missing children. Living children that are restarted with a missing one are stopped first.
     pub(super) fn open(&mut self, missing: BTreeSet<usize>, cx: &mut StepContext<Self>) {
         let asked: Vec<usize> = self.awaiting_restart.iter().map(|(child, _)| *child).collect();
         let mut members: BTreeSet<usize> =
@@ -156,7 +156,7 @@ impl Supervisor {
         }
     }
 
-    /// A temporary child that was stopped with its siblings stays down, unless its restart was requested. One never up must
+    /// A temporary child that was stopped with its siblings stays down, unless its restart was requested. A child that has never run must
     /// still be started.
     fn leave_temporary_ones(&mut self, group: &mut GroupRestart) {
         if group.reason == RestartReason::Asked {
@@ -174,7 +174,7 @@ impl Supervisor {
         }
     }
 
-    /// Starts the first member that does not run; those that run leave the group restart.
+    /// Starts the first member that does not run; members that run leave the group restart.
     fn bring_up(&mut self, members: &mut BTreeSet<usize>, cx: &mut StepContext<Self>) {
         while let Some(member) = members.first().copied() {
             match self.children[member].phase {
@@ -242,13 +242,13 @@ impl Supervisor {
         let ending = ChildEnding { name, ending: outcome.clone(), below: below.to_vec(), took };
         let is_closing = matches!(self.phase, Phase::Closing(_));
         let is_stuck = matches!(outcome, StopOutcome::Stuck { .. });
-        // One that was stopped for a restart is stopped for good in its turn, if something may be left of it.
+        // A child that was stopped for a restart is stopped finally in its turn, if something may be left of it.
         if is_closing && (is_final || is_stuck || !self.may_have_left(child)) {
             self.closed(child, ending, cx);
             return;
         }
         if let StopOutcome::Stuck { reason } = outcome {
-            // A second one would share its address, so it cannot be restarted.
+            // A second actor would share its address, so it cannot be restarted.
             self.children[child].phase = ChildPhase::Stuck { reason: reason.clone() };
             self.escalate(format!("{} could not be ended: {reason}", ending.name), cx);
             return;
@@ -262,7 +262,7 @@ impl Supervisor {
         }
     }
 
-    /// How a child ended that was to be stopped: before the stop, if it is known already that it did not run then.
+    /// How a child that was to be stopped has ended: before the stop, if it is already known that it did not run then.
     fn what_is_known(&self, child: usize, outcome: &StopOutcome) -> StopOutcome {
         match outcome {
             StopOutcome::NotStarted => self.ended_before(child),
@@ -279,11 +279,11 @@ impl Supervisor {
         }
     }
 
-    /// Records why a child is down that was stopped for a group restart, unless that is known already.
+    /// Records why a child that was stopped for a group restart is down, unless the reason is already known.
     fn fell_by_stop(&mut self, child: usize, ending: ChildEnding, cx: &mut StepContext<Self>) {
         let why = self.why_it_goes_down(child);
         let fall = match &ending.ending {
-            // The cleanup after a failed start is no news, and a child that is stuck is not down.
+            // The cleanup after a failed start is not published, and a child that is stuck is not down.
             StopOutcome::NotStarted | StopOutcome::Stuck { .. } => return,
             StopOutcome::EndedBefore { reason, in_order } => {
                 Fall { reason: reason.clone(), in_order: *in_order }

@@ -1,4 +1,4 @@
-//! The messages and the news of a supervisor.
+//! The messages and notifications of a supervisor.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::kernel::{Ending, StopMode, StopStep, Vitals};
 #[derive(Debug, Clone, Copy, Hash)]
 pub struct AwaitStarted;
 
-/// Why the children do not all run.
+/// Why not all children run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum StartError {
     /// This child could not be started; those before it were rolled back (S2).
@@ -63,7 +63,7 @@ pub enum RestartError {
         /// The reason.
         reason: String,
     },
-    /// The supervisor is stopping, and starts nothing any more.
+    /// The supervisor is stopping, and starts nothing.
     #[error("the supervisor is stopping")]
     Stopping,
     /// Too many callers already wait for a restart.
@@ -74,7 +74,7 @@ pub enum RestartError {
     },
 }
 
-/// Queries the tree of actors below this supervisor. A child that times out is shown with what its supervisor knows.
+/// Queries the tree of actors below this supervisor. For a child that times out, the tree shows the state known to its supervisor.
 #[derive(Debug, Clone, Copy, Hash)]
 pub struct DescribeTree;
 
@@ -98,9 +98,9 @@ pub struct TreeNode {
     pub message: String,
     /// How long its stop may still take, all its limits included; `None` if it is not being stopped.
     pub stops_within: Option<Duration>,
-    /// In which time its process gets SIGKILL if it has not ended by then, zero once that is due; `None` if none is being ended.
+    /// The time until its process gets SIGKILL if it has not ended by then, zero once that is due; `None` if no process is being ended.
     pub kills_within: Option<Duration>,
-    /// What of it has ended already, while the rest of it is being stopped.
+    /// The parts of it that have already ended, while the rest is being stopped.
     pub ended: Vec<StopStep>,
     /// Its children, in the order of their start.
     pub children: Vec<TreeNode>,
@@ -118,7 +118,7 @@ pub struct ChildDescription {
 }
 
 /// Stops every child in reverse order, each within its own deadline, and then the supervisor itself, after this has been
-/// answered (S2, S3). From this moment on nothing is started any more. A second shutdown joins the first; of two modes
+/// answered (S2, S3). From this moment on nothing is started. A second shutdown joins the first; of two modes
 /// [`StopMode::Stop`] wins.
 #[derive(Debug, Clone, Copy, Hash)]
 pub struct Shutdown {
@@ -147,7 +147,7 @@ pub struct ShutdownReport {
 }
 
 impl ShutdownReport {
-    /// The children that did not end in order. Something that should have ended may remain of them; each gives its reason.
+    /// The children that did not end in order. Parts that should have ended may remain; each gives its reason.
     pub fn not_in_order(&self) -> impl Iterator<Item = &ChildEnding> {
         self.children.iter().filter(|child| !child.ending.is_in_order() || child.leaves_something())
     }
@@ -160,14 +160,14 @@ pub struct ChildEnding {
     pub name: String,
     /// How it ended.
     pub ending: StopOutcome,
-    /// What it stopped itself, in the order in which that ended. Behind it what it had left, if it did not end in order.
+    /// The things that it stopped itself, in the order in which they ended, followed by its leftovers, if it did not end in order.
     pub below: Vec<StopStep>,
     /// The time from the stop request to its end.
     pub took: Duration,
 }
 
 impl ChildEnding {
-    /// First what it stopped, then its own end, as `parent/name`.
+    /// First the things that it stopped, then its own end, as `parent/name`.
     #[must_use]
     pub fn steps(&self, parent: &str) -> Vec<StopStep> {
         let own = StopStep {
@@ -203,8 +203,8 @@ pub enum StopOutcome {
     EndedBefore {
         /// How it ended.
         reason: String,
-        /// Whether it had ended normally and for good, or had been stopped in order for a restart. Otherwise it had fallen, as a
-        /// permanent child that ends has, and what it had begun was not stopped in order.
+        /// Whether it had ended normally and is not restarted, or had been stopped in order for a restart. Otherwise it had fallen, as a
+        /// permanent child that ends has, and the things that it had started were not stopped in order.
         in_order: bool,
     },
     /// It had never run.
@@ -244,7 +244,7 @@ impl fmt::Display for StopOutcome {
     }
 }
 
-/// The news of a supervisor.
+/// The notifications of a supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SupervisorNews {
     /// A child runs.
@@ -272,7 +272,7 @@ pub enum SupervisorNews {
     ChildRestarting {
         /// The name of the child.
         name: String,
-        /// The pause, which begins when all children that share its fate have ended.
+        /// The pause, which begins when all children that are restarted with it have ended.
         pause: Duration,
     },
     /// The supervisor stopped a child.

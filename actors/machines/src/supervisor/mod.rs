@@ -1,6 +1,6 @@
 //! The supervisor: starts its children in order, keeps them running, and stops them in reverse order.
 //!
-//! Terms and semantics are those of OTP: restart types, strategies and a restart budget. Two things are added: a backoff
+//! Terms and semantics are those of OTP: restart types, strategies and a restart budget. Two additions: a backoff
 //! before each restart that grows while a child keeps falling, and a report of how each child ended.
 //!
 //! ```text
@@ -30,13 +30,13 @@
 //! - S3 Stopping is bounded by the sum of the children's deadlines and ends with a [`ShutdownReport`]. The deadline of a
 //!   child is that of its [`ChildSpec`], or the bound that the child itself computes from its own children, where the spec
 //!   permits that.
-//! - Once the supervisor stops, nothing is started any more; a start in progress is cancelled. This holds in any race of the
+//! - Once the supervisor stops, nothing is started; a start in progress is cancelled. This holds in any race of the
 //!   two.
 //! - A panic in a child's step is handled by its shell, and reaches the supervisor only when that budget is exhausted; a
 //!   panic outside of a step, a kill and a child that gives up do so at once.
-//! - A child that the supervisor stops for a restart or after giving up is asked to [detach](crate::kernel::StopMode): what
-//!   it left running serves its next life. A shutdown during such a pause does not end what was detached.
-//! - It survives a crash of its own: its children live on, and it finds them. When it ends, in whatever way, no
+//! - A child that the supervisor stops for a restart or after giving up is asked to [detach](crate::kernel::StopMode): its
+//!   leftovers serve its next life. A shutdown during such a pause does not end what was detached.
+//! - It survives its own crash: its children stay alive, and it finds them. However it ends, no
 //!   child outlives it (SCL-06).
 
 mod spec;

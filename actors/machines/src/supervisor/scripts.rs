@@ -1,4 +1,4 @@
-//! Runs the message scripts in `scripts/` against the pure machine: time is a number, and the script plays the children.
+//! Runs the message scripts in `scripts/` against the pure machine: time is a number, and the script acts as the children.
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -32,11 +32,11 @@ impl Restart {
 /// Which siblings are restarted together with a child, as in OTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Strategy {
-    /// None.
+    /// No siblings.
     OneForOne,
-    /// All: the others are stopped in reverse order, then all are started in order.
+    /// All siblings: the others are stopped in reverse order, then all are started in order.
     OneForAll,
-    /// Those that were started after it.
+    /// The siblings that were started after it.
     RestForOne,
 }
 
@@ -57,8 +57,8 @@ pub struct ChildSpec {
     /// The limit for the bound that a child may request beyond `stop_deadline`
     /// ([`Machine::stops_within`](crate::kernel::Machine::stops_within)). Zero by default, which permits none.
     pub stop_longest: Duration,
-    /// Whether what it started can outlive it when it is killed or gives up. Then a shutdown also stops this child if it does
-    /// not run, so that what it left is ended and reported in its turn.
+    /// Whether things that it started can outlive it when it is killed or gives up. Then a shutdown also stops this child if it does
+    /// not run, so that its leftovers are ended and reported in its turn.
     pub may_leave: bool,
     /// The backoff before its restart.
     pub backoff: Backoff,
@@ -86,7 +86,7 @@ impl ChildSpec {
 pub struct SupervisorSpec {
     /// Which siblings are restarted together with a fallen child.
     pub strategy: Strategy,
-    /// How many restarts it permits; at one more it gives up, so that its own parent decides (OTP's intensity and period).
+    /// The number of restarts that it permits; at one more it gives up, so that its own parent decides (OTP's intensity and period).
     pub budget: RestartBudget,
     /// The timeout for the children to describe themselves for the tree. Nested supervisors need shorter ones.
     pub describe_deadline: Duration,

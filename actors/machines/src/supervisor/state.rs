@@ -11,7 +11,7 @@ use crate::vocabulary::{Attempt, BackoffState, Generation, RestartHistory, Times
 /// The limit of callers that wait for one kind of answer.
 pub(super) const WAITERS_MAX: usize = 1_024;
 
-/// How the supervisor stops children for its own reasons: what they leave running serves their next life.
+/// How the supervisor stops children for its own reasons: their leftovers serve their next life.
 pub(super) const OWN_STOP_MODE: StopMode = StopMode::Detach;
 
 /// Why a child is down during its requested restart.
@@ -43,7 +43,7 @@ pub(super) enum Phase {
     Opening,
     /// All children have been started.
     Open,
-    /// It stops everything, and starts nothing any more.
+    /// It stops everything, and starts nothing.
     Closing(Closing),
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Child {
     pub(super) has_run: bool,
     pub(super) restarts: u64,
     pub(super) backoff: BackoffState,
-    /// Why it fell or was stopped last, until it runs again.
+    /// The last reason why it fell or was stopped, until it runs again.
     pub(super) fall: Option<Fall>,
 }
 
@@ -103,7 +103,7 @@ impl Fall {
 pub(super) enum ChildPhase {
     /// It is not yet known whether it lives; or it lives and the operation on it was cut off.
     Unseen,
-    /// It does not run, and its turn has not come.
+    /// It does not run, and its turn has not come yet.
     Waiting,
     Starting {
         key: CallKey,
@@ -190,11 +190,11 @@ pub enum Call {
     StopChild {
         /// Its index.
         child: usize,
-        /// Whether it ends what it started, or leaves it running.
+        /// Whether it ends the things that it started, or leaves them running.
         mode: StopMode,
         /// The deadline before it is killed.
         deadline: Duration,
-        /// Whether no further life follows: what it left when it was killed or gave up is then ended, too.
+        /// Whether no further life follows: its leftovers after a kill or after giving up are then ended, too.
         is_final: bool,
     },
     /// Let all children describe themselves.
@@ -230,7 +230,7 @@ pub enum Outcome {
         child: usize,
         /// The result.
         outcome: StopOutcome,
-        /// What it stopped on its way down, and what was left of it.
+        /// The things that it stopped during its shutdown, and its leftovers.
         below: Vec<StopStep>,
     },
     /// Of [`Call::DescribeChildren`], in order of index.
@@ -242,17 +242,17 @@ pub enum Outcome {
     },
 }
 
-/// What is seen of a child for the tree.
+/// The state of a child for the tree.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ChildSeen {
     /// Its description; `None` if it gave none in time.
     pub description: Option<ChildDescription>,
-    /// How long its stop may still take before it is killed, which is known without it; `None` if it is not being stopped.
+    /// How long its stop may still take before it is killed, which is known without its description; `None` if it is not being stopped.
     pub stops_within: Option<Duration>,
 }
 
-/// What a supervisor that begins finds of a child.
+/// The state of a child that a starting supervisor finds.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum FoundChild {

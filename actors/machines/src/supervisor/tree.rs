@@ -9,11 +9,11 @@ use super::state::{
 use crate::kernel::{AskId, CallKey, Machine, StepContext, Vitals};
 use crate::vocabulary::Generation;
 
-/// How much longer than the children's own timeout the call that queries them all may take.
+/// The extra time of the call that queries all children, beyond the children's own timeout.
 const DESCRIBE_MARGIN: Duration = Duration::from_secs(1);
 
 impl Supervisor {
-    /// Callers that ask while a query is pending share its answer; one over the limit gets the tree without them.
+    /// Callers that ask while a query is pending share its answer; a caller over the limit gets the tree without descriptions.
     pub(super) fn describe(&mut self, id: AskId, cx: &mut StepContext<Self>) {
         match &mut self.describing {
             Some(describing) if describing.askers.len() < WAITERS_MAX => describing.askers.push(id),
@@ -53,7 +53,7 @@ impl Supervisor {
         }
     }
 
-    /// The tree; children that have not described themselves are shown with what the supervisor knows.
+    /// The tree; for children without a description it shows the state known to the supervisor.
     pub(super) fn tree(&self, own: Option<Vitals>, seen: &[ChildSeen]) -> TreeNode {
         let (state, message) = self.own_state();
         let child = |child| self.child_node(child, seen.get(child).unwrap_or(&ChildSeen::default()));

@@ -1,4 +1,4 @@
-//! What a task requests of its machine.
+//! Defines the resources that a task requests from its machine.
 
 mod ask;
 

@@ -17,11 +17,11 @@ pub enum Asked {
     Unanswered(Option<ServingProcess>),
     /// The driver has answered.
     Answered,
-    /// It was not sent, and is not sent any more.
+    /// It was not sent, and will not be sent.
     NeverSent,
 }
 
-/// Why there is no client, without how long was waited: the same reason again is no news.
+/// Why there is no client, without the duration of the wait: the same reason is then not published again.
 #[must_use]
 pub fn not_dispensed(error: &NotDispensed) -> Trouble {
     let reason = match error {
@@ -40,7 +40,7 @@ pub fn not_dispensed(error: &NotDispensed) -> Trouble {
     Trouble { is_transient, is_absent: true, reason }
 }
 
-/// Whether the answer "no such run" from `process` proves that no start of the run is under way there. A process that an
+/// Whether the answer "no such run" from `process` proves that no start of the run is in progress there. A process that an
 /// earlier run of the host launched may have received a start from that run, so its answer proves nothing.
 #[must_use]
 pub fn is_proof(asked: Option<Asked>, process: Option<ServingProcess>) -> bool {
@@ -54,12 +54,12 @@ pub fn is_proof(asked: Option<Asked>, process: Option<ServingProcess>) -> bool {
     }
 }
 
-/// What is known of a run whose driver cannot be had. A driver that is refused has no process, and has left none that received a start of
-/// the run: it would have been found before the driver was launched, or has ended. So nothing begins any more, unless a start still waits
+/// The known state of a run whose driver is unavailable. A driver that is refused has no process, and none is left that received a start
+/// of the run: it would have been found before the driver was launched, or has ended. So nothing can begin, unless a start still waits
 /// for the driver.
 ///
 /// # Errors
-/// If that the driver cannot be had says nothing of the run.
+/// If the unavailability of the driver proves nothing about the run.
 pub fn found_without(error: &NotDispensed, is_start_waiting: bool) -> Result<Found, Trouble> {
     let trouble = not_dispensed(error);
     match error {
@@ -76,8 +76,8 @@ pub fn found_without(error: &NotDispensed, is_start_waiting: bool) -> Result<Fou
     }
 }
 
-/// Why a driver that received a start may still begin the run; `None` if no process that received it is left. A driver that
-/// has launched a process, or was refused when it would have, has checked before that none was left of an earlier run of the host.
+/// Why a driver that received a start may still begin the run; `None` if no process that received it is left. A driver that has
+/// launched a process, or was refused at the launch, has checked before that no process was left of an earlier run of the host.
 #[must_use]
 pub fn may_still_begin(report: Option<&DriverReport>) -> Option<String> {
     match report {
@@ -122,8 +122,8 @@ pub fn is_unknown(error: &DriverError) -> bool {
     }
 }
 
-/// The result of a start that was not sent. If the release of its volumes is not recorded, the run is not over: they are released when it is
-/// proven once more that nothing is left of it.
+/// The result of a start that was not sent. If the release of its volumes is not recorded, the run is not over: they are released after
+/// another proof that nothing is left of the run.
 #[must_use]
 pub fn not_sent(trouble: Trouble, released: Result<(), Trouble>) -> Started {
     match released {
@@ -152,7 +152,7 @@ pub fn failed_start(run: &RunKey, error: DriverError) -> Started {
     }
 }
 
-/// Interprets the status of a failed start. Most codes may as well come from the transport, or from a driver that has already
+/// Interprets the status of a failed start. Most codes may also come from the transport, or from a driver that has already
 /// begun: they do not prove that nothing runs.
 fn refused_start(code: Code, reason: String) -> Started {
     match code {

@@ -83,11 +83,11 @@ impl Machine for Tasks {
     }
 
     fn is_new_promise(&self, ask: &TasksAsk) -> bool {
-        // What is unknown is refused as that.
+        // An unknown task is refused as unknown.
         matches!(ask, TasksAsk::StartTask(StartTask { name }) if self.place(name).is_some())
     }
 
-    /// A start, a report as running, and a lost exit wait by a call of their own, so that a stop can overtake them.
+    /// A start, a report as running, and a lost exit wait by their own call, so that a stop can overtake them.
     fn awaits_disk(call: &TasksCall) -> bool {
         matches!(call, TasksCall::AwaitDisk { .. } | TasksCall::ReadEvents { .. })
     }
@@ -96,7 +96,7 @@ impl Machine for Tasks {
         self.tasks.iter().map(Task::stop_bound).max()
     }
 
-    /// The last ones first, and with them those that are left to their driver.
+    /// The last tasks first, including tasks that are left to their driver.
     fn stop_steps(&self) -> Vec<StopStep> {
         self.tasks.iter().rev().flat_map(Task::told_steps).collect()
     }
@@ -169,7 +169,7 @@ impl Tasks {
     }
 
     fn resume(&mut self, cx: &mut StepContext<Self>) {
-        // This is written before its process is recorded: a later run of the host may have to end what the driver starts.
+        // This is written before its process is recorded: a later run of the host may have to end the processes that the driver starts.
         for (name, setup) in self.drivers.iter_mut().filter(|(_, setup)| !setup.is_on_disk) {
             setup.is_on_disk = true;
             if let Some(kept) = &setup.kept {
@@ -249,11 +249,11 @@ impl Tasks {
                 self.with(name, |task, _| task.events_came(*taken, outcome, cx));
             }
             TasksCall::Forget { .. } | TasksCall::CallOff(_) => {}
-            // It was made when everything before it was on disk, whatever came of it.
+            // It was made after everything before it was on disk, regardless of its result.
             TasksCall::AwaitDisk { run, number } => {
                 self.with(&run.name, |task, scene| task.on_disk(scene, *number, cx));
             }
-            // If it was not sent, the answer to the start says so.
+            // If it was not sent, the answer to the start reports that.
             TasksCall::AwaitSent(run) => {
                 if matches!(outcome, Ok(TasksOutcome::Sent(true))) {
                     self.with(&run.name, |task, _| task.start_is_sent(run, cx));

@@ -25,7 +25,7 @@ pub enum TasksChange {
     Returns(AllocationId),
     /// Removes everything about a task that is no longer configured.
     Forget(AllocationId),
-    /// How a driver is run.
+    /// The settings with which a driver is run.
     KeepDriver(DriverName, Box<KeptDriver>),
     /// Removes everything about a driver that is no longer configured.
     ForgetDriver(DriverName),
@@ -42,7 +42,7 @@ pub struct TasksImage {
     pub drivers: BTreeMap<DriverName, KeptDriver>,
     /// The tasks that the last incarnation of the actor stopped only because it had to leave.
     pub returning: BTreeSet<AllocationId>,
-    /// Whether an earlier run of the host wrote this.
+    /// Whether an earlier run of the host wrote this state.
     pub is_of_earlier_run: bool,
 }
 
@@ -98,24 +98,24 @@ pub enum TasksCall {
     },
     /// Starts a run.
     Start(RunKey, Arc<TaskConfig>),
-    /// Calls off a start that still waits for its driver. One that was sent goes on.
+    /// Calls off a start that still waits for its driver. A start that was sent continues.
     CallOff(RunKey),
     /// Waits until everything that was written before is on disk.
     AwaitDisk {
         /// The run that waits.
         run: RunKey,
-        /// Tells the waits of a task apart.
+        /// Distinguishes the waits of a task.
         number: u64,
     },
-    /// Waits until a start is sent to its driver, or not waiting for it any more.
+    /// Waits until a start is sent to its driver, or no longer waits for it.
     AwaitSent(RunKey),
-    /// Recovers a run after a restart of the driver or of the host. A handle that was stored is without the environment of its task, which
+    /// Recovers a run after a restart of the driver or of the host. A stored handle lacks the environment of its task, which
     /// is in the configuration.
     Recover(RunKey, Box<KeptHandle>, Arc<TaskConfig>),
     /// Queries the state of a run.
     Inspect(RunKey),
-    /// Replaces the process of the driver, unless that has happened since the start of the run was sent: a process that never
-    /// received the start can have none under way.
+    /// Replaces the process of the driver, unless it was replaced after the start of the run was sent: a process that never
+    /// received the start cannot have one in progress.
     ReplaceDriver(RunKey),
     /// Waits for the end of a run.
     Wait(RunKey),
@@ -147,7 +147,7 @@ pub enum TasksCall {
         handle: Option<Box<KeptHandle>>,
         /// The evidence about its processes.
         evidence: Box<RunEvidence>,
-        /// What the driver has answered.
+        /// The driver's answer.
         driver: Heard,
     },
 }
@@ -179,7 +179,7 @@ impl TasksCall {
     }
 }
 
-/// What the driver of a swept run has answered.
+/// The answer of the driver of a swept run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
     /// It reported how the run ended, and is certain.
@@ -198,9 +198,9 @@ pub enum Heard {
 pub struct Trouble {
     /// Whether a retry may succeed.
     pub is_transient: bool,
-    /// Whether the driver is absent, as far as is known.
+    /// Whether the driver is absent, according to the last request.
     pub is_absent: bool,
-    /// What was tried on what, and the error.
+    /// The attempted operation, its object, and the error.
     pub reason: String,
 }
 
@@ -231,7 +231,7 @@ pub struct Swept {
     pub has_killed: bool,
     /// The findings in words.
     pub words: String,
-    /// Why its volumes are not released yet, if they are not. That goes on without the task.
+    /// Why its volumes are not released yet, if they are not. Their release continues without the task.
     pub unreleased: Option<String>,
 }
 
@@ -244,7 +244,7 @@ pub enum Started {
     NotAsked(Trouble),
     /// The driver reports that it does not run, and that a retry may help. Remains of this run have to be removed first.
     Retry(String),
-    /// The driver refuses, in a way that does not prove that nothing was started; a retry does not help.
+    /// The driver refuses, but this does not prove that nothing was started; a retry does not help.
     Refused(String),
     /// The driver reports that it does not run and never will.
     Fatal(String),
@@ -254,7 +254,7 @@ pub enum Started {
     Unreleased(Trouble),
 }
 
-/// What a driver reports about a run.
+/// A driver's report about a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     /// It runs, or the driver does not know.
@@ -281,9 +281,9 @@ pub enum TasksOutcome {
     Watched(Result<(), Trouble>),
     /// The next items after those that were taken; empty if no more will come.
     Events(Vec<TaskEventItem>),
-    /// The task is forgotten: its events are not read any more, and its resources are removed.
+    /// The task is forgotten: its events are no longer read, and its resources are removed.
     Forgotten,
-    /// What was written is on disk.
+    /// The earlier writes are on disk.
     OnDisk,
     /// Whether the start was sent to its driver.
     Sent(bool),
@@ -301,23 +301,23 @@ pub enum TasksOutcome {
     StopTaken(Result<(), Trouble>),
     /// Whether the driver has forgotten it.
     Destroyed(Result<(), Trouble>),
-    /// The traces of its processes; empty if none could be told from others.
+    /// The traces of its processes; empty if its processes could not be distinguished from others.
     Located(Result<Traces, Trouble>),
     /// Whether nothing is left of it.
     Swept(Result<Swept, Trouble>),
 }
 
-/// What the wait for the end of a run has brought.
+/// The result of the wait for the end of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waited {
-    /// How it ended, as the wait says. An error of the wait is [`TaskEnd::Unknown`](crate::driver::TaskEnd).
+    /// How it ended, according to the wait. An error of the wait is [`TaskEnd::Unknown`](crate::driver::TaskEnd).
     pub exit: TaskExit,
-    /// What the driver has recorded, where the wait does not know how it ended.
+    /// The driver's record of the end, if the wait does not know how it ended.
     pub recorded: Option<TaskExit>,
 }
 
 impl Waited {
-    /// How the run ended. Where the wait has failed, a record of success proves nothing: Go drivers record an error as code 0 (EVT-05). But
+    /// How the run ended. If the wait has failed, a record of success proves nothing: Go drivers record an error as code 0 (EVT-05). But
     /// in a stop, Nomad's `raw_exec` ends the process through which it waits as soon as it has recorded the exit, and the wait may break
     /// off first.
     #[must_use]
@@ -343,6 +343,6 @@ pub enum TasksTimer {
     Locate(AllocationId),
     /// Gives up stopping a task.
     GiveUp(AllocationId),
-    /// Looks again at a task that is out of reach.
+    /// Checks again a task that is out of reach.
     LookAgain(AllocationId),
 }

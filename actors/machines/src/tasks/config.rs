@@ -1,4 +1,4 @@
-//! What is configured of a task and of its driver.
+//! The configuration of a task and of its driver.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::task_config::{DEFAULT_CPU_MHZ, DEFAULT_MEMORY_MIB, MemoryMax};
 use crate::vocabulary::{AllocationId, DriverName};
 use crate::volume::VolumeKey;
 
-/// The longest name of an allocation or a task, in bytes: the name of its log file has to fit into one path component.
+/// The length limit of the name of an allocation or a task, in bytes: the name of its log file has to fit into one path component.
 pub const NAME_BYTES_MAX: usize = 200;
 
 /// Whether a task that ended by itself is restarted.
@@ -52,7 +52,7 @@ pub struct TaskLogs {
 pub struct TaskVolume {
     /// The volume. Key `name`, required: its name, or its namespace, a slash and its name.
     pub volume: VolumeKey,
-    /// Where the task finds it, an absolute path. Key `destination`, required.
+    /// The path in the task, absolute. Key `destination`, required.
     pub destination: PathBuf,
     /// Whether the task only reads. Key `read_only`, false by default.
     pub read_only: bool,
@@ -118,7 +118,7 @@ pub struct TaskConfig {
     pub kill_signal: String,
     /// The delay between a stop and its signal (T144). Key `shutdown_delay`, none by default.
     pub shutdown_delay: Duration,
-    /// How soon it is looked at again when it is out of reach; each further look takes twice as long, up to 10 min. Key `look_again`,
+    /// The pause before it is checked again when it is out of reach; doubled after each further check, up to 10 min. Key `look_again`,
     /// 30 s by default.
     pub look_again: Duration,
     /// Its resources. Table `resources`.

@@ -12,7 +12,7 @@ pub struct Cores(BTreeMap<AllocationId, CpuList>);
 /// Why a task does not get its exclusive cores.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoCores {
-    /// The machine has fewer.
+    /// The machine has fewer cores.
     #[error(
         "it asks for {asked} exclusive cores, but tasks may use only {usable} on this machine; ask for less"
     )]
@@ -22,7 +22,7 @@ pub enum NoCores {
         /// The number that tasks may use.
         usable: usize,
     },
-    /// Other tasks hold them.
+    /// Other tasks hold the cores.
     #[error(
         "it asks for {asked} exclusive cores, but only {free} of {usable} are free; it waits until other tasks have ended"
     )]

@@ -22,7 +22,7 @@ use super::state::*;
 use crate::kernel::{CallKey, CallLost, StepContext};
 use crate::vocabulary::{AllocationId, BackoffState, DriverName};
 
-/// The timeout of its end; each step has a limit of its own.
+/// The timeout of its end; each step has its own limit.
 const DISMISS_TIMEOUT: Duration = Duration::from_secs(150);
 /// The advice to the operator for a task that only a departed driver could end.
 pub const ADVICE: &str =
@@ -57,7 +57,7 @@ pub(super) fn setups(
 }
 
 impl Tasks {
-    /// Brings a configured driver, or brings back a departed one.
+    /// Sets up a configured driver, or brings back a departed one.
     pub(super) fn set_up(&mut self, driver: &DriverName, cx: &mut StepContext<Self>) {
         let has_tasks = self.tasks.iter().any(|task| task.has_run_of(driver));
         let Some(setup) = self.drivers.get_mut(driver) else { return };
@@ -83,7 +83,7 @@ impl Tasks {
         }
     }
 
-    /// Brings back a departed driver that was given up, since an operator wants to stop a task of it.
+    /// Brings back a departed driver that was given up, since an operator wants to stop one of its tasks.
     pub(super) fn bring_back_for(&mut self, name: &AllocationId, cx: &mut StepContext<Self>) {
         let task = self.tasks.iter().find(|task| task.config.name == *name);
         let Some(driver) = task.map(|task| task.driver().clone()) else { return };
@@ -165,7 +165,7 @@ impl Tasks {
         left.map(|task| task.config.name.clone()).collect()
     }
 
-    /// Those, and the tasks that have ended and may have left something, in words.
+    /// These tasks, and the tasks that have ended and may have leftovers, in words.
     fn remains_of(&self, driver: &DriverName) -> Vec<String> {
         let living: Vec<_> = self.left_with(driver).iter().map(ToString::to_string).collect();
         let ended = self.tasks.iter().filter(|task| task.has_run_of(driver) && task.known_end().is_some());

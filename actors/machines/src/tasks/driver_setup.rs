@@ -39,7 +39,7 @@ impl Scene<'_> {
 }
 
 impl Tasks {
-    /// Retries a driver whose plugin was refused, since an operator wants a task of it.
+    /// Retries a driver whose plugin was refused, since an operator wants to start one of its tasks.
     pub(super) fn set_up_again(&mut self, name: &AllocationId, cx: &mut StepContext<Self>) {
         let task = self.tasks.iter().find(|task| task.config.name == *name);
         let Some(driver) = task.map(|task| task.config.driver.clone()) else { return };
@@ -69,7 +69,7 @@ impl Tasks {
         cx.call(CallKey::default(), setup.timeout(), TasksCall::SetUp(driver.clone()));
     }
 
-    /// The progress of a driver, for who asked for it.
+    /// The progress of a driver, for a caller that asked.
     pub(super) fn told_progress(&self, driver: &DriverName) -> Result<DriverProgress, UnknownDriver> {
         let unknown =
             || UnknownDriver { name: driver.clone(), known: self.drivers.keys().cloned().collect() };

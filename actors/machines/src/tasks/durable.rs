@@ -1,5 +1,5 @@
-//! Decisions for a task whose next step rests on what was written: a start, the report that it runs, and that its driver forgets
-//! how it ended. A sick disk holds them up, and a stop goes past them.
+//! Decisions for a task whose next step depends on a write: a start, the report that it runs, and the request that its driver forgets
+//! how it ended. A sick disk delays them, and a stop overtakes them.
 
 use super::behaviour::{SAY_TIMEOUT, Scene};
 use super::calls::*;
@@ -7,7 +7,7 @@ use super::state::*;
 use crate::kernel::StepContext;
 
 impl Task {
-    /// Waits until everything that was written so far is on disk.
+    /// Waits until all earlier writes are on disk.
     pub(super) fn await_disk(&mut self, cx: &mut StepContext<Tasks>) {
         self.awaits_disk = true;
         self.disk_waits += 1;
@@ -16,7 +16,7 @@ impl Task {
         }
     }
 
-    /// What it waited for is on disk. It may have been stopped meanwhile.
+    /// The awaited writes are on disk. The task may have been stopped meanwhile.
     pub(super) fn on_disk(&mut self, scene: &Scene<'_>, number: u64, cx: &mut StepContext<Tasks>) {
         if number != self.disk_waits || !std::mem::take(&mut self.awaits_disk) {
             return;

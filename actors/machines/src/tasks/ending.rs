@@ -12,13 +12,13 @@ use crate::driver::TaskExit;
 use crate::kernel::StepContext;
 use crate::vocabulary::RestartBudget;
 
-/// How often a driver is asked to forget a run that is over, before this is given up.
+/// The number of requests to a driver to forget a run that is over, before this is given up.
 const FORGET_TRIES: u32 = 6;
-/// How often the pause before a restart is doubled at most.
+/// The maximum number of doublings of the pause before a restart.
 const DOUBLINGS_MAX: u32 = 20;
 
 impl Task {
-    /// Records that its run is over, or has to end. That a task has ended by itself is on disk before its driver forgets it: it
+    /// Records that its run is over, or has to end. If a task has ended by itself, this is on disk before its driver forgets it: else it
     /// would run once more after a crash. Without an exit the task is started again, since that run was never used.
     pub(super) fn over(&mut self, exit: Option<TaskExit>, note: String, cx: &mut StepContext<Tasks>) {
         self.is_driver_absent = false;
@@ -70,7 +70,7 @@ impl Task {
         let is_over = exit.as_ref().is_some_and(TaskExit::is_certain);
         match answer {
             Ok(()) => {}
-            // A run that is over does not wait for its driver forever; one that may still run must not be replaced.
+            // A run that is over does not wait for its driver forever; a run that may still be active must not be replaced.
             Err(trouble) if trouble.is_transient && (!is_over || self.troubles.failures() < FORGET_TRIES) => {
                 let what = if is_over { "its driver is to forget it" } else { "it is to be ended" };
                 let note = format!("{}; {what}: {trouble}", self.cause);
@@ -85,7 +85,7 @@ impl Task {
         self.sweep(DriverReply::Received, cx);
     }
 
-    /// Continues after a run of which nothing is left, depending on what is wanted and on how the run ended.
+    /// Continues after a run of which nothing is left, depending on the wanted state and on how the run ended.
     pub(super) fn after_run(
         &mut self,
         scene: &Scene<'_>,
@@ -140,7 +140,7 @@ impl Task {
                 let note = format!("{reason}; given up after {limit} restarts within {window:?}");
                 return self.arrive(Phase::Failed, note, cx);
             }
-            // More of them do not make the pause longer.
+            // More restarts do not make the pause longer.
             None if before > DOUBLINGS_MAX => drop(durable.restarted_at.remove(0)),
             Some(_) | None => {}
         }

@@ -1,4 +1,4 @@
-//! What a driver finds its task again by, as the tasks keep it: bytes that only the driver and the client that speaks to it read.
+//! The data by which a driver finds its task again, as the tasks store it: bytes that only the driver and its client interpret.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ pub struct KeptHandle {
 }
 
 impl KeptHandle {
-    /// A handle with these bytes. Those to store are without the environment of its task, which may hold secrets (P6). `cores` are those
-    /// that the task has for itself, as the kernel of Linux writes a list; empty if it has none.
+    /// A handle with these bytes. The stored bytes lack the environment of its task, which may hold secrets (P6). `cores` are the exclusive
+    /// cores of the task, in the list format of the Linux kernel; empty if it has none.
     #[must_use]
     pub fn new(bytes: &[u8], stored: &[u8], cores: &str) -> Self {
         Self { bytes: bytes.into(), stored: stored.into(), cores: cores.into() }
     }
 
-    /// Its bytes as far as they are known: after a restart of the host, those that were stored.
+    /// Its bytes; after a restart of the host, the stored bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -31,14 +31,14 @@ impl KeptHandle {
         &self.stored
     }
 
-    /// The cores that its task has for itself.
+    /// The exclusive cores of its task.
     #[must_use]
     pub fn cores(&self) -> &str {
         &self.cores
     }
 }
 
-/// It tells nothing of its bytes, which may hold secrets.
+/// Omits its bytes, which may hold secrets.
 impl fmt::Debug for KeptHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeptHandle").field("bytes", &self.bytes.len()).finish_non_exhaustive()

@@ -1,7 +1,7 @@
-//! Decisions about the end of all tasks together.
+//! Handles the shutdown of all tasks.
 //!
 //! ```text
-//!   serving ──► leaving: everything stops, or is left to its driver ──► closed: everything has, and the disk takes the rest ──► ended
+//!   serving ──► leaving: everything stops, or is left to its driver ──► closed: all have stopped or are left, writes pending ──► ended
 //! ```
 
 use super::behaviour::Scene;
@@ -11,12 +11,12 @@ use super::reach::Later;
 use super::state::*;
 use crate::kernel::{AskId, Input, Machine as _, StepContext, StopMode};
 
-/// Why a task is not stopped that was left to its driver.
+/// The reason why a task that was left to its driver is not stopped.
 const TOO_LATE: &str = "the host had already left it running with its driver when the stop was requested";
 
 impl Tasks {
-    /// Stops the tasks; those of a driver that survives its host are left to it in a host that detaches. Whatever runs then can be
-    /// recovered by the next run of the host. Of two orders [`StopMode::Stop`] wins, whichever comes first.
+    /// Stops the tasks. When the host detaches, tasks of a driver that survives its host are left to it. The next run of the host can
+    /// recover whatever runs then. Of two requests [`StopMode::Stop`] wins, whichever comes first.
     pub(super) fn leave(&mut self, mode: StopMode, cx: &mut StepContext<Self>) {
         match self.shutdown {
             ShutdownState::Leaving(StopMode::Detach) if mode == StopMode::Stop => {}
@@ -59,7 +59,7 @@ impl Tasks {
         }
     }
 
-    /// Handles what comes when the actor is about to end. An answer about a task changes nothing any more: what would follow from it
+    /// Handles inputs when the actor is about to end. An answer about a task no longer changes anything: its consequences
     /// would be cut off, and the report would be wrong. The next run of the host asks again.
     pub(super) fn step_when_closed(
         &mut self,

@@ -1,4 +1,4 @@
-//! The events that a driver sent about a task: a short list in which repeats take no room, and the position read so far.
+//! The events that a driver sent about a task: a short list that stores repeats once, and the position read so far.
 
 use crate::driver::{EventPosition, Recent, TaskEventItem};
 use crate::vocabulary::Timestamp;

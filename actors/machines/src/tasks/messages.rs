@@ -1,4 +1,4 @@
-//! The messages and the news of the tasks.
+//! The messages and notifications of the tasks.
 
 use crate::agent::{StopBound, TaskStopped};
 use crate::conversation;
@@ -24,9 +24,8 @@ pub struct StopTask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListTasks;
 
-/// Sets up a driver now whose plugin could not be used, instead of at its next retry. Answered with its progress; one that was
-/// set up before, or
-/// is not configured any more, stays as it is.
+/// Sets up a driver whose plugin could not be used, now instead of at its next retry. Answered with its progress. A driver that was
+/// set up before, or is no longer configured, stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetUpDriver {
     /// The driver.
@@ -39,7 +38,7 @@ pub struct SetUpDriver {
 pub struct UnknownDriver {
     /// The requested name.
     pub name: DriverName,
-    /// The drivers that there are.
+    /// The existing drivers.
     pub known: Vec<DriverName>,
 }
 
@@ -96,12 +95,12 @@ pub enum TaskError {
         /// The reason.
         reason: String,
     },
-    /// It has ended, and it is not known whether something of it is left.
+    /// It has ended, and it is unknown whether something of it is left.
     #[error("task {name} {}: {reason}; `start` or `stop` checks again", HAS_ENDED)]
     Remains {
         /// The task.
         name: AllocationId,
-        /// How it ended, and why it is not known what is left.
+        /// How it ended, and why it is unknown whether something is left.
         reason: String,
     },
     /// The host is stopping.
@@ -203,11 +202,11 @@ pub struct TaskReport {
     pub events_missed: u64,
     /// Whether it is still configured.
     pub is_configured: bool,
-    /// When it is started again, while it waits for that.
+    /// The time of its next start, while it waits for that.
     pub due: Option<Timestamp>,
-    /// Its stop, while it is under way.
+    /// Its stop, while it is in progress.
     pub stopping: Option<StopBound>,
-    /// What its latest stop came to, if it has ended.
+    /// The result of its latest stop, if it has ended.
     pub ended: Vec<StopStep>,
 }
 

@@ -17,21 +17,21 @@
 //!
 //! Invariants:
 //!
-//! - A driver receives a start only after the run's id is on disk, and subscribers learn of it only after its handle is.
+//! - A driver receives a start only after the run's id is on disk, and subscribers are notified of it only after its handle is.
 //! - A start has no timeout while its driver lives. If the call breaks, the driver is queried for a while, and then its
 //!   process is replaced: "no such run" is proof only from a process that never received the start.
 //! - A start with an unknown result is settled first. If the run is found, it is ended, since it could not be recovered later.
 //!   Only then another run begins, so a task never runs twice.
 //! - If a driver is gone, its tasks wait for it and are recovered when it is back. A task that cannot be recovered has an
-//!   unknown exit, which is no success (EVT-05).
+//!   unknown exit, which is not a success (EVT-05).
 //! - Events are stored with their position in one write: none is lost, none counts twice (EVT-03, EVT-04).
 //! - A driver that is no longer configured is set up again only to stop its tasks, and then ended. If that fails,
 //!   its tasks are reported as out of reach, with advice; its processes are ended if they are proven to be the driver's.
-//! - Its volumes are claimed before a driver receives a start, and released when nothing is left of the run: not because it is to
+//! - Its volumes are claimed before a driver receives a start, and released when nothing is left of the run: not because it is going to
 //!   stop, but because its processes have ended (V8).
 //! - A stop takes a bounded time. A task whose driver is unavailable is left and reported as out of reach. While the host serves it is
-//!   looked at again, with pauses of 30 s to 10 min; else the next run of the host recovers it.
-//! - Once all tasks have stopped or are left, nothing that still comes brings one back: nothing would end it.
+//!   checked again, with pauses of 30 s to 10 min; else the next run of the host recovers it.
+//! - Once all tasks have stopped or are left, no later input starts one again: nothing would end it.
 
 mod config;
 

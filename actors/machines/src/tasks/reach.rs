@@ -1,5 +1,5 @@
-//! Decisions for a task that is out of reach: its driver does not end it, and what is left of it is not found or does not end. It
-//! is left as it is, and looked at again while the host serves.
+//! Decisions for a task that is out of reach: its driver does not end it, and its remains are not found or do not end. It
+//! is left as it is, and checked again while the host serves.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use super::state::*;
 use crate::kernel::StepContext;
 use crate::vocabulary::{AllocationId, Backoff};
 
-/// The longest pause between two looks at a task that is out of reach, unless it is configured to be longer.
+/// The longest pause between two checks of a task that is out of reach, unless a longer one is configured.
 const LOOK_LONGEST: Duration = Duration::from_secs(600);
 
-/// Whether a later look at a task can find more than this one.
+/// Whether a later check of a task can find more than this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Later {
-    /// Its driver may answer, or what is left of it may end.
+    /// Its driver may answer, or its remains may end.
     Possible,
-    /// Its driver is not in the configuration any more and cannot be had: that stays so in this run of the host.
+    /// Its driver is no longer in the configuration and is unavailable: that stays so in this run of the host.
     Pointless,
 }
 
 impl Tasks {
-    /// Looks again at a task that is out of reach, and for its driver if that could not be had.
+    /// Checks again a task that is out of reach, and its driver if that was unavailable.
     pub(super) fn look_again(&mut self, name: &AllocationId, cx: &mut StepContext<Self>) {
         let is_due = |task: &Task| task.config.name == *name && task.phase == Phase::OutOfReach;
         if self.shutdown == ShutdownState::Serving && self.tasks.iter().any(is_due) {
@@ -71,7 +71,7 @@ impl Task {
         self.enter(Phase::OutOfReach, note, cx);
     }
 
-    /// Why a stop of it is not answered by its end.
+    /// Why a stop of the task is answered with an error instead of its end.
     pub(super) fn not_stopped(&self, reason: String) -> TaskError {
         let name = self.config.name.clone();
         match self.known_end() {
@@ -80,8 +80,8 @@ impl Task {
         }
     }
 
-    /// Asks its driver about its run once more, as after a restart of the host. How long its driver may have been busy with a start
-    /// counts on: it is replaced when that has been long enough.
+    /// Queries its driver about its run once more, as after a restart of the host. The time for which its driver may have been busy with a
+    /// start keeps counting: the driver is replaced when that time is long enough.
     pub(super) fn take_up_again(&mut self, scene: &Scene<'_>, cx: &mut StepContext<Tasks>) {
         cx.cancel_timer(TasksTimer::LookAgain(self.config.name.clone()));
         let is_over = |run: &Run| matches!(run.state, RunState::Over { .. });

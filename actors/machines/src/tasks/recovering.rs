@@ -12,11 +12,11 @@ use crate::kernel::StepContext;
 
 /// How long a driver that may be busy with a start is queried before its process is replaced.
 const UNSURE: Duration = Duration::from_secs(10);
-/// The same for a driver that has started other tasks as well: if it runs tasks in its own process, they would be lost.
+/// The same for a driver that has started other tasks as well: if it runs tasks in its own process, these would be lost.
 const UNSURE_SHARED: Duration = Duration::from_secs(120);
 
 impl Task {
-    /// Resets what an earlier run of the host wanted. Two facts stay: an existing run, and that a task which ended by itself
+    /// Resets the wanted state of an earlier run of the host. Two facts stay: an existing run, and that a task which ended by itself
     /// is not restarted automatically. A task that was stopped or failed is started again if the configuration starts it.
     pub(super) fn begin_another_run_of_the_host(&mut self) {
         match (self.durable.wanted, &self.durable.run) {
@@ -63,7 +63,7 @@ impl Task {
             Ok(Found::Nothing { words, is_proof: true }) => {
                 let cause = std::mem::take(&mut self.cause);
                 let why = if cause.is_empty() { cause } else { format!("{cause}; ") };
-                // The driver's answer is no proof: what it began may run on without it (T115).
+                // The driver's answer is no proof: a run that it began may continue without it (T115).
                 self.cause = format!("{why}{id} was not started, its driver knows nothing of it: {words}");
                 self.sweep(DriverReply::Received, cx);
             }
@@ -88,7 +88,7 @@ impl Task {
                 "its driver does not know {id} but may still execute its start: its process is replaced"
             );
             self.note(note, cx);
-            // A sick disk would hold up the next process.
+            // A sick disk would delay the next process.
             return self.await_disk(cx);
         }
         let note = format!(
@@ -132,7 +132,7 @@ impl Task {
                 let note = format!("{id} is not recovered yet: {trouble}");
                 self.not_answered(trouble, note, cx);
             }
-            // It may still live, so its run is over only when nothing is left of it (TH041), and its exit is no success
+            // It may still live, so its run is over only when nothing is left of it (TH041), and its exit is not a success
             // (EVT-05).
             Err(trouble) => {
                 let reason = format!("its driver cannot recover it: {trouble}");
@@ -149,7 +149,7 @@ impl Task {
         cx: &mut StepContext<Tasks>,
     ) {
         if self.phase == Phase::OutOfReach && answer.is_ok() && scene.shutdown == ShutdownState::Serving {
-            // It was left as it is, and its driver has reported its end after all.
+            // It was left as it is, and its driver has now reported its end.
             self.stop_began = cx.now();
             self.start_give_up(cx);
         } else if !matches!(self.phase, Phase::Running | Phase::Stopping) {

@@ -87,7 +87,7 @@ impl Task {
         }
     }
 
-    /// Asks its driver about a run of which it is not known what became of it.
+    /// Queries its driver about a run with an unknown result.
     pub(super) fn take_up(&mut self, scene: &Scene<'_>, cx: &mut StepContext<Tasks>) {
         let Some(run) = &self.durable.run else { return };
         let (next, note) = match &run.state {
@@ -212,7 +212,7 @@ impl Task {
         }
         match &self.watch {
             Watch::On(at) if *at == driver => {}
-            // That comes back, and goes on here.
+            // The answer returns, and continues here.
             Watch::Asked(at) if *at == driver => return,
             Watch::No | Watch::Asked(_) | Watch::On(_) => return self.ask_to_watch(cx),
         }
@@ -237,7 +237,7 @@ impl Task {
         }
     }
 
-    /// Handles that its driver cannot be had.
+    /// Handles that its driver is unavailable.
     fn without_driver(
         &mut self,
         scene: &Scene<'_>,
@@ -272,7 +272,7 @@ impl Task {
             Ok(TasksOutcome::Destroyed(answer)) => self.destroyed(answer, cx),
             Ok(TasksOutcome::Located(answer)) => self.located(answer, cx),
             Ok(TasksOutcome::Swept(answer)) => self.swept(scene, answer, cx),
-            // These calls belong to no run.
+            // These calls do not belong to a run.
             Ok(
                 TasksOutcome::SetUp(_)
                 | TasksOutcome::Dismissed(_)
@@ -302,10 +302,10 @@ impl Task {
             },
             TasksCall::Stop { .. } => self.stop_taken(&Err(trouble), cx),
             TasksCall::Destroy(_) => self.destroyed(&Err(trouble), cx),
-            // The next search makes up for it.
+            // The next search replaces it.
             TasksCall::Locate { .. } => {}
             TasksCall::Sweep { .. } => self.swept(scene, &Err(trouble), cx),
-            // These calls belong to no run.
+            // These calls do not belong to a run.
             TasksCall::SetUp(_)
             | TasksCall::SetUpUnconfigured(..)
             | TasksCall::Dismiss { .. }
@@ -318,7 +318,7 @@ impl Task {
         }
     }
 
-    /// Handles that it runs: it continues, or is stopped, as wanted. It is reported as running if it is to run and its handle is
+    /// Handles that it runs: it continues, or is stopped, as wanted. It is reported as running if it is wanted to run and its handle is
     /// on disk.
     pub(super) fn go_on(&mut self, note: String, cx: &mut StepContext<Tasks>) {
         self.is_driver_absent = false;
@@ -332,7 +332,7 @@ impl Task {
         self.attend(cx);
     }
 
-    /// Hears of its end, and stops it if it is not to run.
+    /// Waits for its end, and stops it if it is not wanted to run.
     pub(super) fn attend(&mut self, cx: &mut StepContext<Tasks>) {
         self.wait(cx);
         self.locate(cx);

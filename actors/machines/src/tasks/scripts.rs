@@ -125,7 +125,7 @@ impl Stage {
         self.come_back_from_disk(told);
     }
 
-    /// What was written is on disk, if that is sound.
+    /// The earlier writes are on disk, if the disk is sound.
     fn come_back_from_disk(&mut self, told: &mut String) {
         let is_meant = |call: &TasksCall| matches!(call, TasksCall::AwaitDisk { .. });
         if !self.is_sick && self.surroundings.calls.iter().any(|(_, call)| is_meant(call)) {
@@ -282,7 +282,7 @@ fn tell_task(task: &TaskReport) -> String {
     format!("{} is {}{exit}{restarts}{events}: {}", task.name, task.phase, task.note)
 }
 
-/// The limits of its stop, and what that came to.
+/// The limits of its stop, and the result of the stop.
 fn tell_stop(task: &TaskReport) -> String {
     let at = |at: Timestamp| at.since(begun());
     let bound = task.stopping.map_or_else(String::new, |bound| {
@@ -515,7 +515,7 @@ impl Stage {
             "replaced" => self.answer(name, TasksOutcome::DriverReplaced(answered(rest)), told),
             "recovered" => self.answer(name, TasksOutcome::Recovered(answered(rest)), told),
             "exited" => {
-                // `unknown but 0`: the wait has failed, and the driver has recorded that.
+                // `unknown but 0`: the wait has failed, and the driver has recorded code 0.
                 let (waited, recorded) = rest.split_once(" but ").unwrap_or((rest, ""));
                 let waited = exit(waited).map(|of| Waited { exit: of, recorded: exit(recorded) });
                 self.answer(name, TasksOutcome::Waited(waited.ok_or_else(|| trouble(rest))), told);
@@ -622,6 +622,6 @@ fn a_driver_that_may_take_long_to_start_is_waited_for_as_long() {
         Effect::Call { call: TasksCall::SetUp(driver), deadline, .. } if driver == name => Some(deadline),
         _ => None,
     });
-    // Besides the time that every plugin has: the start timeout, and twice the grace.
+    // In addition to the time that every plugin has: the start timeout, and twice the grace.
     assert_eq!(timeout, Some(Duration::from_secs(150 + 600 + 2 * 5)));
 }

@@ -21,13 +21,13 @@ impl Task {
         self.enter(Phase::Starting, note, cx);
         self.call(START_TIMEOUT, TasksCall::Start(key.clone(), self.config.clone()), cx);
         if self.awaits_driver {
-            // Behind the start: it ends with the start, sent or not.
+            // After the start: it ends with the start, sent or not.
             self.call(START_TIMEOUT, TasksCall::AwaitSent(key), cx);
         }
         cx.start_timer(TasksTimer::Again(self.config.name.clone()), cx.now() + START_USUAL);
     }
 
-    /// Its driver is there after all, and has received the start.
+    /// Its driver is now available, and has received the start.
     pub(super) fn start_is_sent(&mut self, run: &RunKey, cx: &mut StepContext<Tasks>) {
         let is_present = self.durable.run.as_ref().is_some_and(|present| present.id == run.id);
         if is_present && self.phase == Phase::Starting && std::mem::take(&mut self.awaits_driver) {
@@ -36,7 +36,7 @@ impl Task {
         }
     }
 
-    /// Calls its start off, if that still waits for its driver.
+    /// Calls its start off, if the start still waits for its driver.
     pub(super) fn call_off(&self, cx: &mut StepContext<Tasks>) {
         if let (Phase::Starting, Some(run)) = (self.phase, self.run_key()) {
             self.call(SAY_TIMEOUT, TasksCall::CallOff(run), cx);
@@ -109,7 +109,7 @@ impl Task {
         }
     }
 
-    /// Handles that its driver refuses for good. What the driver began nevertheless has to be removed (TH040).
+    /// Handles that its driver refuses permanently. Anything that the driver began nevertheless has to be removed (TH040).
     fn refuse(&mut self, reason: &str, cx: &mut StepContext<Tasks>) {
         if self.durable.wanted == Some(Wanted::Running) {
             self.durable.wanted = Some(Wanted::Failed);
@@ -117,7 +117,7 @@ impl Task {
         self.over(None, format!("its driver does not start it: {reason}"), cx);
     }
 
-    /// Handles that it runs: its handle is on disk before this is published. Its end is heard of at once.
+    /// Handles that it runs: its handle is on disk before this is published. The wait for its end starts at once.
     fn runs(&mut self, handle: &KeptHandle, cx: &mut StepContext<Tasks>) {
         let Some(run) = &mut self.durable.run else { return };
         let bytes = handle.bytes().len();

@@ -69,8 +69,8 @@ pub(super) enum ShutdownState {
     Serving,
     /// Everything stops in this way, nothing starts, and then the actor ends.
     Leaving(StopMode),
-    /// All tasks have stopped, or are left as they are. The actor ends as soon as the disk has what it waits for, and nothing
-    /// that comes meanwhile changes a task: nothing would end it.
+    /// All tasks have stopped, or are left as they are. The actor ends as soon as the awaited writes are on disk, and no
+    /// input meanwhile changes a task: nothing would end it.
     Closed(StopMode),
 }
 
@@ -82,7 +82,7 @@ pub(super) struct Task {
     pub(super) starts_after_stop: bool,
     pub(super) phase: Phase,
     pub(super) since: Timestamp,
-    /// When it is started again, if it waits for that.
+    /// The time of its next start, if it waits for that.
     pub(super) due: Option<Timestamp>,
     pub(super) note: String,
     pub(super) durable: DurableState,
@@ -90,8 +90,8 @@ pub(super) struct Task {
     pub(super) watch: Watch,
     /// Failed requests to its driver.
     pub(super) troubles: BackoffState,
-    /// Whether its driver is known not to have received the start of its run, or nothing came of one of an earlier incarnation
-    /// of the actor.
+    /// Whether its driver is known not to have received the start of its run, or a start of an earlier incarnation of the actor
+    /// had no effect.
     pub(super) is_unsent: bool,
     /// Whether an earlier incarnation of the actor began its run: its start may never have been sent.
     pub(super) is_inherited: bool,
@@ -103,7 +103,7 @@ pub(super) struct Task {
     pub(super) cause: String,
     /// How often its processes have been located in this run.
     pub(super) looks: usize,
-    /// The looks at it since it has been out of reach.
+    /// The backoff of the checks since it has been out of reach.
     pub(super) out_of_reach: BackoffState,
     /// The number of sweeps in progress.
     pub(super) sweeps: u32,
@@ -111,9 +111,9 @@ pub(super) struct Task {
     pub(super) refusal: Option<String>,
     /// Whether its driver was absent at the last request.
     pub(super) is_driver_absent: bool,
-    /// Whether its start waits for a driver that could not be had at the last attempt: it keeps that state while it is tried again.
+    /// Whether its start waits for a driver that was unavailable at the last attempt: it keeps that state while the start is retried.
     pub(super) awaits_driver: bool,
-    /// Whether its next step rests on what it has just written, and waits for the disk.
+    /// Whether its next step depends on its last write, and waits for the disk.
     pub(super) awaits_disk: bool,
     /// How often it has waited for the disk.
     pub(super) disk_waits: u64,
@@ -121,7 +121,7 @@ pub(super) struct Task {
     pub(super) askers: Vec<AskId>,
     /// How it ended in its last stop.
     pub(super) ended: Option<StopStep>,
-    /// Why the volumes of its last run were not released when nothing was left of that.
+    /// Why the volumes of its last run were not released when nothing was left of the run.
     pub(super) unreleased: Option<String>,
     /// When its stop began.
     pub(super) stop_began: Timestamp,
@@ -173,7 +173,7 @@ pub enum Wanted {
 pub struct Run {
     /// Its driver.
     pub driver: DriverName,
-    /// The driver's id of it. Unique.
+    /// The driver's id of the run. Unique.
     pub id: TaskId,
     /// Its progress.
     pub state: RunState,
@@ -193,7 +193,7 @@ pub struct RunEvidence {
 /// The progress of a run, as recorded on disk.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunState {
-    /// Its start may or may not have been sent: only the driver can tell.
+    /// Its start may or may not have been sent: only the driver knows.
     Intended,
     /// It runs; its driver recovers it by this handle.
     Started(Box<KeptHandle>),
@@ -207,7 +207,7 @@ pub enum RunState {
 }
 
 impl Run {
-    /// How it ended, if its driver has told that.
+    /// How it ended, if its driver has reported that.
     #[must_use]
     pub fn known_end(&self) -> Option<&TaskExit> {
         match &self.state {
@@ -231,7 +231,7 @@ pub(super) enum Phase {
     Readying(Next),
     /// Waits for its driver to start it.
     Starting,
-    /// Waits for its driver to say whether an intended run was started.
+    /// Waits for its driver to report whether an intended run was started.
     Settling,
     /// Waits for its driver to recover it.
     Recovering,
@@ -318,7 +318,7 @@ impl Task {
         self.durable.run.as_ref().map_or(&self.config.driver, |run| &run.driver)
     }
 
-    /// How its present run ended, if its driver has told that.
+    /// How its present run ended, if its driver has reported that.
     pub(super) fn known_end(&self) -> Option<&TaskExit> {
         self.durable.run.as_ref().and_then(Run::known_end)
     }

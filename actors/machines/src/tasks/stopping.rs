@@ -19,7 +19,7 @@ const STOP_MARGIN: Duration = Duration::from_secs(30);
 const ANSWER_MARGIN: Duration = Duration::from_secs(25);
 
 impl Task {
-    /// What its stop came to, for a caller that asks for one when the stop of the host has ended it already.
+    /// The result of its stop, for a caller that requests a stop after the stop of the host has already ended the task.
     pub(super) fn stopped_already(&self, scene: &Scene<'_>) -> Option<TaskStopped> {
         let has_ended = self.phase.is_down() && self.ended.is_some();
         let is_told =
@@ -27,12 +27,12 @@ impl Task {
         is_told.then(|| TaskStopped { steps: self.stop_steps(true) })
     }
 
-    /// Its stop, if one is under way.
+    /// Its stop, if one is in progress.
     pub(super) fn stop_under_way(&self) -> Option<StopBound> {
         if self.durable.wanted != Some(Wanted::Stopped) || self.phase.is_let_be() {
             return None;
         }
-        // Its driver may have heard of it later, as after a restart.
+        // Its driver may have received it later, as after a restart.
         let asked_at = self.since.max(self.stop_began + self.config.shutdown_delay);
         let kill = (self.phase == Phase::Stopping).then(|| asked_at + self.config.stop_grace);
         Some(StopBound { by: self.stop_began + self.stop_bound(), kill })
@@ -101,8 +101,8 @@ impl Task {
         }
     }
 
-    /// How long it may take at most until nothing is under way for it: the time of its stop, and a last look for what is left. A
-    /// start that takes longer than that is looked for by the next run of the host.
+    /// The longest time until nothing is in progress for it: the time of its stop, and a last search for remains. A
+    /// start that takes longer is searched for by the next run of the host.
     pub(super) fn stop_bound(&self) -> Duration {
         if self.phase.is_let_be() {
             return Duration::ZERO;
@@ -115,7 +115,7 @@ impl Task {
         cx.start_timer(TasksTimer::GiveUp(self.config.name.clone()), at);
     }
 
-    /// Begins to stop it through its driver.
+    /// Starts to stop it through its driver.
     pub(super) fn order_stop(&mut self, cx: &mut StepContext<Tasks>) {
         let (delay, grace) = (self.config.shutdown_delay, self.config.stop_grace);
         let note = if delay.is_zero() {
@@ -224,7 +224,7 @@ impl Task {
         }
     }
 
-    /// What its last stop came to: how it ended, and whether its volumes were not released by then.
+    /// The result of its last stop: how it ended, and whether its volumes were not released by then.
     pub(super) fn stop_steps(&self, are_volumes_left: bool) -> Vec<StopStep> {
         let of_volumes = |(of_task, reason): (&StopStep, &String)| StopStep {
             what: format!("volumes/{}", self.config.name),

@@ -61,7 +61,7 @@ impl Task {
         answer: &Result<Swept, Trouble>,
         cx: &mut StepContext<Tasks>,
     ) {
-        // An earlier sweep that is still in progress would kill what is started meanwhile: the last one counts.
+        // An earlier sweep that is still in progress would kill anything started meanwhile: only the last one counts.
         self.sweeps = self.sweeps.saturating_sub(1);
         let Phase::Sweeping(reply) = self.phase else { return };
         if self.sweeps > 0 {
@@ -84,7 +84,7 @@ impl Task {
         let exit = match (&run.state, reply) {
             (RunState::Over { exit, .. }, _) => exit.clone(),
             (RunState::Intended, _) => {
-                // The host ended before its driver had answered, and the run never came to anything.
+                // The host ended before its driver had answered, and the run never had an effect.
                 self.is_unsent |= self.is_inherited && !swept.has_killed;
                 None
             }

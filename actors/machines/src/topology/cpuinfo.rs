@@ -19,7 +19,7 @@ pub fn cpuinfo(text: &str) -> BTreeMap<u32, Option<u64>> {
                     found.entry(number).or_insert(None);
                 }
             }
-            // x86 and others; POWER; s390. BogoMIPS are no speed.
+            // x86 and others; POWER; s390. BogoMIPS are not a speed.
             "cpu MHz" | "clock" | "cpu MHz static" => {
                 if let (Some(number), Some(speed)) = (present, megahertz(value)) {
                     found.insert(number, Some(speed));

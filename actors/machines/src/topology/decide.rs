@@ -68,8 +68,8 @@ fn nodes(findings: &Findings) -> Vec<u8> {
     if nodes.is_empty() { vec![0] } else { nodes }
 }
 
-/// The distances between these nodes, if each node has one to each of them, otherwise empty (T011). The kernel lists them
-/// for online nodes, in their order, whatever gaps their numbers have (T019).
+/// The distances between these nodes, if each node has a distance to each of them, otherwise empty (T011). The kernel lists them
+/// for online nodes, in their order, regardless of gaps in their numbers (T019).
 fn distances(findings: &Findings, nodes: &[u8]) -> Vec<u8> {
     let row = |node: &u8| {
         let row = findings.nodes.get(&u32::from(*node))?.distances.as_ref()?;
@@ -112,7 +112,7 @@ fn allowed(findings: &Findings, processors: &CpuList) -> Option<CpuList> {
 
 enum Grades<'f> {
     Told(&'f CpuList),
-    /// Those without a sibling thread, on a machine where others have one (T013). If no core has one, all are alike, and
+    /// Cores without a sibling thread, on a machine where others have one (T013). If no core has one, all are alike, and
     /// none is an efficiency core.
     BySiblings(CpuList),
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::cpu_list::CpuList;
 
-/// What is known of the processors of a machine.
+/// The known facts about the processors of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Findings {
     /// The online CPUs (`/sys/devices/system/cpu/online`).
@@ -23,7 +23,7 @@ pub struct Findings {
     pub allowed: Option<CpuList>,
 }
 
-/// What is known of one CPU.
+/// The known facts about one CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CpuFinding {
     /// `topology/physical_package_id`.
@@ -40,7 +40,7 @@ pub struct CpuFinding {
     pub max_khz: Option<u64>,
 }
 
-/// What is known of one memory node.
+/// The known facts about one memory node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeFinding {
     /// `cpulist`.

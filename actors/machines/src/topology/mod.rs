@@ -1,4 +1,4 @@
-//! The CPU topology of a machine, as drivers receive it: what it follows from, and what is well formed.
+//! Derives the CPU topology of a machine, as drivers receive it, and checks that it is well formed.
 //!
 //! - A [`Topology`] value is well formed (TH010): at least one node and one core, unique ids that fit the 8 and 16 bits of
 //!   the driver side, distances square or empty, each core with a speed.

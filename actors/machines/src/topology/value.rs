@@ -18,7 +18,7 @@ pub enum CoreGrade {
 pub struct Core {
     /// Its number.
     pub id: u16,
-    /// Its memory node; one of the topology's.
+    /// Its memory node, which is a node of the topology.
     pub node: u8,
     /// Its socket.
     pub socket: u8,

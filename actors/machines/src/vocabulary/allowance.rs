@@ -1,39 +1,39 @@
-//! How often something may happen that a stranger causes.
+//! Limits the rate of events that an untrusted source causes.
 
 use super::time::Timestamp;
 
-/// What one of it costs, so that whole numbers do: as much as a rate of one per minute earns in a minute, in microseconds.
+/// The cost of one event, so that whole numbers suffice: the credit that a rate of one per minute earns in a minute, in microseconds.
 const COST: u64 = 60_000_000;
 
-/// How often something may happen.
+/// The permitted rate of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// How many at once, after a time of rest.
+    /// The number at once, after a period without events.
     pub burst: u32,
-    /// How many each minute when it goes on.
+    /// The number per minute in the long run.
     pub per_minute: u32,
 }
 
-/// Says of each thing that happens whether it is within its rate, and counts those that were not. Time is an input, and may
-/// stand still; a time that goes back counts as one that stands still.
+/// Decides for each event whether it is within its rate, and counts the events that were not. Time is an input, and may
+/// stand still; a time that goes back counts as standing still.
 #[derive(Debug, Clone)]
 pub struct Allowance {
     rate: Rate,
-    /// What can be paid with, in parts of [`COST`].
+    /// The saved credit, in parts of [`COST`].
     saved: u64,
-    /// Up to when it was earned.
+    /// The time up to which it was earned.
     since: Timestamp,
     left_out: u64,
 }
 
 impl Allowance {
-    /// An allowance of which nothing has been used.
+    /// An unused allowance.
     #[must_use]
     pub const fn new(rate: Rate, now: Timestamp) -> Self {
         Self { rate, saved: rate.burst as u64 * COST, since: now, left_out: 0 }
     }
 
-    /// Whether one more may happen now. If not, it is counted among those that are left out.
+    /// Whether one more event may happen now. If not, it is counted as left out.
     pub fn take(&mut self, now: Timestamp) -> bool {
         let passed = u64::try_from(now.since(self.since).as_micros()).unwrap_or(u64::MAX);
         let earned = passed.saturating_mul(u64::from(self.rate.per_minute));
@@ -48,17 +48,17 @@ impl Allowance {
         left.is_some()
     }
 
-    /// Counts some that were left out for another reason.
+    /// Counts events that were left out for another reason.
     pub const fn leave_out(&mut self, count: u64) {
         self.left_out = self.left_out.saturating_add(count);
     }
 
-    /// How many were left out since this was last asked; the caller is to report it.
+    /// The number of events left out since the last call; the caller must report it.
     pub const fn take_left_out(&mut self) -> u64 {
         std::mem::replace(&mut self.left_out, 0)
     }
 
-    /// Whether there is something to tell.
+    /// Whether there are left-out events to report.
     #[must_use]
     pub const fn has_left_out(&self) -> bool {
         self.left_out > 0

@@ -1,4 +1,4 @@
-//! How often and how soon to try again: backoff and restart budget.
+//! Limits retries: backoff and restart budget.
 //!
 //! Both are pure: they receive the time and a random number.
 
@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use super::time::{Moment, Timestamp};
 
-/// How long to wait before the next try.
+/// The pauses between retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Backoff {
     /// The first pause.
     pub first: Duration,
     /// The longest pause; each pause doubles the one before it up to here.
     pub longest: Duration,
-    /// How far a pause is spread, in percent of itself to either side.
+    /// The jitter of a pause, in percent of itself to either side.
     pub jitter_percent: u32,
     /// After this long without a failure the next pause is the first one again.
     pub reset_after: Duration,
@@ -31,7 +31,7 @@ impl Default for Backoff {
     }
 }
 
-/// Where a [`Backoff`] has got to.
+/// The state of a [`Backoff`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct BackoffState {
     failures: u32,
@@ -39,7 +39,7 @@ pub struct BackoffState {
 }
 
 impl BackoffState {
-    /// Notes a failure and says how long to wait before the next try.
+    /// Records a failure and returns the pause before the next attempt.
     pub fn failed(&mut self, policy: &Backoff, moment: Moment) -> Duration {
         let calm = policy.reset_after.saturating_add(policy.longest);
         if self.last_failure.is_some_and(|last| moment.now.since(last) >= calm) {
@@ -52,19 +52,19 @@ impl BackoffState {
         moment.spread(pause, policy.jitter_percent)
     }
 
-    /// Starts anew: the next failure waits for the first pause.
+    /// Resets it: the next failure is followed by the first pause.
     pub fn reset(&mut self) {
         *self = Self::default();
     }
 
-    /// How many failures there were since the last reset.
+    /// The number of failures since the last reset.
     #[must_use]
     pub const fn failures(&self) -> u32 {
         self.failures
     }
 }
 
-/// How many restarts are allowed: at most `limit` within any `window` (OTP's intensity and period).
+/// The limit of restarts: at most `limit` within any `window` (OTP's intensity and period).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RestartBudget {
     /// Restarts allowed within the window. Zero allows none.
@@ -100,7 +100,7 @@ impl RestartHistory {
         true
     }
 
-    /// All restarts ever charged.
+    /// The number of all restarts ever charged.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.total

@@ -1,4 +1,4 @@
-//! Where a plugin listens.
+//! The endpoint at which a plugin listens.
 
 use std::fmt;
 use std::path::{Component, Path};
@@ -9,13 +9,13 @@ use super::text::is_harmless;
 /// Longest path of a Unix socket, in bytes: `sun_path` has 108 and the last is the terminating zero (SEC-01).
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 
-/// Longest part of a text that an error shows, in characters.
+/// The maximum length of the part of a text that an error shows, in characters.
 const SHOWN_CHARACTERS_MAX: usize = 256;
 
-/// Why a path is no socket path (R9).
+/// Why a path is not a socket path (R9).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedEndpoint {
-    /// Nothing was given.
+    /// It is empty.
     #[error("the socket path is empty; give an absolute path")]
     Empty,
     /// It depends on the working directory of a process.
@@ -24,7 +24,7 @@ pub enum MalformedEndpoint {
         /// The path, or its beginning.
         path: String,
     },
-    /// The kernel has no room for it.
+    /// It is too long for the kernel.
     #[error(
         "the socket path {path:?} has {bytes} bytes; a Unix socket has room for {SOCKET_PATH_BYTES_MAX}, choose a shorter directory"
     )]
@@ -34,13 +34,13 @@ pub enum MalformedEndpoint {
         /// Its length in bytes.
         bytes: usize,
     },
-    /// `..` may lead anywhere.
+    /// It contains `..`, which may lead anywhere.
     #[error("the socket path {path:?} holds '..' or a zero byte; give the path it leads to")]
     Unclean {
         /// The path, or its beginning.
         path: String,
     },
-    /// Control characters, and those that turn the direction of a text, would make logs and tables unreadable.
+    /// It contains control characters, or characters that change the text direction, which would make logs and tables unreadable.
     #[error("the socket path {path:?} holds {character:?}; control characters are not allowed")]
     Character {
         /// The path, or its beginning.
@@ -48,7 +48,7 @@ pub enum MalformedEndpoint {
         /// The first character that is not allowed.
         character: char,
     },
-    /// CSI speaks over Unix sockets only (C170).
+    /// CSI uses Unix sockets only (C170).
     #[error("the endpoint {endpoint:?} is no Unix socket; give unix:///path or an absolute path")]
     Scheme {
         /// The endpoint, or its beginning.
@@ -56,7 +56,7 @@ pub enum MalformedEndpoint {
     },
 }
 
-/// As much of a text as an error shows, enough for any path that was meant for a socket.
+/// The part of a text that an error shows, long enough for any intended socket path.
 fn shown(text: &str) -> String {
     text.chars().take(SHOWN_CHARACTERS_MAX).collect()
 }
@@ -175,7 +175,7 @@ mod tests {
             assert_eq!(SocketPath::from_endpoint(endpoint).expect("a good one").as_str(), "/run/csi.sock");
         }
         assert!(matches!(SocketPath::from_endpoint("tcp://h:1"), Err(MalformedEndpoint::Scheme { .. })));
-        // What stands behind a slash is no scheme.
+        // Text after a slash is not a scheme.
         let path = SocketPath::from_endpoint("/run/pool:1/csi.sock").expect("a good one");
         assert_eq!(format!("{path} {path:?}"), "/run/pool:1/csi.sock \"/run/pool:1/csi.sock\"");
     }

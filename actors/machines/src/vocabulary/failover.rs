@@ -1,4 +1,4 @@
-//! How the active registration of a plugin is chosen.
+//! The policy for choosing the active registration of a plugin.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,19 +8,19 @@ use super::names::{AllocationId, MalformedName};
 /// How the active registration of a plugin is chosen (R1). Its text is `newest-healthy`, `newest` or `pinned:ALLOCATION`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum FailoverPolicy {
-    /// The newest that has proven to be fit (R1a, R1b, R1c). While none is fit, the newest that has not failed.
+    /// The newest registration that has proven to be fit (R1a, R1b, R1c). While none is fit, the newest that has not failed.
     #[default]
     NewestHealthy,
-    /// The newest, fit or not.
+    /// The newest registration, fit or not.
     Newest,
     /// This allocation while it is registered, fit or not; otherwise as [`NewestHealthy`](Self::NewestHealthy).
     Pinned(AllocationId),
 }
 
-/// Why a text is no [`FailoverPolicy`].
+/// Why a text is not a [`FailoverPolicy`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedPolicy {
-    /// It is none of the known policies.
+    /// It is not a known policy.
     #[error("{text:?} is no policy; write `newest-healthy`, `newest` or `pinned:ALLOCATION`")]
     Unknown {
         /// The text.

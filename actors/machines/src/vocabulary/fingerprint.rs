@@ -1,6 +1,6 @@
-//! What a CSI plugin reports of itself.
+//! The self-description of a CSI plugin.
 //!
-//! Every list is sorted and holds no double, so that equal reports are equal values. Values of newer plugins that this
+//! Every list is sorted and has no duplicates, so that equal reports are equal values. Values of newer plugins that this
 //! version does not know are left out (C026).
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ macro_rules! capability {
         }
 
         impl $name {
-            /// Every capability there is.
+            /// All capabilities.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// Its name in the specification.
@@ -37,7 +37,7 @@ macro_rules! capability {
 }
 
 capability!(
-    /// What a plugin as a whole offers (`PluginCapability.Service`).
+    /// The services of a plugin as a whole (`PluginCapability.Service`).
     PluginCapability {
         /// It has a controller service; without this no controller call may be made (C033).
         ControllerService = "CONTROLLER_SERVICE",
@@ -51,17 +51,17 @@ capability!(
 );
 
 capability!(
-    /// When a plugin can make a volume larger (`PluginCapability.VolumeExpansion`).
+    /// When a plugin can expand a volume (`PluginCapability.VolumeExpansion`).
     Expansion {
         /// While it is in use (C110).
         Online = "ONLINE",
-        /// Only while it is not (C109).
+        /// Only while it is not in use (C109).
         Offline = "OFFLINE",
     }
 );
 
 capability!(
-    /// What a controller can do (`ControllerServiceCapability.RPC`).
+    /// The capabilities of a controller (`ControllerServiceCapability.RPC`).
     ControllerCapability {
         /// Creates and deletes volumes.
         CreateDeleteVolume = "CREATE_DELETE_VOLUME",
@@ -69,7 +69,7 @@ capability!(
         PublishUnpublishVolume = "PUBLISH_UNPUBLISH_VOLUME",
         /// Lists volumes.
         ListVolumes = "LIST_VOLUMES",
-        /// Tells its free capacity.
+        /// Reports its free capacity.
         GetCapacity = "GET_CAPACITY",
         /// Creates and deletes snapshots.
         CreateDeleteSnapshot = "CREATE_DELETE_SNAPSHOT",
@@ -79,15 +79,15 @@ capability!(
         CloneVolume = "CLONE_VOLUME",
         /// Attaches volumes read-only.
         PublishReadonly = "PUBLISH_READONLY",
-        /// Makes volumes larger.
+        /// Expands volumes.
         ExpandVolume = "EXPAND_VOLUME",
-        /// Tells on which nodes volumes are.
+        /// Reports on which nodes volumes are.
         ListVolumesPublishedNodes = "LIST_VOLUMES_PUBLISHED_NODES",
-        /// Tells the condition of volumes; alpha.
+        /// Reports the condition of volumes; alpha.
         VolumeCondition = "VOLUME_CONDITION",
         /// Describes one volume; alpha.
         GetVolume = "GET_VOLUME",
-        /// Knows the single-node multi-writer modes; alpha.
+        /// Supports the single-node multi-writer modes; alpha.
         SingleNodeMultiWriter = "SINGLE_NODE_MULTI_WRITER",
         /// Modifies volumes.
         ModifyVolume = "MODIFY_VOLUME",
@@ -97,17 +97,17 @@ capability!(
 );
 
 capability!(
-    /// What a node plugin can do (`NodeServiceCapability.RPC`).
+    /// The capabilities of a node plugin (`NodeServiceCapability.RPC`).
     NodeCapability {
         /// Stages volumes before it publishes them (C120).
         StageUnstageVolume = "STAGE_UNSTAGE_VOLUME",
-        /// Tells how full volumes are.
+        /// Reports the usage of volumes.
         GetVolumeStats = "GET_VOLUME_STATS",
-        /// Makes volumes larger.
+        /// Expands volumes.
         ExpandVolume = "EXPAND_VOLUME",
-        /// Tells the condition of volumes; alpha.
+        /// Reports the condition of volumes; alpha.
         VolumeCondition = "VOLUME_CONDITION",
-        /// Knows the single-node multi-writer modes; alpha.
+        /// Supports the single-node multi-writer modes; alpha.
         SingleNodeMultiWriter = "SINGLE_NODE_MULTI_WRITER",
         /// Mounts volumes for a group (C155).
         VolumeMountGroup = "VOLUME_MOUNT_GROUP",
@@ -115,54 +115,54 @@ capability!(
 );
 
 capability!(
-    /// What a group controller can do (`GroupControllerServiceCapability.RPC`).
+    /// The capabilities of a group controller (`GroupControllerServiceCapability.RPC`).
     GroupControllerCapability {
         /// Creates, deletes and describes snapshots of several volumes at once.
         CreateDeleteGetVolumeGroupSnapshot = "CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT",
     }
 );
 
-/// Who a plugin says it is (`GetPluginInfo`).
+/// The identity that a plugin reports (`GetPluginInfo`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// Its own name, in domain-name notation, at most 63 characters (C030).
     pub provider: Arc<str>,
     /// The vendor's version; may be empty.
     pub version: Arc<str>,
-    /// Whatever else the vendor says, at most 4 KiB in all (C005, C011).
+    /// Any other data of the vendor, at most 4 KiB in all (C005, C011).
     pub manifest: BTreeMap<String, String>,
 }
 
-/// Where something is: topology keys with their values, at most 4 KiB in all (C005, C055).
+/// A location: topology keys with their values, at most 4 KiB in all (C005, C055).
 pub type Topology = BTreeMap<String, String>;
 
-/// What a node plugin says of its node (`NodeGetInfo`).
+/// A node plugin's report about its node (`NodeGetInfo`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NodeInfo {
     /// The node's id with this plugin, at most 256 bytes (C006).
     pub node_id: String,
-    /// How many volumes the node can take. `None` means that the plugin sets no limit (C147).
+    /// The maximum number of volumes on the node. `None` means that the plugin sets no limit (C147).
     pub max_volumes: Option<u64>,
-    /// Where the node is; `None` means anywhere (C148).
+    /// The location of the node; `None` means anywhere (C148).
     pub topology: Option<Topology>,
 }
 
-/// Everything that one generation of a CSI plugin reported. Identity and capabilities are read once per generation (I3).
+/// The complete report of one generation of a CSI plugin. Identity and capabilities are read once per generation (I3).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CsiFingerprint {
-    /// Who it is.
+    /// Its identity.
     pub identity: Identity,
-    /// What the plugin as a whole offers.
+    /// The services of the plugin as a whole.
     pub plugin: Vec<PluginCapability>,
-    /// When volumes can grow.
+    /// When volumes can be expanded.
     pub expansion: Vec<Expansion>,
-    /// What the controller can do; `None` for an instance of the node half.
+    /// The capabilities of the controller; `None` for an instance of the node half.
     pub controller: Option<Vec<ControllerCapability>>,
-    /// What the group controller can do; `None` for an instance of the node half, and for a plugin without the service (C034).
+    /// The capabilities of the group controller; `None` for an instance of the node half, and for a plugin without the service (C034).
     pub group_controller: Option<Vec<GroupControllerCapability>>,
-    /// What the node plugin can do; `None` for an instance of the controller half.
+    /// The capabilities of the node plugin; `None` for an instance of the controller half.
     pub node: Option<Vec<NodeCapability>>,
-    /// What it says of its node; `None` for a controller, and for a node plugin that need not answer and did not (C146, I7).
+    /// Its report about its node; `None` for a controller, and for a node plugin that need not answer and did not (C146, I7).
     pub node_info: Option<NodeInfo>,
 }
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-/// Whether work may be routed to a registration, as its instance found out.
+/// Whether work may be routed to a registration, as determined by its instance.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum Fitness {
-    /// It has not answered whole and validly yet (R1a).
+    /// It has not given a complete and valid answer yet (R1a).
     #[default]
     Unproven,
-    /// It has, and has not failed for longer than is tolerated since.
+    /// It has given one, and has not failed for longer than is tolerated since.
     Fit,
     /// It has failed for longer than is tolerated (R1b).
     Unfit {

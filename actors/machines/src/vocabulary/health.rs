@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-/// What is known of an instance's health. Not knowing is a value of its own and never rounded to a yes or a no.
+/// The known health of an instance. Unknown is a value of its own and is never treated as healthy or unhealthy.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Health {
-    /// No full answer has come yet.
+    /// No complete answer has arrived yet.
     Starting,
-    /// Every capability has been read over the connection that work would take, and the last probe said ready.
+    /// Every capability has been read over the connection that work would use, and the last probe reported ready.
     Healthy,
     /// It does not serve.
     Unhealthy {
-        /// What was tried, and what came back.
+        /// The attempted operation and its result.
         reason: String,
     },
     /// It has left.
@@ -19,7 +19,7 @@ pub enum Health {
 }
 
 impl Health {
-    /// The bare word for it.
+    /// The health as a word, without the reason.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {

@@ -1,6 +1,6 @@
-//! The words of Callboard as types.
+//! The domain terms of Callboard as types.
 //!
-//! Everything else imports from here and this imports nothing of ours. The types are plain data with their own checks: a
+//! All other modules import from here, and this module imports none of ours. The types are plain data with their own checks: a
 //! value that exists is well formed (R9), so no actor checks a name or a path twice.
 //!
 //! They are neither wire types nor rows: conversions live at the edges, in `csi` and in the `rows` of each actor that stores.

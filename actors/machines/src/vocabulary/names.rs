@@ -5,42 +5,42 @@ use std::sync::Arc;
 
 use super::text::is_harmless;
 
-/// Longest name, in bytes. A name becomes one component of a path, and file systems allow 255 bytes for one.
+/// The length limit of a name, in bytes. A name becomes one component of a path, and file systems allow 255 bytes for one.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// Why a text is no name (R9).
+/// Why a text is not a name (R9).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedName {
-    /// Nothing was given.
+    /// It is empty.
     #[error("the {what} is empty; give it a name of 1 to {NAME_BYTES_MAX} bytes")]
     Empty {
-        /// Which name it was to be: "plugin name", "allocation id", "task name".
+        /// The kind of name: "plugin name", "allocation id", "task name".
         what: &'static str,
     },
     /// Longer than [`NAME_BYTES_MAX`].
     #[error("the {what} {start:?}... has {bytes} bytes; at most {NAME_BYTES_MAX} are allowed")]
     TooLong {
-        /// Which name it was to be.
+        /// The kind of name.
         what: &'static str,
         /// Its first characters, to recognise it by.
         start: String,
         /// Its length in bytes.
         bytes: usize,
     },
-    /// Names become components of paths, so they may not climb or descend.
+    /// Names become components of paths, so they must not lead to other directories.
     #[error(
         "the {what} {name:?} would leave its directory when used in a path; '/', '\\', '.' and '..' are not allowed"
     )]
     Path {
-        /// Which name it was to be.
+        /// The kind of name.
         what: &'static str,
         /// The name as given.
         name: String,
     },
-    /// Blank space and control characters would make logs and tables unreadable.
+    /// Blanks and control characters would make logs and tables unreadable.
     #[error("the {what} {name:?} holds {character:?}; blanks and control characters are not allowed")]
     Character {
-        /// Which name it was to be.
+        /// The kind of name.
         what: &'static str,
         /// The name as given.
         name: String,
@@ -112,7 +112,7 @@ macro_rules! name {
 }
 
 name!(
-    /// The name by which hosts and their volumes speak of a plugin, for instance `zfs` (the host's choice, not the plugin's own).
+    /// The name that hosts and their volumes use for a plugin, for instance `zfs` (the host's choice, not the plugin's own).
     PluginName,
     "plugin name"
 );
@@ -132,17 +132,17 @@ name!(
     "volume namespace"
 );
 name!(
-    /// The name by which a host speaks of a volume within its namespace. The id of the volume with its plugin is another one.
+    /// The name that a host uses for a volume within its namespace. The plugin's id of the volume is another one.
     VolumeName,
     "volume name"
 );
 name!(
-    /// The name by which hosts and their tasks speak of a task driver, for instance `exec`.
+    /// The name that hosts and their tasks use for a task driver, for instance `exec`.
     DriverName,
     "driver name"
 );
 
-/// A driver as a plugin among others.
+/// A driver as a plugin.
 impl From<&DriverName> for PluginName {
     fn from(driver: &DriverName) -> Self {
         Self(driver.0.clone())

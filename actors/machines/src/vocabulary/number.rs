@@ -1,4 +1,4 @@
-//! Numbers that order things and tell the late from the current.
+//! Numbers that define an order and distinguish stale from current.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ macro_rules! number {
                 self.0
             }
 
-            /// The one after this.
+            /// The next number.
             #[must_use]
             pub const fn next(self) -> Self {
                 Self(self.0 + 1)
@@ -41,14 +41,14 @@ number!(
     Generation
 );
 number!(
-    /// The place of a registration in the order of all registrations. The newest living one of a plugin is its active one (R1).
+    /// The position of a registration in the order of all registrations. The newest living registration of a plugin is its active one (R1).
     RegistrationNumber
 );
 number!(
-    /// Which try of something this is. What comes back late carries the attempt it belongs to, so that it can be ignored.
+    /// The number of an attempt. A late outcome carries the attempt that it belongs to, so that it can be ignored.
     Attempt
 );
 number!(
-    /// Which run of the host this is: it grows each time the database is opened.
+    /// The number of a run of the host: it grows each time the database is opened.
     RunNumber
 );

@@ -1,11 +1,11 @@
-//! What a plugin is: its type, its name, and the role in which an allocation serves it.
+//! The type, the name and the role of a plugin.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::names::PluginName;
 
-/// The kind of service a plugin gives.
+/// The kind of service that a plugin offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PluginType {
     /// The controller half of a CSI storage plugin.
@@ -18,19 +18,19 @@ pub enum PluginType {
     Device,
 }
 
-/// Plugins that speak the same protocol and offer the same kind of thing.
+/// Plugins with the same protocol and the same kind of service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Family {
     /// CSI storage plugins: controller and node halves.
     Csi,
     /// Task drivers.
     Driver,
-    /// Device plugins. None are run yet.
+    /// Device plugins. Not supported yet.
     Device,
 }
 
 impl PluginType {
-    /// All types, in the order in which lists show them.
+    /// All types, in the order of lists.
     pub const ALL: [Self; 4] = [Self::CsiController, Self::CsiNode, Self::Driver, Self::Device];
 
     /// The family that it belongs to.
@@ -52,7 +52,7 @@ impl PluginType {
         }
     }
 
-    /// The word for it in configuration, rows, logs and on the wire.
+    /// The type as a word in configuration, rows, logs and on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -70,7 +70,7 @@ impl fmt::Display for PluginType {
     }
 }
 
-/// Longest part of a text that an error shows, in characters.
+/// The maximum length of the part of a text that an error shows, in characters.
 const SHOWN_CHARACTERS_MAX: usize = 64;
 
 /// A text that names no plugin type (R9).
@@ -90,17 +90,17 @@ impl FromStr for PluginType {
     }
 }
 
-/// What a plugin is known by: its type and its name.
+/// The key of a plugin: its type and its name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PluginKey {
     /// The kind of service.
     pub plugin_type: PluginType,
-    /// The name the host gave it.
+    /// The name that the host gave it.
     pub name: PluginName,
 }
 
 impl PluginKey {
-    /// Puts a type and a name together.
+    /// A key of a type and a name.
     #[must_use]
     pub const fn new(plugin_type: PluginType, name: PluginName) -> Self {
         Self { plugin_type, name }
@@ -113,7 +113,7 @@ impl fmt::Display for PluginKey {
     }
 }
 
-/// What an allocation is to a CSI plugin: one half of it, or both.
+/// The role of an allocation for a CSI plugin: one half of it, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
     /// Serves the controller service only.
@@ -138,7 +138,7 @@ impl Role {
         }
     }
 
-    /// The word for it in configuration and logs.
+    /// The role as a word in configuration and logs.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! How the plugin of an allocation is probed, where that differs from the rest of the host.
+//! Probe settings for the plugin of an allocation, where they differ from those of the host.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use super::AllocationId;
 
-/// Who may listen at the socket of an allocation whose process is known.
+/// The processes that may listen at the socket of an allocation whose process is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ListenerRule {
-    /// That process, or one that shows that it belongs to it.
+    /// That process, or a process that is proven to belong to it.
     #[default]
     Own,
-    /// Any process: one that a container runtime or systemd started shows nothing of where it belongs.
+    /// Any process: a process started by a container runtime or systemd has no evidence of where it belongs.
     Any,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for ListenerRule {
     }
 }
 
-/// How the plugin of an allocation is probed. `None`: as the host does everywhere.
+/// How the plugin of an allocation is probed. `None`: as everywhere on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Probing {
     /// How often it is probed while it is healthy.
@@ -37,9 +37,9 @@ pub struct Probing {
     pub failures_until_unhealthy: Option<u32>,
     /// How long its offer is kept after it has left.
     pub restart_grace: Option<Duration>,
-    /// Whether an answer with a harmless deviation from the specification is refused instead of remarked on (C030, C147).
+    /// Whether an answer with a harmless deviation from the specification is refused instead of accepted with a remark (C030, C147).
     pub strict: Option<bool>,
-    /// Who may listen at its socket.
+    /// The processes that may listen at its socket.
     pub listener: ListenerRule,
 }
 

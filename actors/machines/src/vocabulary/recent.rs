@@ -1,22 +1,22 @@
-//! A short list of what happened lately, in which repeats take no room (EVT-04).
+//! A short list of recent events that stores repeats once (EVT-04).
 
 use std::fmt;
 
 use super::Timestamp;
 
-/// How many entries are kept unless another number is chosen.
+/// The default number of entries.
 pub const RECENT_ENTRIES: usize = 10;
 
-/// One thing that happened, once or again and again.
+/// One event, which happened once or repeatedly.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Folded {
-    /// What.
+    /// The event.
     pub text: String,
-    /// When it happened first.
+    /// The time of its first occurrence.
     pub first: Timestamp,
-    /// When it happened last.
+    /// The time of its last occurrence.
     pub last: Timestamp,
-    /// How often.
+    /// The number of occurrences.
     pub count: u64,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for Folded {
     }
 }
 
-/// What happened lately: the very first thing, and the latest that differ from each other.
+/// The recent events: the very first event, and the latest distinct ones.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Recent {
     entries: Vec<Folded>,
@@ -38,13 +38,13 @@ pub struct Recent {
 }
 
 impl Recent {
-    /// An empty list of at most so many entries; at least two, the first and the last.
+    /// An empty list with this limit of entries; at least two, the first and the last.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { entries: Vec::new(), limit: limit.max(2) }
     }
 
-    /// The list that had these entries, as it was stored. What does not fit is left out.
+    /// The list with these stored entries. Entries over the limit are dropped.
     #[must_use]
     pub fn from_entries(limit: usize, mut entries: Vec<Folded>) -> Self {
         let limit = limit.max(2);
@@ -52,8 +52,8 @@ impl Recent {
         Self { entries, limit }
     }
 
-    /// Adds something. What is there already is counted and moves to the end, except the very first, which keeps its place.
-    /// Where there is no room, the oldest but the very first makes it.
+    /// Adds an event. An event that is in the list already is counted and moves to the end, except the very first, which keeps its place.
+    /// If the list is full, the oldest event except the very first is dropped.
     pub fn add(&mut self, now: Timestamp, text: &str) {
         let Some(place) = self.entries.iter().position(|entry| entry.text == text) else {
             if self.entries.len() >= self.limit {
@@ -70,7 +70,7 @@ impl Recent {
         }
     }
 
-    /// The entries: the very first, then the others by when they happened last.
+    /// The entries: the very first, then the others by the time of their last occurrence.
     #[must_use]
     pub fn entries(&self) -> &[Folded] {
         &self.entries

@@ -1,38 +1,38 @@
-//! Texts of strangers, made fit to be shown: the one sanitiser of this program.
+//! Sanitises texts from outside for display: the only sanitiser of this program.
 //!
-//! What a plugin, a task or a file's name says may hold line breaks that forge a line of a log, escape sequences that a
-//! terminal obeys, marks that turn the direction of what follows, and megabytes. Every such text passes one of these
+//! The output of a plugin or a task, or the name of a file, may contain line breaks that forge a line of a log, escape sequences that a
+//! terminal executes, marks that change the direction of the following text, and megabytes. Every such text passes one of these
 //! functions on its way to an error, a log, a terminal, a picture or a page:
 //!
 //! | function | for |
 //! |---|---|
 //! | [`quoted`] | a plugin's words inside of an error: one line, at most [`TEXT_BYTES_MAX`] bytes |
 //! | [`bounded`] | the same with a limit of its own |
-//! | [`escaped`] | one line, whole, where something else limits the length |
+//! | [`escaped`] | one line, complete, where the length is limited elsewhere |
 //! | [`escaped_but_tabs`] | the same, with tabs left as they are: they order a stack trace |
 //! | [`escaped_lines`] | a text of several lines that keeps its line breaks: for files and pages, never for a log |
-//! | [`from_bytes`] | bytes that may be no UTF-8, as [`bounded`] |
+//! | [`from_bytes`] | bytes that may not be UTF-8, as [`bounded`] |
 //! | [`json_for_terminals`] | JSON: the same characters, escaped in a way that a reader of JSON undoes |
 //!
-//! They are idempotent: what was made fit once, and is again, stays as it is. So a caller never has to know whether another
-//! one did it before. A backslash of the text itself is therefore left alone, and a text can look as if it had been escaped.
+//! They are idempotent: a sanitised text is not changed by another pass. So a caller need not know whether another
+//! caller has already sanitised it. A backslash of the text itself is therefore left alone, and a text can look as if it had been escaped.
 
 use std::fmt::Write;
 
-/// Most bytes of a stranger's own text that an error carries. What is longer is cut.
+/// The maximum bytes of an outside text in an error. A longer text is cut.
 pub const TEXT_BYTES_MAX: usize = 512;
 
-/// Where a text is cut.
+/// The mark where a text is cut.
 const CUT: &str = "...";
 
-/// Takes a text of a stranger on one line of at most [`TEXT_BYTES_MAX`] bytes. A cut text says how long it was.
+/// Sanitises a text to one line of at most [`TEXT_BYTES_MAX`] bytes. A cut text includes its original length.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     bounded(text, TEXT_BYTES_MAX)
 }
 
-/// Takes a text on one line of at most so many bytes, escapes and the note of a cut included. A cut text says how long it
-/// was; it is cut between characters, and never within an escape. What is left out is in the middle: many errors end with their cause.
+/// Sanitises a text to one line of at most so many bytes, escapes and the note of a cut included. A cut text includes its original
+/// length; it is cut between characters, and never within an escape. The middle is left out: many errors end with their cause.
 #[must_use]
 pub fn bounded(text: &str, bytes_max: usize) -> String {
     let note = format!(" ({} bytes in all)", text.len());
@@ -46,7 +46,7 @@ pub fn bounded(text: &str, bytes_max: usize) -> String {
         } else if shown.len() > bytes_max {
             shown.truncate(cut);
             shown.extend([CUT, &end_of(text, end_room), &note]);
-            // Where there is not even room for the note, it is cut.
+            // If there is not even room for the note, the note is cut.
             shown.truncate(bytes_max);
             break;
         }
@@ -54,7 +54,7 @@ pub fn bounded(text: &str, bytes_max: usize) -> String {
     shown
 }
 
-/// The last characters of a text, as many as there is room for.
+/// The last characters of a text that fit.
 fn end_of(text: &str, room: usize) -> String {
     let (mut pieces, mut length) = (Vec::new(), 0);
     for character in text.chars().rev() {
@@ -69,32 +69,32 @@ fn end_of(text: &str, room: usize) -> String {
     pieces.into_iter().rev().collect()
 }
 
-/// Takes bytes as [`bounded`] takes a text. What is no UTF-8 is shown as U+FFFD.
+/// Sanitises bytes like [`bounded`]. Bytes that are not UTF-8 are shown as U+FFFD.
 #[must_use]
 pub fn from_bytes(bytes: &[u8], bytes_max: usize) -> String {
     bounded(&String::from_utf8_lossy(bytes), bytes_max)
 }
 
-/// Takes a text whole on one line. For texts whose length has its own limit.
+/// Sanitises a complete text to one line. For texts whose length has its own limit.
 #[must_use]
 pub fn escaped(text: &str) -> String {
     escaped_except(text, &[])
 }
 
-/// Takes a text whole on one line, and leaves its tabs.
+/// Sanitises a complete text to one line, and keeps its tabs.
 #[must_use]
 pub fn escaped_but_tabs(text: &str) -> String {
     escaped_except(text, &['\t'])
 }
 
-/// Takes a text whole, and leaves its tabs and line breaks: it may be shown where its lines can be taken for no others.
+/// Sanitises a complete text, and keeps its tabs and line breaks: for places where its lines cannot be mistaken for others.
 #[must_use]
 pub fn escaped_lines(text: &str) -> String {
     escaped_except(text, &['\t', '\n'])
 }
 
-/// Takes a text that is JSON. Whatever a terminal would obey can stand in it within strings only, where it becomes `\uXXXX`:
-/// a reader of JSON gets the very same values.
+/// Sanitises a JSON text. Characters that a terminal would execute can occur only within strings, where they become `\uXXXX`:
+/// a reader of JSON gets exactly the same values.
 #[must_use]
 pub fn json_for_terminals(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
@@ -130,8 +130,8 @@ fn push(shown: &mut String, character: char) {
     }
 }
 
-/// Whether a character does nothing but stand where it stands. Control characters (C0, DEL, C1) move cursors and begin
-/// lines; others divide lines, turn the direction of what follows, or cannot be seen at all. The two joiners (U+200C and
+/// Whether a character has no side effect on its surroundings. Control characters (C0, DEL, C1) move cursors and begin
+/// lines; others divide lines, change the direction of the following text, or are invisible. The two joiners (U+200C and
 /// U+200D) are harmless: ordinary words of several languages need them.
 #[must_use]
 pub const fn is_harmless(character: char) -> bool {

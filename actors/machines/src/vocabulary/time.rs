@@ -15,20 +15,20 @@ impl Timestamp {
         Self(since_epoch)
     }
 
-    /// How long after the Unix epoch this is.
+    /// The duration since the Unix epoch.
     #[must_use]
     pub const fn since_epoch(self) -> Duration {
         self.0
     }
 
-    /// How long ago `earlier` was; zero if it lies ahead.
+    /// The time since `earlier`; zero if it is in the future.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
 }
 
-/// A duration in whole milliseconds, as it is logged and sent: in a field whose name ends with `_ms`.
+/// A duration in whole milliseconds, as it is logged and sent: in a field with a name that ends with `_ms`.
 #[must_use]
 pub fn milliseconds(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
@@ -56,18 +56,18 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// What a step knows of the world besides its input: what time it is, and one random number for jitter.
+/// The external inputs of a step: the time, and one random number for jitter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Moment {
     /// The present.
     pub now: Timestamp,
-    /// A fresh random number, from which jitter is made.
+    /// A new random number, used for jitter.
     pub random: u64,
 }
 
 impl Moment {
-    /// Spreads a span over plus or minus `percent` of itself, so that many actors do not act in one instant. A span of more than
-    /// `u64::MAX` microseconds, some 584,000 years, counts as one of these.
+    /// Adds jitter of plus or minus `percent` to a span, so that many actors do not act in one instant. A span of more than
+    /// `u64::MAX` microseconds, some 584,000 years, is treated as that maximum.
     #[must_use]
     pub fn spread(self, span: Duration, percent: u32) -> Duration {
         let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);

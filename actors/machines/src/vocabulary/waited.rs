@@ -1,12 +1,12 @@
-//! How long a caller waited, as an error tells it.
+//! Formats how long a caller waited, for errors.
 
 use std::time::Duration;
 
-/// How long a caller has waited, to be put behind what it waited for; empty if it was answered at once.
+/// The time that a caller has waited, to be appended to what it waited for; empty if it was answered at once.
 #[must_use]
 pub fn told_wait(time: Duration) -> String {
     let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    // More digits tell nothing.
+    // More digits are not informative.
     let shown = if milliseconds < 1_000 { milliseconds } else { milliseconds / 100 * 100 };
     match shown {
         0 => String::new(),

@@ -1,5 +1,5 @@
-//! What a claim leaves that was given up by force, or whose row was damaged: its target. It goes on being undone. Staging and attachment
-//! are not undone before the kernel shows nothing there (C131), and the volume is not down before it is undone.
+//! Undoes the target of a claim that was given up by force, or whose row was damaged. Staging and attachment are undone only after the
+//! kernel shows nothing there (C131), and the volume is down only after the target is undone.
 
 use std::path::{Path, PathBuf};
 
@@ -14,17 +14,17 @@ use crate::csi::VolumeCapability;
 use crate::kernel::StepContext;
 use crate::vocabulary::AllocationId;
 
-/// An abandoned target, and how far its undo is.
+/// An abandoned target, and the progress of its undo.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Target {
     pub(super) record: Abandoned,
     pub(super) tries: Tries,
     found: Option<Found>,
-    /// How many undos have failed at the plugin since the kernel has shown nothing there.
+    /// The number of undos that have failed at the plugin since the kernel has shown nothing there.
     failed: u32,
 }
 
-/// What was found last about an abandoned target.
+/// The last result for an abandoned target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Found {
     /// Its publication could not be undone at the plugin.
@@ -38,14 +38,14 @@ impl Target {
         Self { record, tries: Tries::default(), found: None, failed: 0 }
     }
 
-    /// The plugin has changed, or a caller asks for it: it is tried at once, by what the kernel has now.
+    /// The plugin has changed, or a caller asks for it: it is tried at once, by the present state in the kernel.
     pub(super) fn again(&mut self) {
         self.tries.again();
         self.found = None;
     }
 
-    /// While a process may use it, it is looked at until the kernel shows nothing there. Then, or at once when its claim was released, its
-    /// publication is undone at the plugin (C133); when that fails, or the plugin is away, it is looked at what is there.
+    /// While a process may use the target, it is looked at until the kernel shows nothing there. Then, or at once when its claim was
+    /// released, its publication is undone at the plugin (C133); when that fails, or the plugin is away, the target is looked at.
     fn next(&self, has_node: bool) -> Operation {
         let path = self.record.path.clone();
         match self.found {
@@ -57,7 +57,7 @@ impl Target {
 }
 
 impl Volume {
-    /// The targets that are abandoned if this is forced: of claims that may be published on what is kept.
+    /// The targets that are abandoned if this is forced: of claims that may be published from a step that is kept.
     pub(super) fn abandoned_by(&self, asked: &ForceRelease) -> Vec<Abandoned> {
         let ForceScope::Claim(meant) = &asked.scope else { return Vec::new() };
         if self.is_shared_down() {
@@ -66,13 +66,13 @@ impl Volume {
         if self.lost.contains(meant) {
             return self.targets_of_lost(meant, false);
         }
-        // Only what is released can be forced.
+        // Only a released claim can be forced.
         let target = |path| Abandoned { path, allocation: meant.clone(), is_released: true };
         let claim = self.claims.get(meant).filter(|claim| !claim.record.publish.is_down());
         claim.map(|claim| target(claim.record.target_path.clone())).into_iter().collect()
     }
 
-    /// Whether a claim can be held beside what is abandoned, which counts as published for writing (V12).
+    /// Whether a claim can be held beside the abandoned targets, which count as published for writing (V12).
     pub(super) fn admit_beside_abandoned(&self, asked: &Claim) -> Result<(), ClaimError> {
         let reason = match self.shared_capability() {
             Some(capability) => {
@@ -93,9 +93,9 @@ impl Volume {
         }
     }
 
-    /// Where a claim may be published whose row was damaged: whether it reads is not known, nor whether its mode was replaced (C154). If
-    /// its plugin neither stages nor attaches and no other claim is left, nothing of its usage is known: then these are the paths of all access
-    /// types and modes.
+    /// The paths where a claim with a damaged row may be published: whether it reads is not known, nor whether its mode was replaced
+    /// (C154). If its plugin neither stages nor attaches and no other claim is left, nothing of its usage is known: then these are the
+    /// paths of all access types and modes.
     pub(super) fn targets_of_lost(&self, allocation: &AllocationId, is_released: bool) -> Vec<Abandoned> {
         let of_other = || self.claims.values().next().map(|other| &other.record.usage.capability);
         let claimed = match self.shared_capability().or_else(of_other) {
@@ -110,7 +110,7 @@ impl Volume {
         claimed.iter().flat_map(|claimed| [false, true].map(|read_only| target(claimed, read_only))).collect()
     }
 
-    /// Adds a target, and gives it as it is kept. Of an earlier claim that had the same one, a process may be left.
+    /// Adds a target, and returns it as it is kept. A process of an earlier claim with the same target may be left.
     pub(super) fn abandon(&mut self, mut record: Abandoned) -> Abandoned {
         let earlier = self.abandoned.get(&record.path);
         record.is_released &= earlier.is_none_or(|earlier| earlier.record.is_released);
@@ -118,7 +118,7 @@ impl Volume {
         record
     }
 
-    /// No process of an allocation uses any of its abandoned targets any more.
+    /// No process of an allocation uses any of its abandoned targets from now on.
     pub(super) fn let_go_abandoned(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         let of_it = self.abandoned.values_mut().filter(|target| target.record.allocation == *allocation);
         for target in of_it {
@@ -136,7 +136,7 @@ impl Volume {
         self.abandoned.values().map(|target| words(&target.record)).collect()
     }
 
-    /// What is done about abandoned targets, whatever else is held: of each at which no claim may be published. Claims of an earlier run are
+    /// The next operation of each abandoned target at which no claim may be published, whatever else is held. Claims of an earlier run are
     /// confirmed before (V14).
     pub(super) fn abandoned_operations(&self) -> impl Iterator<Item = Operation> {
         let has_node = self.node().is_some();
@@ -149,12 +149,12 @@ impl Volume {
         self.abandoned.values().filter(is_idle).map(move |target| target.next(has_node))
     }
 
-    /// What is done first about the abandoned target at which a claim is to be published.
+    /// The next operation of the abandoned target at which a claim is to be published.
     pub(super) fn abandoned_operation_at(&self, path: &Path) -> Option<Operation> {
         self.abandoned.get(path).map(|target| target.next(self.node().is_some()))
     }
 
-    /// A claim is published, and what is mounted at its path is undone with it.
+    /// A claim is published, and the mount at its path is undone with it.
     pub(super) fn supersede_abandoned(&mut self, id: &AllocationId, cx: &mut StepContext<Self>) {
         let path = self.claims.get(id).map(|claim| claim.record.target_path.clone());
         if let Some(path) = path.filter(|path| self.abandoned.contains_key(path)) {
@@ -162,7 +162,7 @@ impl Volume {
         }
     }
 
-    /// Forgets the abandoned targets that are only looked at, when nothing is left that is undone after them.
+    /// Forgets the abandoned targets that are only looked at, when nothing is left that has to be undone after them.
     pub(super) fn forget_abandoned(&mut self, cx: &mut StepContext<Self>) {
         if self.is_shared_down() && self.are_unpublished() {
             self.forget_targets(|target| !target.record.is_released, cx);
@@ -181,8 +181,8 @@ impl Volume {
         cx.persist(VolumeChange::ForgetAbandoned(path));
     }
 
-    /// The plugin was asked to undo what was published at an abandoned target. Such a claim was given up since these calls failed: when nothing is
-    /// mounted there, they are not repeated without end.
+    /// The plugin was asked to undo the publication at an abandoned target. Such a claim was given up because these calls failed: when
+    /// nothing is mounted there, they are not repeated without end.
     pub(super) fn abandoned_undone(&mut self, path: &Path, result: StepResult, cx: &mut StepContext<Self>) {
         let undo = Operation::UnpublishAbandoned(path.to_owned());
         if let Some(failure) = result.not_down(&undo, None, true) {

@@ -1,11 +1,11 @@
-//! Whether a step may be set up over what is mounted at its path.
+//! Decides whether a step may be set up over a mount at its path.
 
 use std::path::Path;
 
 use super::outcome::{Failure, Known};
 use crate::mounts::Made;
 
-/// What the ledger says of a step before its call.
+/// The state of a step in the ledger before its call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Before {
     /// It is down for certain.
@@ -15,11 +15,11 @@ pub enum Before {
 }
 
 impl Before {
-    /// Whether the call may be made, with what was found at its path when its directories were made.
+    /// Whether the call may be made, by what was found at its path when its directories were made.
     ///
     /// # Errors
-    /// It is down, and something is mounted there: that would be taken for the volume (V7), and undone with it. It is another's, or was left
-    /// when something was forced (V14).
+    /// The step is down, and something is mounted there: that would be taken for the volume (V7), and undone with it. It belongs to another
+    /// user, or was left when something was forced (V14).
     pub fn admit(self, path: &Path, made: Made) -> Result<(), Failure> {
         if (self, made) != (Self::Down, Made::Mounted) {
             return Ok(());

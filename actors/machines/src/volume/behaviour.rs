@@ -18,7 +18,7 @@ use super::state::{Claim, Lifecycle, ReleaseWaiter, Tries, Volume, VolumeConfig,
 use crate::kernel::{AskId, CallKey, Input, Machine, StepContext, StopMode};
 use crate::vocabulary::{Attempt, Moment, Timestamp};
 
-/// The margin between the end of the time for undoing and that which the parent allows.
+/// The margin between the end of the time for undoing and the limit that the parent sets.
 const STOP_MARGIN: Duration = Duration::from_secs(1);
 
 impl Machine for Volume {
@@ -46,7 +46,7 @@ impl Machine for Volume {
             let claim = restored(config, row);
             (claim.record.allocation.clone(), Box::new(claim))
         });
-        // An order of another volume is of one that had this name before.
+        // An order of another volume belongs to an earlier volume of this name.
         let orders = image.orders.into_iter().filter(|row| row.volume_id == record.spec.volume_id);
         let orders: Vec<_> = orders.map(|row| Ordered::new(row.restored())).collect();
         let abandoned = image.abandoned.into_iter().map(|record| (record.path.clone(), Target::new(record)));
@@ -86,7 +86,7 @@ impl Machine for Volume {
         match input {
             Input::Resumed => {
                 if !self.is_kept && !self.claims.is_empty() {
-                    // Its row is lost, and was made again of those of its claims.
+                    // Its row is lost, and was restored from the rows of its claims.
                     self.keep_volume(cx);
                 }
                 self.publish_audits(cx);
@@ -118,7 +118,7 @@ impl Machine for Volume {
 
     fn is_new_promise(&self, ask: &VolumeAsk) -> bool {
         match ask {
-            // A claim that is held already needs no write: its mount is only proven anew.
+            // A claim that is held already needs no write: only its mount is proven again.
             VolumeAsk::Claim(claim) => !self.is_held_by(&claim.allocation),
             VolumeAsk::CreateVolume(_) => !matches!(self.exists(), Exists::BeingCreated | Exists::Created),
             VolumeAsk::DeleteVolume(_) => self.exists() != Exists::BeingDeleted,
@@ -182,7 +182,7 @@ impl Volume {
         }
     }
 
-    /// Goes on as far as it can after any input.
+    /// Continues as far as possible after any input.
     fn advance(&mut self, cx: &mut StepContext<Self>) {
         self.forget_released(cx);
         self.forget_abandoned(cx);
@@ -204,7 +204,7 @@ impl Volume {
         self.end_if_done(&wanted, cx);
     }
 
-    /// Forgets the row of a volume of which nothing is used. One that was created stays until it is deleted for certain.
+    /// Forgets the row of a volume that is not used. A created volume stays until it is deleted for certain.
     pub(super) fn forget_if_over(&mut self, cx: &mut StepContext<Self>) {
         let is_to_be_kept = self.record.existence.as_ref().is_some_and(Existence::is_to_be_kept);
         if self.is_kept && self.claims.is_empty() && self.is_down() && !is_to_be_kept {
@@ -213,7 +213,7 @@ impl Volume {
         }
     }
 
-    /// Wakes itself for the next try of what has to wait.
+    /// Starts the timer for the next try of waiting operations.
     fn schedule(&self, wanted: &[Operation], cx: &mut StepContext<Self>) {
         let due = wanted.iter().filter_map(|next| {
             let tries = self.tries_of(next)?;
@@ -226,7 +226,7 @@ impl Volume {
         }
     }
 
-    /// The plugin has changed: what waits is tried at once.
+    /// The plugin has changed: waiting operations are tried at once.
     pub(super) fn try_again(&mut self) {
         self.life.tries.again();
         self.attach_tries.again();
@@ -236,7 +236,7 @@ impl Volume {
         self.claims.values_mut().for_each(|claim| claim.tries.again());
     }
 
-    /// The time of a caller is over. What it asked for goes on (V15).
+    /// The time of a caller is over. The operation continues (V15).
     fn waited_enough(&mut self, id: AskId, cx: &mut StepContext<Self>) {
         if let Some(answer) = self.gave_up_on_existence(id).or_else(|| self.gave_up_on_order(id)) {
             cx.reply(id, answer);
@@ -257,7 +257,7 @@ impl Volume {
 
     // === The end ===
 
-    /// Sets nothing up any more. With [`StopMode::Stop`], what is released is undone for a bounded time (SHD-01, V13).
+    /// Sets nothing up from now on. With [`StopMode::Stop`], released claims are undone for a bounded time (SHD-01, V13).
     fn stop(&mut self, mode: StopMode, cx: &mut StepContext<Self>) {
         self.stopping = Some(mode);
         cx.start_timer(VolumeTimer::Stop, cx.now() + self.config.options.stop_within);
@@ -272,7 +272,7 @@ impl Volume {
         }
     }
 
-    /// Ends when nothing is in flight and nothing more is to be undone, or when the time for that is over. The ledger has the rest.
+    /// Ends when nothing is in flight and nothing is left to undo, or when the time for that is over. The ledger keeps the rest.
     fn end_if_done(&mut self, wanted: &[Operation], cx: &mut StepContext<Self>) {
         if self.stopping.is_none() {
             return;
@@ -291,7 +291,7 @@ impl Volume {
     }
 }
 
-/// What the ledger says of a volume. The attachment survives a boot of the machine, mounts do not (V14).
+/// A volume as restored from the ledger. The attachment survives a boot of the machine, mounts do not (V14).
 fn restored_volume(config: &VolumeConfig, row: VolumeRecord) -> VolumeRecord {
     let stage = match row.stage {
         Step::Up(intent, proof) if proof.boot_id != config.boot_id => Step::Unknown(Towards::Up, intent),
@@ -301,7 +301,7 @@ fn restored_volume(config: &VolumeConfig, row: VolumeRecord) -> VolumeRecord {
     VolumeRecord { spec: row.spec, existence, attach: row.attach.restored(), stage }
 }
 
-/// What the ledger says of a claim. One that an earlier run of the host made is provisional (V14).
+/// A claim as restored from the ledger. A claim that an earlier run of the host made is provisional (V14).
 fn restored(config: &VolumeConfig, row: ClaimRecord) -> Claim {
     let publish = match row.publish {
         Step::Up(intent, proof) if proof.boot_id != config.boot_id => Step::Unknown(Towards::Up, intent),

@@ -1,4 +1,4 @@
-//! Claims: who is admitted (V12), and who is answered when.
+//! Handles claims: admission (V12), and answers to their callers.
 
 use super::existence::Existence;
 use super::messages::{Claim as ClaimVolume, ClaimError, Claimed, VolumeAnswer};
@@ -9,7 +9,7 @@ use crate::kernel::{AskId, StepContext};
 use crate::vocabulary::{AllocationId, Timestamp};
 
 impl Volume {
-    /// Takes a claim, or repeats one.
+    /// Accepts a claim, or repeats one.
     pub(super) fn claim(
         &mut self,
         (id, asked_at): (AskId, Timestamp),
@@ -20,7 +20,7 @@ impl Volume {
             cx.reply(id, VolumeAnswer::Claim(Err(error)));
             return;
         }
-        // Whatever is used once more is looked at once more (V7).
+        // Every reused step is looked at once more (V7).
         self.is_stage_proven = false;
         let run = self.config.run;
         if let Some(claim) = self.claims.get_mut(&asked.allocation) {
@@ -105,14 +105,14 @@ impl Volume {
     }
 
     /// Whether a claim of this allocation is being undone, or a release of it has no answer: after a crash that release is asked again, and
-    /// would undo the newer claim under its process (V8).
+    /// it would undo the newer claim under its process (V8).
     fn is_leaving(&self, allocation: &AllocationId) -> bool {
         let is_released = self.claims.get(allocation).is_some_and(|claim| claim.is_released());
         is_released || self.releases.iter().any(|waiter| waiter.allocation == *allocation)
     }
 
-    /// Checks a usage by itself, and what of it needs a capability of the plugin: two access modes (C154), and a group that owns the files
-    /// (C155).
+    /// Checks a usage by itself, and the parts of it that need a capability of the plugin: two access modes (C154), and a group that owns
+    /// the files (C155).
     fn check_usage(&self, usage: &Usage) -> Result<(), ClaimError> {
         let invalid = |reason: String| ClaimError::Invalid { volume: self.record.spec.key.clone(), reason };
         usage.capability.check().map_err(|fault| invalid(fault.to_string()))?;
@@ -141,7 +141,7 @@ impl Volume {
         }
     }
 
-    /// The callers that wait.
+    /// The number of waiting callers.
     pub(super) fn waiting(&self) -> usize {
         let Lifecycle { creates, deletes, .. } = &self.life;
         let of_orders: usize = self.orders.iter().map(|ordered| ordered.waiters.len()).sum();
@@ -179,14 +179,14 @@ impl Volume {
         }
     }
 
-    /// Answers a waiting caller, whose timer ends.
+    /// Answers a waiting caller, and ends its timer.
     pub(super) fn answer(&self, id: AskId, answer: VolumeAnswer, cx: &mut StepContext<Self>) {
         cx.cancel_timer(VolumeTimer::Waiter(id));
         cx.reply(id, answer);
     }
 }
 
-/// As what a volume is used, in words.
+/// The access type of a volume, in words.
 const fn kind(capability: &VolumeCapability) -> &'static str {
     match capability.access_type {
         AccessType::Block => "block device",
@@ -195,7 +195,7 @@ const fn kind(capability: &VolumeCapability) -> &'static str {
 }
 
 impl Usage {
-    /// Why a claim with this usage cannot be held beside another one, if so (C137, C138, table C.5).
+    /// The reason that a claim with this usage cannot be held beside another one, if so (C137, C138, table C.5).
     #[must_use]
     pub fn excludes(&self, other: &Self) -> Option<&'static str> {
         let mode = self.capability.access_mode;

@@ -19,7 +19,7 @@ use crate::vocabulary::Moment;
 use crate::vocabulary::text::escaped;
 
 impl Volume {
-    /// Whether such an order can be placed with the plugin, as far as is known.
+    /// Whether such an order can be placed with the plugin, by present knowledge.
     pub(super) fn admit_at_controller(&self, order: &Order, what: String) -> Result<(), OrderError> {
         let is_offered = match (self.controller(), self.node()) {
             (Some(controller), _) => offers(controller, order),
@@ -48,7 +48,7 @@ impl Volume {
         }
     }
 
-    /// The plugin has taken a snapshot. One that is not ready is asked for again, by its name, until it is (C100).
+    /// The plugin has taken a snapshot. A snapshot that is not ready is requested again, by its name, until it is (C100).
     pub(super) fn snapshot_taken(
         &mut self,
         number: u64,
@@ -68,7 +68,7 @@ impl Volume {
         self.await_ready(cx.moment(), number, Taken::Snapshot(snapshot.snapshot_id.as_str().into()));
     }
 
-    /// The plugin has taken a group, or tells how far it is. One that is not ready is asked for again by its id until it is (C107).
+    /// The plugin has taken a group, or reports its progress. A group that is not ready is queried by its id until it is (C107).
     pub(super) fn group_taken(
         &mut self,
         number: u64,
@@ -91,8 +91,8 @@ impl Volume {
         }
     }
 
-    /// Notes that the plugin does not know a group by these ids: what it has taken is asked for by its name again, which tells its ids as
-    /// they are, and not by these once more (C108).
+    /// Notes that the plugin does not know a group by these ids: the group that it has taken is requested by its name again, whose answer
+    /// has the present ids, and not by these ids once more (C108).
     pub(super) fn group_not_told(&mut self, number: u64, failure: &Failure) {
         let is_told = matches!(failure.known, Known::NotMade | Known::Unclear);
         if let Some(ordered) = self.ordered_mut(number).filter(|_| !is_told) {
@@ -100,7 +100,7 @@ impl Volume {
         }
     }
 
-    /// The plugin goes on with what it has taken: it is asked for again after a pause. That is no failure.
+    /// The plugin continues its work on the snapshot or group that it has taken: it is asked again after a pause. That is not a failure.
     fn await_ready(&mut self, moment: Moment, number: u64, taken: Taken) {
         let backoff = self.config.options.backoff;
         let Some(ordered) = self.ordered_mut(number) else { return };
@@ -121,7 +121,7 @@ fn offers(controller: &ControllerRoute, order: &Order) -> bool {
     }
 }
 
-/// What an order tells of the group of snapshots that it takes.
+/// The group of snapshots that an order takes, as its status shows it.
 pub(super) fn group_status(ordered: &Ordered) -> Option<GroupStatus> {
     let Order::TakeGroup(order) = &ordered.record.order else { return None };
     let taken = ordered.taken.as_ref().map(|taken| taken.id().to_owned());

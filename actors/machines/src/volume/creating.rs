@@ -1,4 +1,4 @@
-//! Creation: one volume under one name, which a retry repeats until the plugin has said whether it exists.
+//! Creates a volume under one name, which a retry repeats until the plugin has answered whether the volume exists.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::kernel::{AskId, CallLost, StepContext};
 use crate::vocabulary::{Generation, Timestamp};
 
 impl Volume {
-    /// Takes a creation, or repeats one.
+    /// Accepts a creation, or repeats one.
     pub(super) fn create(
         &mut self,
         random: u64,
@@ -116,7 +116,7 @@ impl Volume {
         }
     }
 
-    /// It exists: its id, its context and everything else that its plugin says of it are kept (C059, C060).
+    /// It exists: its id, its context and all other data in the plugin's answer are kept (C059, C060).
     fn note_created(&mut self, volume: csi::Volume, cx: &mut StepContext<Self>) {
         self.record.spec = Arc::new(VolumeSpec {
             volume_id: volume.volume_id.clone(),
@@ -132,19 +132,19 @@ impl Volume {
         self.keep_volume(cx);
     }
 
-    /// Nothing was created, for certain.
+    /// It is certain that nothing was created.
     fn fail_creation(&mut self, reason: &str, cx: &mut StepContext<Self>) {
         let error = self.life.tries.error.take();
         self.gone();
         self.life.tries.error = error;
-        // It is forgotten before anybody hears of it: a restart must not create it after all.
+        // It is forgotten before any caller is answered: a restart must not create it after all.
         self.forget_if_over(cx);
         let (volume, reason) = (self.record.spec.key.clone(), reason.to_owned());
         self.answer_creates(&Err(CreateError::Failed { volume, reason }), cx);
     }
 }
 
-/// What `CreateVolume` has brought.
+/// The result of `CreateVolume`.
 fn created(outcome: &Result<VolumeOutcome, CallLost>) -> Result<csi::Volume, Failure> {
     let unclear = |reason| Failure { known: Known::Unclear, reason };
     match outcome {

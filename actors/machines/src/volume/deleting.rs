@@ -1,4 +1,4 @@
-//! Deletion: never of what is claimed or up on this node, and never forgotten before the plugin has confirmed it.
+//! Deletes a volume: only if it is neither claimed nor up on this node, and forgotten only after the plugin has confirmed it.
 
 use super::lifecycle::{CreateError, DeleteError, DeleteVolume};
 use super::messages::VolumeAnswer;
@@ -11,7 +11,7 @@ use crate::kernel::{AskId, StepContext};
 use crate::vocabulary::{Generation, Timestamp};
 
 impl Volume {
-    /// Takes the order to delete it, or repeats one.
+    /// Accepts the request to delete the volume, or repeats one.
     pub(super) fn delete(
         &mut self,
         (id, asked_at): (AskId, Timestamp),
@@ -102,7 +102,7 @@ impl Volume {
         let Step::GoingDown(intent) = existence.step.clone() else { return };
         let failure = match result {
             Ok(()) => return self.gone(),
-            // A plugin that says twice that it does not know it has deleted it (C064).
+            // A plugin that answers twice that it does not know the volume has deleted it (C064).
             Err(failure) if failure.known == Known::Absent => match self.life.tries.is_denied_again() {
                 true => return self.gone(),
                 false => once_more(failure),
@@ -121,7 +121,7 @@ impl Volume {
         }
     }
 
-    /// The plugin does not know the snapshots that an order is to delete. If it says so twice, it has deleted them (C064).
+    /// The plugin does not know the snapshots that an order is to delete. If it answers so twice, it has deleted them (C064).
     pub(super) fn deletion_denied(
         &mut self,
         flight: &Flight,
@@ -135,7 +135,7 @@ impl Volume {
         }
     }
 
-    /// The plugin does not delete it: it is as before.
+    /// The plugin does not delete it: the volume is as before.
     fn stay(&mut self, reason: &str, cx: &mut StepContext<Self>) {
         if let Some(existence) = &mut self.record.existence {
             existence.desired = Desired::Held;
@@ -149,7 +149,7 @@ impl Volume {
         self.answer_deletes(&Err(DeleteError::Refused { volume, reason }), cx);
     }
 
-    /// Forgets by force what may exist at the plugin. What it gives is what may be left there.
+    /// Forgets by force a volume that may exist at the plugin. Returns what may be left there.
     pub(super) fn forget_existence(&mut self) -> Option<String> {
         let existence = self.record.existence.take_if(|existence| existence.desired == Desired::Released)?;
         let state = existence.step.as_str();
@@ -162,7 +162,7 @@ impl Volume {
         Some(left)
     }
 
-    /// A caller that waited for a deletion that was forced hears what may be left.
+    /// Answers a caller that waited for a deletion that was forced, with what may be left.
     pub(super) fn answer_forced_deletion(&mut self, left: &[String], cx: &mut StepContext<Self>) {
         if self.record.existence.is_none() {
             let (volume, left) = (self.record.spec.key.clone(), left.join("; "));
@@ -171,8 +171,8 @@ impl Volume {
     }
 }
 
-/// That the plugin does not know what it is to delete, which it is asked once more before that is believed: data that it has forgotten for a
-/// moment would be left for ever.
+/// The failure that the plugin does not know the object to delete. It is asked once more before that is believed: data that it has
+/// forgotten for a moment would be left forever.
 fn once_more(denial: Failure) -> Failure {
     let reason = format!("{}; it is asked once more before that counts as deleted", denial.reason);
     Failure { known: Known::Unclear, reason }

@@ -1,4 +1,4 @@
-//! What the ledger holds of the existence of a volume: where it comes from, and its creation with the exact arguments (V5).
+//! The existence of a volume in the ledger: its origin, and its creation with the exact arguments (V5).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,28 +10,28 @@ use crate::csi::{
 };
 use crate::vocabulary::Generation;
 
-/// How many bytes of namespace and name go into the name for the plugin, which has at most 128.
+/// The maximum number of bytes of namespace and name in the name for the plugin, which has at most 128.
 const NAME_PART_MAX: usize = 100;
 
-/// What a volume is to be, that does not exist yet.
+/// A volume to be created, as requested.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct NewVolume {
-    /// How large it is to be; `None` leaves it to the plugin (C052).
+    /// The requested size; `None` leaves it to the plugin (C052).
     pub capacity_range: Option<CapacityRange>,
-    /// How it is to be usable; all at once, at least one (C051).
+    /// The required capabilities; all at once, at least one (C051).
     pub capabilities: Vec<VolumeCapability>,
     /// Parameters of the plugin.
     pub parameters: BTreeMap<String, String>,
-    /// What it is to contain; `None` for nothing (C057).
+    /// The initial content; `None` for nothing (C057).
     pub content_source: Option<VolumeContentSource>,
-    /// From where it is to be accessible (C053, C054).
+    /// The required accessibility (C053, C054).
     pub accessibility: Option<TopologyRequirement>,
     /// Parameters that can be modified later (C056).
     pub mutable_parameters: BTreeMap<String, String>,
 }
 
 impl NewVolume {
-    /// The request for it, by this name.
+    /// The request for the volume, under this name.
     #[must_use]
     pub fn request(&self, name: &str, secrets: Secrets) -> CreateVolumeRequest {
         CreateVolumeRequest {
@@ -47,9 +47,9 @@ impl NewVolume {
     }
 }
 
-/// What differs between the arguments of two creations.
+/// The differences between the arguments of two creations.
 impl NewVolume {
-    /// Each argument that is another one in `other`, with the value that it has here. Mount flags are not shown.
+    /// Each argument that differs in `other`, with the value that it has here. Mount flags are not shown.
     pub(super) fn differences(&self, other: &Self) -> Vec<String> {
         let mut all = Vec::new();
         if self.capacity_range != other.capacity_range {
@@ -107,14 +107,14 @@ type Parameters = BTreeMap<String, String>;
 /// The arguments of `CreateVolume`; a retry repeats them (C013).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CreateArgs {
-    /// Made once for each creation, and the same in every try of it (C050).
+    /// Generated once for each creation, and the same in every try of it (C050).
     pub name: String,
-    /// What it is to be.
+    /// The requested volume.
     pub volume: NewVolume,
 }
 
 impl CreateArgs {
-    /// A name that no other creation has: it begins with that of the volume, for people, and ends with a random number.
+    /// A name that no other creation has: it begins with the name of the volume, for people, and ends with a random number.
     #[must_use]
     pub fn new(key: &VolumeKey, volume: NewVolume, random: u64) -> Self {
         let part: String = format!("{}-{}", key.namespace, key.name).chars().take(NAME_PART_MAX).collect();
@@ -128,10 +128,10 @@ impl CreateArgs {
     }
 }
 
-/// Where a volume comes from.
+/// The origin of a volume.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// It was made elsewhere, and the host says that it exists.
+    /// It was made elsewhere, and the host reports that it exists.
     Registered,
     /// It is created here.
     Created(Arc<CreateArgs>),
@@ -140,9 +140,9 @@ pub enum Origin {
 /// The existence of a volume at its plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Existence {
-    /// Where it comes from.
+    /// Its origin.
     pub origin: Origin,
-    /// Whether it is to exist. One that is released is deleted, and then forgotten.
+    /// Whether it is to exist. A released volume is deleted, and then forgotten.
     pub desired: Desired,
     /// Its creation, with its deletion as the inverse.
     pub step: Step<(), ()>,
@@ -151,7 +151,7 @@ pub struct Existence {
 }
 
 impl Existence {
-    /// That of a volume whose id the host knows; `None` for one without an id, which is yet to be created.
+    /// The existence of a volume with an id that the host knows; `None` for a volume without an id, which is yet to be created.
     pub(super) fn registered(spec: &VolumeSpec) -> Option<Self> {
         let up = Step::Up(Intent { args: (), generation: Generation::default() }, ());
         (!spec.volume_id.is_empty()).then_some(Self {
@@ -162,7 +162,7 @@ impl Existence {
         })
     }
 
-    /// How it was to be usable when it was created here; empty if it was not.
+    /// The capabilities with which it was to be created here; empty if it was not created here.
     pub(super) fn made_for(&self) -> &[VolumeCapability] {
         match &self.origin {
             Origin::Registered => &[],
@@ -170,12 +170,12 @@ impl Existence {
         }
     }
 
-    /// That of a volume that is to be created.
+    /// The existence of a volume that is to be created.
     pub(super) const fn wanted(args: Arc<CreateArgs>) -> Self {
         Self { origin: Origin::Created(args), desired: Desired::Held, step: Step::Down, volume: None }
     }
 
-    /// What is created for the first time is asked for by the modes that its controller knows (C154).
+    /// A volume that is created for the first time is requested with the modes that its controller knows (C154).
     pub(super) fn refine(&mut self, knows_alpha: bool) {
         if let Origin::Created(args) = &mut self.origin {
             let volume = args.volume.for_plugin(knows_alpha);
@@ -185,7 +185,7 @@ impl Existence {
         }
     }
 
-    /// What a restart makes of it.
+    /// The state after a restart.
     pub(super) fn restored(self) -> Self {
         Self { step: self.step.restored(), ..self }
     }
@@ -198,7 +198,8 @@ impl Existence {
         }
     }
 
-    /// Whether the ledger has to have it although nothing of it is used: what is registered and stays as it is, its host knows.
+    /// Whether the ledger has to keep it although it is not used. A registered volume that stays as it is need not be kept: its host knows
+    /// it.
     pub(super) const fn is_to_be_kept(&self) -> bool {
         let is_as_registered = matches!(
             (&self.origin, self.desired, &self.step),
@@ -207,12 +208,12 @@ impl Existence {
         !is_as_registered
     }
 
-    /// Whether the plugin may have it, and not for certain under an id that is known here.
+    /// Whether it may exist at the plugin under an id that is not known here.
     pub(super) const fn is_unclear(&self) -> bool {
         matches!(self.step, Step::GoingUp(_) | Step::Unknown(Towards::Up, _))
     }
 
-    /// Why it is not what was asked for, if so.
+    /// The difference from the request, if any.
     pub(super) fn unfit(&self) -> Option<String> {
         let (args, volume) = (self.args()?, self.volume.as_ref()?);
         let fault = args.request(Secrets::none()).check_fit(volume).err()?;

@@ -1,4 +1,4 @@
-//! Whether a volume exists: what is to be done about that, and who is answered when.
+//! Handles the existence of a volume: the next call about it, and answers to callers.
 
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ impl Volume {
         }
     }
 
-    /// The call about its existence that is to be made.
+    /// The next call about its existence.
     pub(super) fn existence_operation(&self) -> Option<Operation> {
         let existence = self.record.existence.as_ref()?;
         match (existence.desired, &existence.step) {
             (Desired::Held, Step::Up(..)) | (Desired::Released, Step::Down) => None,
             (Desired::Released, Step::Up(..)) if !self.life.may_be_deleted => None,
             (_, Step::GoingUp(_) | Step::GoingDown(_)) => None,
-            // What is to be deleted and may exist is created once more first: only its answer tells the id (C061).
+            // A volume that is to be deleted and may exist is created once more first: only the answer has its id (C061).
             (_, Step::Unknown(Towards::Up, _)) | (Desired::Held, Step::Down) => Some(Operation::Create),
             (Desired::Released, Step::Up(..)) | (_, Step::Unknown(Towards::Down, _)) => {
                 Some(Operation::Delete)
@@ -40,7 +40,7 @@ impl Volume {
         }
     }
 
-    /// It does not exist, for certain. What its id was means nothing any more.
+    /// It is certain that the volume does not exist. Its former id has no meaning from now on.
     pub(super) fn gone(&mut self) {
         self.record.existence = None;
         self.record.spec = Arc::new(VolumeSpec {
@@ -65,7 +65,7 @@ impl Volume {
         self.answer_deletes(&Err(DeleteError::Unclear { volume, reason }), cx);
     }
 
-    /// Answers the callers that wait for what has come about.
+    /// Answers the callers whose creation or deletion has an outcome.
     pub(super) fn answer_existence(&mut self, cx: &mut StepContext<Self>) {
         let created = self.record.existence.as_ref().and_then(|existence| existence.volume.clone());
         match (self.exists(), created) {
@@ -111,14 +111,14 @@ impl Volume {
         }
     }
 
-    /// The host stops: what was begun is in the ledger.
+    /// The host stops: operations that were begun are in the ledger.
     pub(super) fn stop_existence(&mut self, cx: &mut StepContext<Self>) {
         let volume = self.record.spec.key.clone();
         self.answer_creates(&Err(CreateError::Stopping { volume: volume.clone() }), cx);
         self.answer_deletes(&Err(DeleteError::Stopping { volume }), cx);
     }
 
-    /// The time of a caller is over, if it waits for a creation or a deletion.
+    /// The time of a caller is over, if the caller waits for a creation or a deletion.
     pub(super) fn gave_up_on_existence(&mut self, id: AskId) -> Option<VolumeAnswer> {
         let (volume, doing) = (self.record.spec.key.clone(), self.doing());
         let Lifecycle { creates, deletes, .. } = &mut self.life;

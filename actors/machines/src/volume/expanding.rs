@@ -1,4 +1,4 @@
-//! Expansion: first at the storage, then on this node, where the volume is published (C109 to C113, C149 to C153).
+//! Expands a volume: first at the storage, then on this node, where the volume is published (C109 to C113, C149 to C153).
 
 use super::operation::Operation;
 use super::order::{GrowArgs, Order, OrderRecord};
@@ -13,7 +13,7 @@ use crate::csi::{Call, CapacityRange, VolumeCapability};
 use crate::kernel::StepContext;
 
 impl Volume {
-    /// Whether an expansion can be ordered of this volume and its plugin, as far as is known.
+    /// Whether an expansion of this volume can be ordered, by present knowledge of the volume and its plugin.
     pub(super) fn admit_expansion(&self, order: &Order, what: String) -> Result<(), OrderError> {
         let volume = self.record.spec.key.clone();
         let Some(expands) = self.expands() else { return Ok(()) };
@@ -27,7 +27,7 @@ impl Volume {
         }
     }
 
-    /// When the controller expands volumes; `None` as long as it is not there to say.
+    /// The condition under which the controller expands volumes; `None` while the controller is away.
     fn expands(&self) -> Option<Expands> {
         let route = self.route.as_ref()?;
         match (&route.controller, &route.node) {
@@ -42,7 +42,7 @@ impl Volume {
         self.node().is_some_and(|node| node.expands)
     }
 
-    // === What is next ===
+    // === The next call ===
 
     /// Whether the call to the node comes next: the controller has answered, or has no such call.
     pub(super) fn is_next_on_node(&self, record: &OrderRecord) -> bool {
@@ -91,14 +91,14 @@ impl Volume {
         }
     }
 
-    /// A claim whose mount is proven; one that writes, if there is one (V7, V14).
+    /// A claim with a proven mount; one that writes, if there is one (V7, V14).
     fn published(&self) -> Option<&Claim> {
         let is_there = |claim: &&Claim| claim.is_wanted() && claim.is_proven && claim.record.publish.is_up();
         let claims = self.in_order().into_iter().filter(is_there);
         claims.min_by_key(|claim| claim.record.usage.read_only)
     }
 
-    /// Where it grows on this node: as it is published now, after all that has happened.
+    /// The arguments of the expansion on this node: from the present publication.
     pub(super) fn grow_args(&self, number: u64) -> Option<GrowArgs> {
         let record = &self.ordered(number)?.record;
         let Order::Expand { range } = record.order else { return None };
@@ -112,7 +112,7 @@ impl Volume {
         })
     }
 
-    /// Whether claims have to wait for an expansion that may be under way at a plugin that does it only offline (C109).
+    /// Whether claims have to wait for an expansion that may be under way at a plugin that expands only offline (C109).
     pub(super) fn is_expanded_offline(&self) -> bool {
         let may_be_under_way = self.orders.iter().any(|ordered| {
             matches!(ordered.record.order, Order::Expand { .. })
@@ -122,16 +122,16 @@ impl Volume {
         may_be_under_way && self.expands() == Some(Expands::Offline) && is_offline
     }
 
-    /// How the volume is used, for the calls that say so (C112).
+    /// The usage of the volume, for the calls that contain it (C112).
     pub(super) fn capability(&self) -> Option<VolumeCapability> {
         let claimed = || self.in_order().first().map(|claim| self.asked_as(&claim.record.usage).capability);
         let args = self.record.existence.as_ref().and_then(|existence| existence.args());
         claimed().or_else(|| args?.volume.capabilities.first().cloned())
     }
 
-    // === What has come ===
+    // === Results ===
 
-    /// The controller has answered. From here on the volume is known to be this large, and not before.
+    /// The controller has answered. Only from here on the volume is known to have this size.
     pub(super) fn note_expanded(
         &mut self,
         number: u64,
@@ -155,7 +155,7 @@ impl Volume {
         }
     }
 
-    /// What waits for the node since an earlier expansion is a part of this one.
+    /// Replaces earlier expansions that wait for the node: they are a part of this one.
     fn replace_expansions(&mut self, by: u64, cx: &mut StepContext<Self>) {
         let is_earlier =
             |ordered: &Ordered| ordered.record.number != by && ordered.record.at_controller.is_up();
@@ -189,7 +189,7 @@ impl Volume {
     }
 }
 
-/// The size that an order on disk says.
+/// The size in an order on disk.
 pub(super) fn size_of(record: &OrderRecord) -> Option<u64> {
     match record.at_controller {
         Step::Up(_, bytes) if bytes > 0 => Some(bytes),

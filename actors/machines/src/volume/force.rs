@@ -1,4 +1,4 @@
-//! The messages by which an operator gives up what is not confirmed down.
+//! The messages by which an operator gives up steps that are not confirmed down.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -6,25 +6,26 @@ use std::path::PathBuf;
 use super::record::VolumeKey;
 use crate::vocabulary::{AllocationId, Timestamp};
 
-/// What a forced release forgets.
+/// The scope of a forced release.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ForceScope {
     /// All of it: every claim, the staging, the attachment, a deletion and the orders.
     Everything,
-    /// The claim of this allocation. What it shared with others stays, and is undone when nothing is mounted at its target any more (C131).
+    /// The claim of this allocation. The steps that it shared with others stay, and are undone only after nothing is mounted at its target
+    /// (C131).
     Claim(AllocationId),
-    /// What was ordered and is not done. The volume may be in use meanwhile.
+    /// The orders that are not done. The volume may be in use meanwhile.
     Orders,
 }
 
-/// Gives up waiting for a confirmation, and forgets what may still be set up (V9). No call is cancelled, and for what is forgotten as a whole
-/// none is made and no directory removed; the audit says what may be left. The target of a claim that is forgotten alone is still undone.
-/// Only what is released can be forced, and orders that are not done.
+/// Gives up waiting for a confirmation, and forgets steps that may still be up (V9). No call is cancelled. For a volume that is forgotten
+/// as a whole, no call is made and no directory removed; the audit names what may be left. The target of a claim that is forgotten alone is
+/// still undone. Only released claims can be forced, and orders that are not done.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ForceRelease {
-    /// What is to be forgotten.
+    /// The claims, steps or orders to forget.
     pub scope: ForceScope,
-    /// Who wants it and why, for the audit.
+    /// The operator and the reason, for the audit.
     pub reason: String,
 }
 
@@ -43,35 +44,35 @@ impl ForceRelease {
         matches!(self.scope, ForceScope::Everything | ForceScope::Orders)
     }
 
-    /// Whether what the claims share is to be forgotten, and a deletion.
+    /// Whether the steps that the claims share are to be forgotten, and a deletion.
     pub(super) const fn is_for_shared(&self) -> bool {
         matches!(self.scope, ForceScope::Everything)
     }
 }
 
-/// Has the ledger take a write before something is forced, which changes nothing. Answered when it is on disk: only then is the release
-/// forced, so that one that was refused is never forced later.
+/// Makes the ledger take a write, which changes nothing, before something is forced. Answered when it is on disk: only then is the release
+/// forced, so that a refused force is never done later.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PrepareForce {
-    /// What is to be forced then.
+    /// The forced release that follows.
     pub force: ForceRelease,
 }
 
-/// What a forced release may have left behind.
+/// The remains that a forced release may have left.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Forced {
     /// The volume.
     pub volume: VolumeKey,
-    /// Who wanted it and why.
+    /// The operator and the reason.
     pub reason: String,
-    /// When.
+    /// The time.
     pub at: Timestamp,
     /// Each step that was not confirmed down: the step, its state and its path. Each order that was not done, and its state.
     pub left: Vec<String>,
 }
 
-/// The target of a claim that was given up by force, or whose row was damaged. What the claims of the volume share is not undone before the
-/// kernel shows nothing there (C131).
+/// The target of a claim that was given up by force, or whose row was damaged. The steps that the claims of the volume share are undone
+/// only after the kernel shows nothing there (C131).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Abandoned {
     /// The path.
@@ -83,14 +84,14 @@ pub struct Abandoned {
 }
 
 impl Abandoned {
-    /// Puts it in the place of what is there of its path.
+    /// Inserts it, in place of the entry with the same path.
     pub(super) fn replace_in(self, all: &mut BTreeSet<Self>) {
         all.retain(|other| other.path != self.path);
         all.insert(self);
     }
 }
 
-/// Why nothing is forced.
+/// The reason that nothing is forced.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ForceError {
     /// An allocation holds the volume. Force does not replace the end of its processes (V8).
@@ -101,7 +102,7 @@ pub enum ForceError {
         /// The holder.
         holder: AllocationId,
     },
-    /// The claim was given up already, and what it shared is not undone before nothing is mounted at its target (C131).
+    /// The claim was given up already, and the steps that it shared are undone only after nothing is mounted at its target (C131).
     #[error(
         "the claim of allocation {allocation} to volume {volume} was already given up, and its remains at {path} are being \
         undone: the status of the volume shows the progress; the whole volume can be forced once no claim holds it",
@@ -112,10 +113,10 @@ pub enum ForceError {
         volume: VolumeKey,
         /// The allocation that had the claim.
         allocation: AllocationId,
-        /// Where something may be mounted.
+        /// The path where something may be mounted.
         path: PathBuf,
     },
-    /// Nothing of what was meant waits to be undone, or to be done.
+    /// Nothing in that scope waits to be undone, or to be done.
     #[error("volume {volume} has no pending step or order; there is nothing to force")]
     Nothing {
         /// The volume.

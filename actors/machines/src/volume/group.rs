@@ -1,7 +1,7 @@
-//! What the ledger holds of a group of snapshots: snapshots of several volumes, which the plugin takes at one point in time.
+//! A group of snapshots in the ledger: snapshots of several volumes, which the plugin takes at one point in time.
 //!
-//! The order is one of the first of its volumes by key. That volume's ledger keeps it, and its actor makes its calls; the others are named
-//! in it, and no call of theirs is in flight meanwhile: see [`VolumeCall::turns`](super::VolumeCall::turns).
+//! The order belongs to the first of its volumes by key. The ledger of that volume keeps it, and its actor makes its calls. The order names
+//! the other volumes, and no call of theirs is in flight meanwhile: see [`VolumeCall::turns`](super::VolumeCall::turns).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,10 +11,10 @@ use super::record::VolumeKey;
 use crate::csi::{CreateVolumeGroupSnapshotRequest, Fault, Request as _, Secrets, VolumeGroupSnapshot};
 use crate::vocabulary::text;
 
-/// How many volumes are named in words; of more, the first and their number.
+/// The number of volumes that are named in words; of more, the first and their number.
 const NAMED_MAX: usize = 4;
 
-/// A volume of which a group has a snapshot.
+/// A volume in a group, with one snapshot there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupMember {
     /// The volume.
@@ -26,7 +26,7 @@ pub struct GroupMember {
 /// A group of snapshots that is to be taken. A retry repeats all of it (C013, C050).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct GroupOrder {
-    /// The name that the plugin is given, the same in every try (C050).
+    /// The name that the plugin receives, the same in every try (C050).
     pub name: String,
     /// The volumes, each once, in the order of their keys.
     pub members: Vec<GroupMember>,
@@ -54,13 +54,13 @@ impl GroupOrder {
         self.request(Secrets::none()).check()
     }
 
-    /// Whether this is a volume of it.
+    /// Whether the group contains this volume.
     #[must_use]
     pub fn has(&self, volume: &VolumeKey) -> bool {
         self.members.iter().any(|member| member.volume == *volume)
     }
 
-    /// Whether a group that a plugin has taken has one snapshot of each of these volumes, and no other.
+    /// Whether a group that a plugin has taken has one snapshot of each of these volumes, and no other snapshot.
     pub(super) fn is(&self, group: &VolumeGroupSnapshot) -> bool {
         let wanted: BTreeSet<_> = self.members.iter().map(|member| &member.volume_id).collect();
         let taken: BTreeSet<_> = group.snapshots.iter().map(|snapshot| &snapshot.source_volume_id).collect();
@@ -68,7 +68,7 @@ impl GroupOrder {
     }
 }
 
-/// As a sentence goes on after "take".
+/// The continuation of a sentence after "take".
 impl fmt::Display for GroupOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named: Vec<_> =
@@ -81,7 +81,7 @@ impl fmt::Display for GroupOrder {
     }
 }
 
-/// What a plugin has taken of an order, and is not ready yet.
+/// The part of an order that a plugin has taken and that is not ready yet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Taken {
     /// The snapshot with this id.

@@ -1,15 +1,15 @@
-//! What a volume writes to its ledger, and what it does not write at once.
+//! Writes the ledger of a volume, and delays the writes that can wait.
 //!
 //! A claim of a plugin that stages costs two writes: one before its first call, and one after its last. The intents of the later steps are
 //! written together with that of the first one: they are *announced*. When a step has succeeded, the call of the next one is
 //! made at once, and the outcomes are written together. A crash between them leaves all of them unknown, which is what their intents on
 //! disk mean (V4).
 //!
-//! Only the attachment tells the publish context. An announced intent has none: after a crash it counts as one with other arguments, and
-//! what it may have set up is undone before it is set up again (C138), unless the context is empty.
+//! Only the answer of the attachment has the publish context. An announced intent has none: after a crash it counts as one with other
+//! arguments, and anything it may have set up is undone before it is set up again (C138), unless the context is empty.
 //!
-//! While a step is under way, directories are made for the next one. Its intent stays on disk until that call has come back, whatever
-//! becomes of the claim: after a crash the undo of that step removes them.
+//! While a step is under way, directories are made for the next one. Its intent stays on disk until that call has returned, even if the
+//! claim ends: after a crash the undo of that step removes them.
 
 use super::operation::Operation;
 use super::record::{Intent, Proof, PublishArgs, StageArgs, Step, VolumeChange};
@@ -23,7 +23,7 @@ impl Volume {
     pub(super) fn keep_volume(&mut self, cx: &mut StepContext<Self>) {
         let mut row = self.record.clone();
         match self.announced.take_if(|_| self.flight.is_none()) {
-            // They are published from it.
+            // The claims are published from it.
             Some(_) => self.withdraw_publish(cx),
             None => row.stage = self.announced.as_deref().cloned().map_or(row.stage, Step::GoingUp),
         }
@@ -31,7 +31,7 @@ impl Volume {
         cx.persist(VolumeChange::KeepVolume(row.into()));
     }
 
-    /// Writes the row of a volume that is attached next, with what follows in the same claim.
+    /// Writes the row of a volume that is attached next, with the later steps of the same claim.
     pub(super) fn keep_attaching(&mut self, cx: &mut StepContext<Self>) {
         let Some(staging) = self.staging_to_announce() else { return self.keep_volume(cx) };
         self.announced = None;
@@ -42,7 +42,7 @@ impl Volume {
         self.announced = Some(Box::new(staging));
     }
 
-    /// Writes the attachment into the rows of the claims that lack it: they tell of it, should the row of the volume be lost.
+    /// Writes the attachment into the rows of the claims that lack it: they preserve it if the row of the volume is lost.
     pub(super) fn keep_attachment_of_claims(&mut self, cx: &mut StepContext<Self>) {
         let attachment = self.record.attach.intent();
         let lacks = |claim: &Claim| claim.record.attach.as_ref() != attachment;
@@ -51,7 +51,7 @@ impl Volume {
         lacking.iter().for_each(|id| self.keep_claim(id, cx));
     }
 
-    /// How the volume is staged once it is attached, as far as that is known by now.
+    /// The arguments of the staging after the attachment, as known by now.
     fn staging_to_announce(&self) -> Option<Intent<StageArgs>> {
         let (node, attaching) = (self.node()?, self.record.attach.intent()?);
         let usage = &self.asked_as(&self.first_wanted()?.record.usage);
@@ -63,7 +63,7 @@ impl Volume {
         })
     }
 
-    /// It is attached, and the ledger learns of that later if the staging is announced.
+    /// It is attached. The ledger gets the outcome later if the staging is announced.
     pub(super) fn keep_attached(&mut self, cx: &mut StepContext<Self>) {
         if self.announced.is_some() {
             self.is_behind = true;
@@ -72,7 +72,7 @@ impl Volume {
         }
     }
 
-    /// The volume is staged like this next. The ledger has that already if it is what was announced.
+    /// The volume is staged with this intent next. The ledger has it already if it was announced.
     pub(super) fn keep_staging(&mut self, intent: &Intent<StageArgs>, cx: &mut StepContext<Self>) {
         self.record.stage = Step::GoingUp(intent.clone());
         if self.announced.take_if(|announced| announced.foretells(intent)).is_none() {
@@ -81,7 +81,7 @@ impl Volume {
         }
     }
 
-    /// Writes the row of a claim as it is, with what the volume has below it.
+    /// Writes the row of a claim as it is, with the steps of the volume below it.
     pub(super) fn keep_claim(&mut self, id: &AllocationId, cx: &mut StepContext<Self>) {
         if let Some(claim) = self.claims.get_mut(id) {
             claim.announced = None;
@@ -91,7 +91,7 @@ impl Volume {
         }
     }
 
-    /// The publication of a claim is in this state from now on, and the ledger says so.
+    /// Sets the state of the publication of a claim, and writes it.
     pub(super) fn go(
         &mut self,
         id: &AllocationId,
@@ -102,14 +102,14 @@ impl Volume {
         self.keep_claim(id, cx);
     }
 
-    /// The publication of a claim is in this state from now on, as the ledger says already.
+    /// Sets the state of the publication of a claim, which the ledger has already.
     pub(super) fn goes(&mut self, id: &AllocationId, state: Step<PublishArgs, Proof>) {
         if let Some(claim) = self.claims.get_mut(id) {
             (claim.record.publish, claim.announced) = (state, None);
         }
     }
 
-    /// The staging has succeeded, and the claim whose publication is announced is published next: the ledger learns of both at once.
+    /// The staging has succeeded, and the claim with the announced publication is published next: both are written at once.
     pub(super) fn keep_staged(&mut self, cx: &mut StepContext<Self>) {
         if self.claims.values().any(|claim| claim.announced.is_some()) {
             self.is_behind = true;
@@ -124,14 +124,14 @@ impl Volume {
         is_staging && claim.announced.is_some()
     }
 
-    /// Whether a call is in flight with whose outcome those of the steps before it are written.
+    /// Whether a call is in flight with which the outcomes of earlier steps are written.
     pub(super) fn is_setting_up(&self) -> bool {
         self.flight
             .as_ref()
             .is_some_and(|flight| matches!(flight.what, Operation::Stage | Operation::Publish(_)))
     }
 
-    /// Writes what the ledger lacks of attaching and staging.
+    /// Writes the outcomes of attaching and staging that the ledger lacks.
     pub(super) fn catch_up(&mut self, cx: &mut StepContext<Self>) {
         if self.is_behind {
             self.keep_volume(cx);
@@ -143,7 +143,7 @@ impl Volume {
         claim.record.publish.is_down() && !self.abandoned.contains_key(&claim.record.target_path)
     }
 
-    /// Writes with which arguments the first claim is published once this staging has succeeded.
+    /// Writes the arguments with which the first claim is published after this staging has succeeded.
     pub(super) fn announce_publish(&mut self, staging: &Intent<StageArgs>, cx: &mut StepContext<Self>) {
         let announced = self.first_wanted().filter(|claim| self.is_free(claim)).and_then(|claim| {
             let StageArgs { staging_path, publish_context, capability } = &staging.args;
@@ -170,7 +170,7 @@ impl Volume {
         }
     }
 
-    /// Writes that what was announced is not published: what it is published from is not there.
+    /// Writes that the announced publication is withdrawn: its staging is not there.
     pub(super) fn withdraw_publish(&mut self, cx: &mut StepContext<Self>) {
         let is_announced = |id: &&AllocationId| self.claims[*id].announced.is_some();
         let announced: Vec<_> = self.claims.keys().filter(is_announced).cloned().collect();
@@ -197,7 +197,7 @@ impl OfAttachment for PublishArgs {
 }
 
 impl<A: OfAttachment> Intent<A> {
-    /// Whether this is the other one, or that before its publish context was known.
+    /// Whether this equals the other intent, or equals it except that the publish context was not known yet.
     pub(super) fn foretells(&self, other: &Self) -> bool {
         let (mut foretold, mut known) = (self.clone(), other.args.clone());
         if foretold.args.publish_context().is_empty() {

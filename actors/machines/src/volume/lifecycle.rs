@@ -9,13 +9,13 @@ use super::record::VolumeKey;
 use crate::csi;
 use crate::vocabulary::AllocationId;
 
-/// Creates the volume at its plugin. Answered when it exists. Repeating it is harmless: it asks for the result of what was begun, under
-/// the same name (C050), and never creates a second volume.
+/// Creates the volume at its plugin. Answered when it exists. Repeating it is harmless: it asks for the result of the creation that was
+/// begun, under the same name (C050), and never creates a second volume.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CreateVolume {
-    /// What it is to be.
+    /// The requested volume.
     pub volume: NewVolume,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
@@ -26,7 +26,7 @@ pub struct Created {
     pub volume: Arc<csi::Volume>,
 }
 
-/// Why a volume is not created.
+/// The reason that a volume is not created.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum CreateError {
     /// The request breaks a rule.
@@ -34,7 +34,7 @@ pub enum CreateError {
     Invalid {
         /// The volume.
         volume: VolumeKey,
-        /// What is wrong, and the rule.
+        /// The fault, and the violated rule.
         reason: String,
     },
     /// A volume of this name was made elsewhere.
@@ -72,14 +72,14 @@ pub enum CreateError {
         /// Its waiting callers.
         waiting: usize,
     },
-    /// It was not created in time. It goes on: ask again, or delete it (C061, V15).
+    /// It was not created in time. The creation continues: ask again, or delete it (C061, V15).
     #[error(
         "volume {volume} was not created in time, {doing}; the creation goes on: ask again, or delete it"
     )]
     Pending {
         /// The volume.
         volume: VolumeKey,
-        /// What it waits for.
+        /// The pending operation, or the condition it waits for.
         doing: String,
     },
     /// The plugin refused it, and nothing was created.
@@ -87,7 +87,7 @@ pub enum CreateError {
     Failed {
         /// The volume.
         volume: VolumeKey,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The plugin refuses it after a try whose outcome is unknown (V4). It is kept, so that it can be asked again or deleted.
@@ -97,12 +97,12 @@ pub enum CreateError {
     Unclear {
         /// The volume.
         volume: VolumeKey,
-        /// The name that the plugin was given.
+        /// The name that the plugin received.
         name: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It exists, and is not what was asked for. It is kept so that it can be deleted, and cannot be claimed.
+    /// It exists, and differs from the request. It is kept so that it can be deleted, and cannot be claimed.
     #[error(
         "volume {volume} exists with the id {volume_id:?}, and is not what was asked for: {reason}; delete it"
     )]
@@ -111,7 +111,7 @@ pub enum CreateError {
         volume: VolumeKey,
         /// Its id with the plugin.
         volume_id: String,
-        /// What it has instead.
+        /// The actual property.
         reason: String,
     },
     /// It was deleted while it was created.
@@ -148,25 +148,25 @@ impl CreateError {
     }
 }
 
-/// Deletes the volume at its plugin. Answered when that is confirmed. A volume that is claimed, or of which anything is set up on this
+/// Deletes the volume at its plugin. Answered when that is confirmed. A volume that is claimed, or that has a step set up on this
 /// node, is not deleted. Repeating it is harmless.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DeleteVolume {
-    /// The id that it has with its plugin, as far as its owner knows; empty otherwise. With another id it is deleted only when its owner
-    /// allows that, by [`AllowDeletion`].
+    /// The id that it has with its plugin, if its owner knows it; empty otherwise. With another id it is deleted only when its owner allows
+    /// that, by [`AllowDeletion`].
     pub volume_id: String,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
-/// A volume does not exist any more.
+/// The volume no longer exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Deleted {
     /// Whether it existed, or may have.
     pub did_exist: bool,
 }
 
-/// Why a volume is not deleted.
+/// The reason that a volume is not deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum DeleteError {
     /// It is claimed, or not undone on this node. Nothing has changed.
@@ -176,9 +176,9 @@ pub enum DeleteError {
         volume: VolumeKey,
         /// The claims.
         holders: Vec<AllocationId>,
-        /// What holds it: claims, and steps that are not down.
+        /// Everything that holds it: claims, and steps that are not down.
         held_by: Vec<String>,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
     /// The plugin refused it. The volume is as it was.
@@ -186,7 +186,7 @@ pub enum DeleteError {
     Refused {
         /// The volume.
         volume: VolumeKey,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The plugin refuses it, and whether the volume exists is unknown. It is kept until that is resolved.
@@ -196,7 +196,7 @@ pub enum DeleteError {
     Unclear {
         /// The volume.
         volume: VolumeKey,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// It was forgotten by force before its deletion was confirmed.
@@ -204,7 +204,7 @@ pub enum DeleteError {
     Forced {
         /// The volume.
         volume: VolumeKey,
-        /// What may be left.
+        /// Everything that may be left.
         left: String,
     },
     /// The limit of waiting callers is reached.
@@ -215,12 +215,12 @@ pub enum DeleteError {
         /// Its waiting callers.
         waiting: usize,
     },
-    /// It takes longer, and goes on.
+    /// It takes longer, and continues.
     #[error("volume {volume} is not deleted yet, {doing}; it goes on, ask again or release it by force")]
     Pending {
         /// The volume.
         volume: VolumeKey,
-        /// What it waits for.
+        /// The pending operation, or the condition it waits for.
         doing: String,
     },
     /// The host stops. What was begun is in the ledger, and the next start resumes it.
@@ -232,7 +232,7 @@ pub enum DeleteError {
 }
 
 impl DeleteError {
-    /// Whether the deletion goes on, or may.
+    /// Whether the deletion continues, or may continue.
     #[must_use]
     pub const fn goes_on(&self) -> bool {
         match self {
@@ -246,17 +246,17 @@ impl DeleteError {
     }
 }
 
-/// Allows the deletion of a volume that learned its id only after its deletion was asked for: no other volume here has that id, so that
-/// no data of another one is deleted. A volume with another id, or one that is not to be deleted, ignores it.
+/// Allows the deletion of a volume that got its id only after its deletion was requested: no other volume here has that id, so no data of
+/// another volume is deleted. A volume with another id, or one that is not to be deleted, ignores it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AllowDeletion {
     /// The id.
     pub volume_id: String,
 }
 
-/// Forgets that the volume was created, and deletes nothing: its plugin has answered with the id of another volume here, whose data that
-/// is. Answered when it is on disk, with whether nothing of it is there any more. One with another id, or of which something is to be done
-/// or undone, stays as it is.
+/// Forgets that the volume was created, and deletes nothing: its plugin has answered with the id of another volume here, which owns the
+/// data. Answered when it is on disk, with whether nothing of the volume is left. A volume with another id, or with anything to be done or
+/// undone, stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Disown {
     /// The id, which the other volume has.
@@ -274,7 +274,7 @@ pub enum Exists {
     BeingCreated,
     /// It was created.
     Created,
-    /// It was created, and is not what was asked for.
+    /// It was created, and differs from the request.
     Unfit,
     /// Its deletion is not confirmed.
     BeingDeleted,
@@ -306,7 +306,7 @@ impl Exists {
         matches!(self, Self::Registered | Self::Created | Self::Unfit)
     }
 
-    /// Why it cannot be claimed, and what to do, if so.
+    /// The reason that it cannot be claimed, and what to do, if so.
     pub(crate) const fn why_unclaimed(self) -> Option<&'static str> {
         match self {
             Self::Registered | Self::Created => None,

@@ -1,4 +1,4 @@
-//! What a volume concludes from looks at its paths (V7).
+//! Handles the results of looks at the paths of a volume (V7).
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::kernel::StepContext;
 use crate::vocabulary::AllocationId;
 
 impl Volume {
-    /// A staging path was looked at before it is used once more.
+    /// A staging path was looked at before it is reused.
     pub(super) fn stage_seen(&mut self, seen: Seen, cx: &mut StepContext<Self>) {
         let Step::Up(_, proof) = &self.record.stage else { return };
         match agrees(proof, &seen) {
@@ -27,7 +27,7 @@ impl Volume {
         }
     }
 
-    /// A target path was looked at before it is handed out once more.
+    /// A target path was looked at before it is handed out again.
     pub(super) fn target_seen(&mut self, id: &AllocationId, seen: Seen, cx: &mut StepContext<Self>) {
         let Some(claim) = self.claims.get_mut(id) else { return };
         let Step::Up(intent, proof) = &claim.record.publish else { return };
@@ -56,9 +56,9 @@ impl Volume {
         }
     }
 
-    /// The plugin refuses a publication for now. It may have forgotten that the volume is staged, also where the kernel shows a mount, and what
-    /// it refuses may be just that (C.6): it is asked to stage it again, with the same arguments, unless it is published for another claim,
-    /// or may be.
+    /// The plugin refuses a publication for now. It may have forgotten that the volume is staged, even where the kernel shows a mount, and
+    /// that may be the reason of the refusal (C.6): it is asked to stage the volume again, with the same arguments, unless the volume is
+    /// published for another claim, or may be.
     pub(super) fn doubt_staging_of_refused(&mut self, id: &AllocationId) {
         let Step::Up(intent, _) = &self.record.stage else { return };
         let is_unused =
@@ -68,19 +68,19 @@ impl Volume {
         }
     }
 
-    /// A staging path has not what was recorded.
+    /// A staging path does not have the recorded mount.
     fn staging_is_lost(&mut self, seen: &Seen, cx: &mut StepContext<Self>) {
         let Step::Up(intent, proof) = &self.record.stage else { return };
         if proof.mark.is_some() {
             cx.publish(mount_lost(&intent.args.staging_path, proof, seen));
         }
-        // What is missing is unknown (V14); the ledger learns of it when it is undone.
+        // A missing staging is unknown (V14); it is written to the ledger when it is undone.
         self.record.stage = Step::Unknown(Towards::Up, intent.clone());
         self.is_stage_stale = true;
     }
 
-    /// Nothing is mounted where the volume is staged, and the plugin has published that directory for this claim: the mount was lost, or the
-    /// plugin never made one. The staging is undone and made again, unless it never had a mount and others have it published all the same.
+    /// Nothing is mounted where the volume is staged, and the plugin has published that directory for this claim: the mount was lost, or
+    /// the plugin never made one. The staging is undone and made again, unless it never had a mount and other claims are published from it.
     pub(super) fn doubt_staging(&mut self, id: &AllocationId, cx: &mut StepContext<Self>) {
         let Step::Up(_, proof) = &self.record.stage else { return };
         let had_mount = proof.mark.is_some();
@@ -91,7 +91,7 @@ impl Volume {
     }
 }
 
-/// That a path has not what was recorded.
+/// The news that a path does not have the recorded mount.
 fn mount_lost(path: &Path, proof: &Proof, seen: &Seen) -> VolumeNews {
     let before = proof.mark.as_ref().map_or_else(|| "nothing".to_owned(), Mark::to_string);
     let now = match seen {
@@ -103,7 +103,7 @@ fn mount_lost(path: &Path, proof: &Proof, seen: &Seen) -> VolumeNews {
     VolumeNews::MountLost { path: path.to_owned(), reason: format!("it was {before}, and {now}") }
 }
 
-/// Whether what is seen is what was recorded; why it cannot be told, if so.
+/// Whether the observed mount is the recorded one; the reason if that is unknown.
 fn agrees(proof: &Proof, seen: &Seen) -> Result<bool, String> {
     match (seen, &proof.mark) {
         (Seen::Unclear(reason), _) => Err(reason.clone()),

@@ -17,33 +17,33 @@ use super::state::Volume;
 use crate::conversation;
 use crate::vocabulary::{AllocationId, Generation};
 
-/// Claims the volume for an allocation. Answered when its mount is proven; or with an error, which is never a success in
-/// disguise: an operation that was begun goes on, and the same message asks for its result (V15).
+/// Claims the volume for an allocation. Answered when its mount is proven; or with an error. An error never hides a success: an operation
+/// that was begun continues, and the same message asks for its result (V15).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Claim {
     /// The allocation that will own the claim.
     pub allocation: AllocationId,
-    /// How it uses the volume.
+    /// Its usage of the volume.
     pub usage: Usage,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
 /// A claim that is held, with its proven mount.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Claimed {
-    /// Where the allocation finds the volume.
+    /// The path where the allocation finds the volume.
     pub path: PathBuf,
     /// Whether it is a block device.
     pub is_block: bool,
-    /// Whether it is to be read only, as the claim says. The plugin is asked to publish it so; whether it has is not checked, and of a block
-    /// device the node alone may be closed to writing.
+    /// Whether it is to be read only, as the claim requests. The plugin is asked to publish it so; whether it has done that is not checked,
+    /// and of a block device the node alone may be closed to writing.
     pub read_only: bool,
     /// The generation of the plugin that published it.
     pub generation: Generation,
 }
 
-/// Why a volume is not claimed. Unless it says otherwise, nothing is held afterwards.
+/// The reason that a volume is not claimed. Nothing is held afterwards, unless the variant states otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ClaimError {
     /// Another allocation holds it in a way that excludes this claim (V12).
@@ -58,10 +58,11 @@ pub enum ClaimError {
         holder: AllocationId,
         /// Whether its claim is being undone.
         is_releasing: bool,
-        /// What excludes the claim.
+        /// The reason that excludes the claim.
         reason: &'static str,
     },
-    /// It may still be mounted for an allocation whose claim was given up, or whose row was damaged, in a way that excludes this claim (V12).
+    /// It may still be mounted for an allocation whose claim was given up, or whose row was damaged, in a way that excludes this claim
+    /// (V12).
     #[error(
         "volume {volume} may still be mounted for {holder}, whose claim was given up or lost: {reason}; its status shows \
          what is tried about that, and it can be claimed when that has ended, or when the whole volume is given up by force"
@@ -69,9 +70,9 @@ pub enum ClaimError {
     Abandoned {
         /// The volume.
         volume: VolumeKey,
-        /// Whose claim that was.
+        /// The allocation that had that claim.
         holder: AllocationId,
-        /// What excludes the claim.
+        /// The reason that excludes the claim.
         reason: &'static str,
     },
     /// An earlier claim of the allocation is being undone, or its release has no answer yet.
@@ -95,15 +96,15 @@ pub enum ClaimError {
     Invalid {
         /// The volume.
         volume: VolumeKey,
-        /// What is wrong, and the rule.
+        /// The fault, and the violated rule.
         reason: String,
     },
-    /// It does not exist at its plugin, or not for long, or not as it was to be.
+    /// It does not exist at its plugin, is to be deleted, or differs from the request.
     #[error("volume {volume} cannot be claimed: {state}")]
     NotThere {
         /// The volume.
         volume: VolumeKey,
-        /// Why, and what to do.
+        /// The reason, and what to do.
         state: &'static str,
         /// Whether its creation or deletion is under way.
         is_transient: bool,
@@ -120,7 +121,7 @@ pub enum ClaimError {
         /// Its waiting callers.
         waiting: usize,
     },
-    /// It was not set up in time. The claim is held and the operation goes on: ask again, or release it (V15).
+    /// It was not set up in time. The claim is held and the operation continues: ask again, or release it (V15).
     #[error(
         "volume {volume} is not ready for allocation {allocation} in time, {doing}; ask again, or release the claim"
     )]
@@ -129,7 +130,7 @@ pub enum ClaimError {
         volume: VolumeKey,
         /// The allocation.
         allocation: AllocationId,
-        /// What it waits for.
+        /// The pending operation, or the condition it waits for.
         doing: String,
     },
     /// It is published and the kernel does not prove it (V7). The claim is held: ask again, or release it.
@@ -141,7 +142,7 @@ pub enum ClaimError {
         volume: VolumeKey,
         /// The path.
         path: PathBuf,
-        /// What the look found.
+        /// The result of the look.
         reason: String,
     },
     /// It cannot be set up. What was begun is undone.
@@ -162,7 +163,7 @@ pub enum ClaimError {
         /// The allocation.
         allocation: AllocationId,
     },
-    /// The host stops. A claim that was taken stays in the ledger.
+    /// The host stops. An accepted claim stays in the ledger.
     #[error("cannot set up volume {volume}: the host is stopping")]
     Stopping {
         /// The volume.
@@ -171,11 +172,11 @@ pub enum ClaimError {
 }
 
 impl ClaimError {
-    /// Whether the same claim may succeed later; one that is refused because the host stops, in its next run.
+    /// Whether the same claim may succeed later. If it is refused because the host stops, that is in the next run of the host.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
-            // The holder releases it some time.
+            // The holder releases it eventually.
             Self::Held { .. } | Self::Abandoned { .. } | Self::Leaving { .. } => true,
             Self::NotThere { is_transient, .. } => *is_transient,
             Self::Full { .. } | Self::Pending { .. } | Self::Unproven { .. } | Self::Stopping { .. } => true,
@@ -186,7 +187,7 @@ impl ClaimError {
     }
 }
 
-/// What was observed of the processes of an allocation. That it is to stop is no observation (V8).
+/// The observed end of the processes of an allocation. A request to stop is not an observation (V8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ObservedEnd {
     /// Its last process has exited.
@@ -195,15 +196,15 @@ pub enum ObservedEnd {
     NeverStarted,
 }
 
-/// Releases the claim of an allocation. Answered when its target is confirmed down and, if no other claim is left, the whole volume
-/// on this node. The release itself is durable and goes on whatever becomes of the caller (V9, V15). Repeating it is harmless.
+/// Releases the claim of an allocation. Answered when its target is confirmed down and, if no other claim is left, the whole volume on this
+/// node. The release itself is durable and continues even if the caller is gone (V9, V15). Repeating it is harmless.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Release {
     /// The allocation.
     pub allocation: AllocationId,
-    /// Why no process uses the volume (V8).
+    /// The reason that no process uses the volume (V8).
     pub observed: ObservedEnd,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
@@ -212,13 +213,13 @@ pub struct Release {
 pub struct Released {
     /// Whether there was a claim.
     pub was_held: bool,
-    /// Who still has claims. If none, what was set up of the volume on this node is undone, and it may be used elsewhere (SHD-05).
+    /// The allocations that still have claims. If none, the volume is completely undone on this node, and may be used elsewhere (SHD-05).
     pub others: Vec<AllocationId>,
-    /// Whether something was ordered of the volume that is not done and goes on, as a snapshot.
+    /// Whether an order of the volume, such as a snapshot, is not done and continues.
     pub has_orders: bool,
 }
 
-/// Why a release is not confirmed. Unless it was given up by force, it goes on.
+/// The reason that a release is not confirmed. The release continues, unless it was given up by force.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ReleaseError {
     /// It takes longer.
@@ -226,7 +227,7 @@ pub enum ReleaseError {
     Pending {
         /// The volume.
         volume: VolumeKey,
-        /// What it waits for.
+        /// The pending operation, or the condition it waits for.
         doing: String,
     },
     /// The plugin refused to undo it, and would again. The release is recorded.
@@ -247,7 +248,7 @@ pub enum ReleaseError {
     Forced {
         /// The volume.
         volume: VolumeKey,
-        /// What may be left.
+        /// Everything that may be left.
         left: String,
     },
     /// The host stops. The release is in the ledger, and the next start resumes it.
@@ -258,17 +259,17 @@ pub enum ReleaseError {
     },
 }
 
-/// Says which allocations may have processes, after a restart of the host: their claims are confirmed, and other claims of an earlier
-/// run are released (V14). Claims that were made in this run are not touched, nor those whose rows were damaged: their run is unknown.
+/// Reports which allocations may have processes, after a restart of the host: their claims are confirmed, and other claims of an earlier
+/// run are released (V14). Claims of this run are not touched, nor claims whose rows were damaged: their run is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ConfirmClaims {
     /// The allocations. Shared by the messages to all volumes.
     pub living: Arc<BTreeSet<AllocationId>>,
-    /// Those of which that is not known yet: their claims stay as they are. Shared in the same way.
+    /// The allocations for which that is not known yet: their claims stay as they are. Shared in the same way.
     pub unclear: Arc<BTreeSet<AllocationId>>,
 }
 
-/// What became of the claims of an earlier run.
+/// The fate of the claims of an earlier run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ClaimsConfirmed {
     /// These are held.
@@ -277,7 +278,7 @@ pub struct ClaimsConfirmed {
     pub released: Vec<AllocationId>,
 }
 
-/// The owner says where calls go from now on: a new generation, or none (RES-05).
+/// The owner reports the destination of calls from now on: a new generation, or none (RES-05).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RouteChanged {
     /// The route.

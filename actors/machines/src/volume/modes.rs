@@ -1,4 +1,4 @@
-//! With which access mode a plugin is asked for what is claimed: the finer one that it knows (C154), and the same in all steps of a volume.
+//! Chooses the access mode with which a plugin is asked: the finest one that it knows (C154), and the same one in all steps of a volume.
 
 use super::existence::NewVolume;
 use super::outcome::Route;
@@ -7,11 +7,11 @@ use super::state::Volume;
 use crate::csi::VolumeCapability;
 
 impl Volume {
-    /// A usage as the plugin is asked for it: with the mode that the steps have which are set up, or may be (C013, C138), unless the plugin
-    /// does not know that one any more; else with the mode that the present generation prefers (V16).
+    /// A usage as it is requested from the plugin: with the mode of the steps that are set up, or may be (C013, C138), unless the plugin no
+    /// longer knows that mode; else with the mode that the present generation prefers (V16).
     pub(super) fn asked_as(&self, usage: &Usage) -> Usage {
         let claimed = &usage.capability;
-        // Unknown while the plugin is away, which may know it then.
+        // Unknown while the plugin is away: it may know the modes when it returns.
         let knows_alpha = self.route.as_ref().and_then(Route::knows_alpha_modes);
         let set_up = self
             .shared_capability()
@@ -20,7 +20,7 @@ impl Volume {
         Usage { capability, read_only: usage.read_only }
     }
 
-    /// The capability of what is staged, attached or published, or may be: all claims share one (C138).
+    /// The capability of the staging, attachment or publication that is up, or may be: all claims share one (C138).
     pub(super) fn shared_capability(&self) -> Option<&VolumeCapability> {
         let attached = || self.record.attach.intent().map(|intent| &intent.args.capability);
         let staged = self.record.stage.intent().map(|intent| &intent.args.capability);
@@ -30,7 +30,7 @@ impl Volume {
 }
 
 impl Route {
-    /// Whether each half that the steps of a volume go to knows the modes of several writers on one node; `None` without a node half.
+    /// Whether each half that serves the steps of a volume knows the modes of several writers on one node; `None` without a node half.
     fn knows_alpha_modes(&self) -> Option<bool> {
         let node = self.node.as_ref()?;
         let controller = self.controller.as_ref().filter(|controller| controller.attaches);
@@ -39,13 +39,13 @@ impl Route {
 }
 
 impl NewVolume {
-    /// This one as its controller is asked for it.
+    /// This volume, with the modes in which it is requested from its controller.
     pub(super) fn for_plugin(&self, knows_alpha: bool) -> Self {
         let capabilities = self.capabilities.iter().map(|asked| asked.for_plugin(knows_alpha)).collect();
         Self { capabilities, ..self.clone() }
     }
 
-    /// This one with the modes that the kept one has, if those replace its own.
+    /// This volume, with the modes of the kept one if those replace its own.
     pub(super) fn as_in(&self, kept: &Self) -> Self {
         let replaced = self.for_plugin(true);
         if replaced.capabilities == kept.capabilities { replaced } else { self.clone() }

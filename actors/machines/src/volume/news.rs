@@ -1,4 +1,4 @@
-//! The news of a volume, and what it shows of itself.
+//! The news of a volume, and its status as others see it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::vocabulary::{AllocationId, PluginName};
 pub struct ClaimStatus {
     /// The allocation.
     pub allocation: AllocationId,
-    /// How it uses the volume, in words; empty if its row was damaged.
+    /// Its usage of the volume, in words; empty if its row was damaged.
     pub usage: String,
     /// Whether it is held.
     pub desired: Desired,
@@ -28,22 +28,22 @@ pub struct ClaimStatus {
     pub is_proven: bool,
     /// The state of its publication, as a word; `lost` if its row was damaged.
     pub publish: &'static str,
-    /// Its target path; of a lost one, the directory above it.
+    /// Its target path; for a claim with a damaged row, the directory above it.
     pub path: PathBuf,
-    /// Where the volume is staged that is published there; `None` if its plugin does not stage, or nothing is published.
+    /// The staging path of the volume that is published there; `None` if its plugin does not stage, or nothing is published.
     pub staged_at: Option<PathBuf>,
     /// The last error of its publication.
     pub error: Option<String>,
 }
 
 impl ClaimStatus {
-    /// Whether more than its allocation is known: its row was not damaged (RES-08).
+    /// Whether its data beyond the allocation are known: its row was not damaged (RES-08).
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.publish != LOST
     }
 
-    /// Whether it is published, as far as the plugin has said.
+    /// Whether it is published, as the plugin has confirmed.
     #[must_use]
     pub fn is_up(&self) -> bool {
         self.publish == "up"
@@ -59,24 +59,24 @@ impl ClaimStatus {
 /// The status of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OrderStatus {
-    /// What was ordered, as a sentence begins.
+    /// The order, as the beginning of a sentence.
     pub what: String,
-    /// How far it is, as a word.
+    /// The progress, as a word.
     pub state: &'static str,
-    /// Whether it waits for the next claim, and nothing is to be done before.
+    /// Whether it waits for the next claim, with nothing to be done before.
     pub is_resting: bool,
     /// The last error.
     pub error: Option<String>,
-    /// The name of the snapshot that is taken, if it is one.
+    /// The name of the snapshot that it takes, if it takes one.
     pub snapshot: Option<String>,
-    /// The group of snapshots that is taken, if it is one.
+    /// The group of snapshots that it takes, if it takes one.
     pub group: Option<GroupStatus>,
 }
 
 /// A group of snapshots that is being taken.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct GroupStatus {
-    /// What was ordered.
+    /// The order.
     pub order: Arc<GroupOrder>,
     /// Its id with the plugin, if it is taken and not ready yet.
     pub taken: Option<String>,
@@ -91,9 +91,9 @@ pub struct VolumeStatus {
     pub plugin: PluginName,
     /// Whether it exists.
     pub exists: Exists,
-    /// What its plugin answered when it was created here; `None` for a volume that was not.
+    /// The answer of its plugin when it was created here; `None` for a volume that was not.
     pub created: Option<Arc<csi::Volume>>,
-    /// The id of a volume that is to be deleted, as long as it waits for its owner to say that no other volume here has that id.
+    /// The id of a volume that is to be deleted, while its owner has not reported yet that no other volume here has that id.
     pub deletion_to_allow: Option<String>,
     /// The state of the attachment, as a word.
     pub attach: &'static str,
@@ -103,11 +103,11 @@ pub struct VolumeStatus {
     pub claims: Vec<ClaimStatus>,
     /// The targets of claims that were given up by force or whose rows were damaged, until they are undone. The volume is not down before.
     pub abandoned: Vec<Abandoned>,
-    /// What was ordered of it and is not done, in the order in which it was ordered.
+    /// Its orders that are not done, in the order in which they were placed.
     pub orders: Vec<OrderStatus>,
-    /// How large it is since it was expanded; `None` if that was not seen by this actor.
+    /// The size of the volume since it was expanded; `None` if this actor has not seen it.
     pub expanded_bytes: Option<u64>,
-    /// What it does or waits for.
+    /// The current operation, or the condition it waits for.
     pub doing: String,
     /// The last error of its existence, of an abandoned target, of attachment or staging, or of an order.
     pub error: Option<String>,
@@ -153,7 +153,7 @@ impl fmt::Display for VolumeStatus {
             write!(f, "; {} {}", claim.allocation, claim.publish)?;
             marks.iter().filter(|(is, _)| *is).try_for_each(|(_, mark)| f.write_str(mark))?;
         }
-        // One may have left many targets.
+        // One claim may have left many targets.
         let abandoned: BTreeSet<_> = self.abandoned.iter().map(|target| &target.allocation).collect();
         abandoned.into_iter().try_for_each(|allocation| write!(f, "; {allocation} abandoned"))?;
         self.orders.iter().try_for_each(|order| write!(f, "; {} {}", order.what, order.state))?;
@@ -170,21 +170,21 @@ pub enum VolumeNews {
     ClaimFailed {
         /// The allocation.
         allocation: AllocationId,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// What was ordered is not done, and not tried again.
+    /// An order is not done, and not retried.
     OrderFailed {
-        /// What was ordered.
+        /// The order.
         what: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// What was mounted at a path is gone, or another mount is there: it is undone and set up again (V7).
+    /// The recorded mount at a path is gone, or another mount is there: it is undone and set up again (V7).
     MountLost {
         /// The path.
         path: PathBuf,
-        /// What was recorded, and what is there now.
+        /// The recorded mount, and the mount that is there now.
         reason: String,
     },
     /// The audit of a forced release (V9).

@@ -1,4 +1,4 @@
-//! The operations of a volume: which half of its plugin each one calls, and which way it leads.
+//! The operations of a volume: the half of its plugin that each one calls, and its direction.
 
 use std::path::PathBuf;
 
@@ -19,16 +19,16 @@ pub(super) enum Operation {
     Unpublish(AllocationId),
     LookAtStage,
     LookAt(AllocationId),
-    /// At the target path of a claim that was given up by force, or whose row was damaged.
+    /// A look at the target path of a claim that was given up by force, or whose row was damaged.
     LookAtAbandoned(PathBuf),
-    /// At the plugin, what was published at that path.
+    /// The undo, at the plugin, of the publication at that path.
     UnpublishAbandoned(PathBuf),
     /// A call of the order of this number.
     Order(u64, Call),
 }
 
 impl Operation {
-    /// Whether it sets something up. A look is part of that, but for one after which something is undone.
+    /// Whether the operation sets something up. A look counts, except one after which something is undone.
     pub(super) const fn is_up(&self) -> bool {
         match self {
             Self::Create

@@ -1,4 +1,4 @@
-//! What the ledger holds of an order: something to be done with a volume at its plugin that is no step of a claim and has no inverse.
+//! An order as the ledger stores it: a change of a volume at its plugin that is not a step of a claim and has no inverse.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,34 +14,34 @@ use crate::csi::{
 };
 use crate::vocabulary::text;
 
-/// What is ordered. Repeating it asks for the result.
+/// The requested change. Repeating the order asks for its result.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Order {
     /// Make it larger, at its storage and on this node (C109 to C113, C149 to C153).
     Expand {
-        /// How large it is to be.
+        /// The requested size.
         range: CapacityRange,
     },
-    /// Take a snapshot of it (C100).
+    /// Take a snapshot of the volume (C100).
     TakeSnapshot {
-        /// The name that the plugin is given, the same in every try (C050).
+        /// The name that the plugin receives, the same in every try (C050).
         name: String,
         /// Parameters of the plugin.
         parameters: BTreeMap<String, String>,
     },
-    /// Delete a snapshot, which is usually one of it.
+    /// Delete a snapshot, usually of this volume.
     DeleteSnapshot {
         /// The id of the snapshot with the plugin.
         snapshot_id: String,
     },
     /// Change parameters of it (C096).
     Modify {
-        /// What is to change, and nothing else.
+        /// The parameters to change, and no others.
         parameters: BTreeMap<String, String>,
     },
-    /// Take snapshots of it and of other volumes at once (C107).
+    /// Take snapshots of it and of other volumes at one point in time (C107).
     TakeGroup(Arc<GroupOrder>),
-    /// Delete a group of snapshots, which is usually one of it.
+    /// Delete a group of snapshots, usually of this volume.
     DeleteGroup {
         /// The id of the group with the plugin.
         group_snapshot_id: String,
@@ -64,7 +64,7 @@ impl Order {
     }
 
     /// Whether another order asks for the result of this one: it is the same, or the deletion of the same group without the ids of its
-    /// snapshots, which no caller can tell any more when some of them are deleted.
+    /// snapshots, which no caller can know after some of them are deleted.
     pub(super) fn is_asked_for_by(&self, other: &Self) -> bool {
         match (self, other) {
             (
@@ -75,7 +75,7 @@ impl Order {
         }
     }
 
-    /// The name of the snapshot that it takes, if it is of one.
+    /// The name of the snapshot that it takes, if it takes one.
     #[must_use]
     pub const fn snapshot_name(&self) -> Option<&str> {
         match self {
@@ -88,7 +88,7 @@ impl Order {
         }
     }
 
-    /// The capability that it needs, by its name in the specification.
+    /// The capability that the order needs, by its name in the specification.
     pub(super) const fn needed(&self) -> &'static str {
         match self {
             Self::Expand { .. } => "EXPAND_VOLUME",
@@ -123,7 +123,7 @@ impl Order {
         }
     }
 
-    /// Whether one of them waits for the other, or takes its place: they cannot be both under way.
+    /// Whether the two orders cannot both be under way: one waits for the other, or takes its place.
     pub(super) fn excludes(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Expand { .. }, Self::Expand { .. }) | (Self::Modify { .. }, Self::Modify { .. }) => true,
@@ -146,7 +146,7 @@ impl Order {
     }
 }
 
-/// As a sentence begins.
+/// The order, as the beginning of a sentence.
 impl fmt::Display for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -160,7 +160,7 @@ impl fmt::Display for Order {
             Self::DeleteSnapshot { snapshot_id } => {
                 write!(f, "delete snapshot {}", text::escaped(snapshot_id))
             }
-            // The values may be what an operator does not want to be shown.
+            // The values may be confidential to an operator.
             Self::Modify { parameters } => {
                 let keys: Vec<_> = parameters.keys().map(|key| text::escaped(key)).collect();
                 write!(f, "modify {}", keys.join(", "))
@@ -176,35 +176,36 @@ impl fmt::Display for Order {
 /// The arguments of `NodeExpandVolume`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct GrowArgs {
-    /// Where it is published.
+    /// The path where it is published.
     pub volume_path: PathBuf,
-    /// Where it is staged; `None` for a plugin that does not stage (C151).
+    /// The path where it is staged; `None` for a plugin that does not stage (C151).
     pub staging_path: Option<PathBuf>,
-    /// How large it is to be.
+    /// The requested size.
     pub range: CapacityRange,
-    /// How it is used, as it was published.
+    /// The usage with which it was published.
     pub capability: VolumeCapability,
 }
 
 /// The row of an order. It is on disk from before its first call until its outcome is certain.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OrderRecord {
-    /// Its place in the order of those of the volume.
+    /// Its position among the orders of the volume.
     pub number: u64,
-    /// The id of the volume with its plugin. An order of another one is of a volume that had the same name.
+    /// The id of the volume with its plugin. An order with another id is of an earlier volume of the same name.
     pub volume_id: String,
-    /// What is ordered.
+    /// The order.
     pub order: Order,
-    /// How the volume is used, where the call says so (C112).
+    /// The usage of the volume, where the call contains it (C112).
     pub capability: Option<VolumeCapability>,
-    /// The call to the controller. An expansion of which it has answered has the size of the storage, and goes on at the node (C111).
+    /// The call to the controller. After the controller has answered an expansion, this has the size of the storage, and the node is next
+    /// (C111).
     pub at_controller: Step<(), u64>,
-    /// The call to the node, of an expansion.
+    /// The call to the node, for an expansion.
     pub on_node: Step<GrowArgs, ()>,
 }
 
 impl OrderRecord {
-    /// How far it is, as a word.
+    /// The progress of the order, as a word.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match (&self.at_controller, &self.on_node) {
@@ -232,7 +233,7 @@ impl OrderRecord {
         }
     }
 
-    /// What a restart makes of it (V4).
+    /// The state after a restart (V4).
     pub(super) fn restored(self) -> Self {
         Self { at_controller: self.at_controller.restored(), on_node: self.on_node.restored(), ..self }
     }
@@ -243,7 +244,7 @@ impl OrderRecord {
 pub enum OrderCall {
     /// `ControllerExpandVolume`.
     Expand {
-        /// How large it is to be.
+        /// The requested size.
         range: CapacityRange,
         /// How it is used.
         capability: Option<VolumeCapability>,
@@ -266,12 +267,12 @@ pub enum OrderCall {
     },
     /// `ControllerModifyVolume`.
     Modify {
-        /// What is to change.
+        /// The parameters to change.
         parameters: BTreeMap<String, String>,
     },
     /// `CreateVolumeGroupSnapshot`.
     TakeGroup(Arc<GroupOrder>),
-    /// `GetVolumeGroupSnapshot`, of a group that is taken and not ready yet (C107).
+    /// `GetVolumeGroupSnapshot`, for a group that is taken and not ready yet (C107).
     DescribeGroup {
         /// The id of the group.
         group_snapshot_id: String,
@@ -288,7 +289,7 @@ pub enum OrderCall {
 }
 
 impl OrderCall {
-    /// The same, of a snapshot that has this id already.
+    /// The same call, for a snapshot that has this id already.
     pub(super) fn of_taken(self, id: &Arc<str>) -> Self {
         match self {
             Self::TakeSnapshot { name, parameters, .. } => {
@@ -314,25 +315,25 @@ impl OrderCall {
     }
 }
 
-/// What the call of an order has brought.
+/// The result of the call of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum OrderResult {
     /// The storage is this large.
     Expanded {
-        /// Its size; zero if the plugin did not say.
+        /// Its size; zero if the plugin did not report it.
         capacity_bytes: u64,
         /// Whether `NodeExpandVolume` has to follow (C111).
         is_node_next: bool,
     },
-    /// What the plugin says of the snapshot.
+    /// The snapshot, as the plugin reports it.
     Snapshot(Arc<Snapshot>),
-    /// What the plugin says of the group of snapshots.
+    /// The group of snapshots, as the plugin reports it.
     Group(Arc<VolumeGroupSnapshot>),
-    /// It is done, and there is nothing to say of it.
+    /// It is done, without further data.
     Nothing,
     /// It has grown on this node.
     Grown {
-        /// Its size; zero if the plugin did not say.
+        /// Its size; zero if the plugin did not report it.
         capacity_bytes: u64,
     },
 }

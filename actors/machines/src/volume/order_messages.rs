@@ -1,4 +1,4 @@
-//! The message by which something is ordered of a volume, and its answers.
+//! The message that places an order for a volume, and its answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,43 +8,43 @@ use super::record::VolumeKey;
 use crate::csi::{Snapshot, VolumeGroupSnapshot};
 use crate::vocabulary::AllocationId;
 
-/// Orders something of the volume. Answered when the plugin has confirmed it; or with an error, which is never a success in disguise: what
-/// was begun goes on, and the same message asks for its result (V15).
+/// Places an order for the volume. Answered when the plugin has confirmed it; or with an error. An error never hides a success: an order
+/// that was begun continues, and the same message asks for its result (V15).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PlaceOrder {
-    /// What.
+    /// The order.
     pub order: Order,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
-/// What was ordered is done.
+/// The result of an order that is done.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Done {
-    /// It is larger.
+    /// The volume is larger.
     Expanded(Expanded),
-    /// The snapshot is there, and volumes can be made from it.
+    /// The snapshot exists, and volumes can be made from it.
     SnapshotTaken(Arc<Snapshot>),
-    /// The snapshot is not there any more.
+    /// The snapshot no longer exists.
     SnapshotDeleted,
-    /// Its parameters are changed.
+    /// The parameters of the volume are changed.
     Modified,
-    /// The group of snapshots is there, and volumes can be made from each of them.
+    /// The group of snapshots exists, and volumes can be made from each of them.
     GroupTaken(Arc<VolumeGroupSnapshot>),
-    /// The group of snapshots is not there any more.
+    /// The group of snapshots no longer exists.
     GroupDeleted,
 }
 
-/// A volume that is larger.
+/// A volume that was expanded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Expanded {
-    /// Its size, as its plugin said; `None` if it did not say.
+    /// Its size, as its plugin reported it; `None` if it did not.
     pub capacity_bytes: Option<u64>,
     /// Whether it grows on this node only with its next claim: no claim had it published.
     pub is_node_next: bool,
 }
 
-/// Why what was ordered is not done.
+/// The reason that an order is not done.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum OrderError {
     /// It breaks a rule.
@@ -52,9 +52,9 @@ pub enum OrderError {
     Invalid {
         /// The volume.
         volume: VolumeKey,
-        /// What was ordered.
+        /// The order.
         what: String,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// Its plugin does not have the capability.
@@ -62,24 +62,24 @@ pub enum OrderError {
     Unsupported {
         /// The volume.
         volume: VolumeKey,
-        /// What was ordered.
+        /// The order.
         what: String,
         /// The capability, by its name in the specification.
         needed: &'static str,
     },
-    /// The volume does not exist at its plugin, or not for long, or not as it was to be.
+    /// The volume does not exist at its plugin, is to be deleted, or differs from the request.
     #[error("volume {volume}: \"{what}\" cannot be done: {state}")]
     NotThere {
         /// The volume.
         volume: VolumeKey,
-        /// What was ordered.
+        /// The order.
         what: String,
-        /// Why, and what to do.
+        /// The reason, and what to do.
         state: &'static str,
         /// Whether its creation or deletion is under way.
         is_transient: bool,
     },
-    /// Its plugin does that only while it is not in use (C109).
+    /// Its plugin does that only while the volume is not in use (C109).
     #[error(
         "volume {volume}: \"{what}\" cannot be done while it is in use, since its plugin expands volumes only offline; it is held by {}: \
          release these claims first",
@@ -88,21 +88,21 @@ pub enum OrderError {
     InUse {
         /// The volume.
         volume: VolumeKey,
-        /// What was ordered.
+        /// The order.
         what: String,
-        /// Who has claims.
+        /// The allocations that have claims.
         holders: Vec<AllocationId>,
     },
-    /// Something else of this kind was ordered before, and is not done.
+    /// An earlier order of the same kind is not done.
     #[error(
         "volume {volume}: \"{what}\" has to wait until \"{before}\" is done; repeat that one to get its result, or force it"
     )]
     Another {
         /// The volume.
         volume: VolumeKey,
-        /// What was ordered.
+        /// The order.
         what: String,
-        /// What was ordered before.
+        /// The earlier order.
         before: String,
     },
     /// The limit of orders or of waiting callers is reached.
@@ -122,17 +122,17 @@ pub enum OrderError {
     NotOrdered {
         /// The volume.
         volume: VolumeKey,
-        /// What was asked for.
+        /// The order whose result was asked for.
         what: String,
     },
-    /// It was not done in time. It goes on: ask again.
+    /// It was not done in time. It continues: ask again.
     #[error("volume {volume}: \"{what}\" is not done in time, {doing}; it goes on, ask again")]
     Pending {
         /// The volume.
         volume: VolumeKey,
-        /// What was ordered.
+        /// The order.
         what: String,
-        /// What it waits for.
+        /// The pending operation, or the condition it waits for.
         doing: String,
     },
     /// The plugin refused it, and nothing has changed.
@@ -140,9 +140,9 @@ pub enum OrderError {
     Refused {
         /// The volume.
         volume: VolumeKey,
-        /// What was ordered.
+        /// The order.
         what: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// Its storage is larger, and it has not grown on this node (C152).
@@ -152,21 +152,21 @@ pub enum OrderError {
     NotOnNode {
         /// The volume.
         volume: VolumeKey,
-        /// What was ordered.
+        /// The order.
         what: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The plugin refuses it after a try whose outcome is unknown (V4). It is kept, and goes on when the plugin changes.
+    /// The plugin refuses it after a try whose outcome is unknown (V4). It is kept, and resumes when the plugin changes.
     #[error(
         "volume {volume}: whether \"{what}\" was done is unknown: {reason}; retry when the plugin is healthy, or force it"
     )]
     Unclear {
         /// The volume.
         volume: VolumeKey,
-        /// What was ordered.
+        /// The order.
         what: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// It was forgotten by force before its outcome was certain.
@@ -176,9 +176,9 @@ pub enum OrderError {
     Forced {
         /// The volume.
         volume: VolumeKey,
-        /// What was ordered.
+        /// The order.
         what: String,
-        /// What may be left.
+        /// Everything that may be left.
         left: String,
     },
     /// The host stops. What was begun is in the ledger, and the next start resumes it.
@@ -188,7 +188,7 @@ pub enum OrderError {
     Stopping {
         /// The volume.
         volume: VolumeKey,
-        /// What was ordered.
+        /// The order.
         what: String,
     },
 }

@@ -1,4 +1,4 @@
-//! An order of a volume, and what is known of it.
+//! An order of a volume, and its progress.
 
 use super::group::Taken;
 use super::order::{Order, OrderCall, OrderRecord};
@@ -14,7 +14,7 @@ pub(super) struct Ordered {
     pub(super) tries: Tries,
     /// The callers that wait for it.
     pub(super) waiters: Vec<AskId>,
-    /// What it has taken, and is not ready yet.
+    /// The snapshot or group that it has taken and that is not ready yet.
     pub(super) taken: Option<Taken>,
 }
 
@@ -23,7 +23,7 @@ impl Ordered {
         Self { record, tries: Tries::default(), waiters: Vec::new(), taken: None }
     }
 
-    /// How far it is, as a word.
+    /// The progress, as a word.
     pub(super) fn state(&self) -> &'static str {
         match (&self.taken, &self.record.at_controller) {
             (Some(_), Step::Unknown(..)) => "taken and not ready yet",
@@ -31,7 +31,7 @@ impl Ordered {
         }
     }
 
-    /// Whether another order has to wait until this one is done. A snapshot that is asked for again would be taken anew after its deletion.
+    /// Whether another order has to wait until this one is done. A snapshot that is requested again would be retaken after its deletion.
     pub(super) fn stands_before(&self, other: &Order) -> bool {
         let is_deleted = |taken: &Taken| match other {
             Order::DeleteSnapshot { snapshot_id } => snapshot_id == taken.id(),
@@ -44,7 +44,7 @@ impl Ordered {
         self.record.order.excludes(other) || self.taken.as_ref().is_some_and(is_deleted)
     }
 
-    /// The call to the controller that comes next: a group that is taken is asked for by its id (C107).
+    /// The next call to the controller: a group that is taken is queried by its id (C107).
     pub(super) const fn next_call(&self) -> Call {
         match self.taken {
             Some(Taken::Group(_)) => Call::GetVolumeGroupSnapshot,

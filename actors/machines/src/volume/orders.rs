@@ -1,4 +1,4 @@
-//! Orders: each is on disk before its first call, and until its outcome is certain. It is called once more after any interruption.
+//! Handles orders: each is on disk before its first call and until its outcome is certain, and is called again after any interruption.
 
 use super::controller_orders::group_status;
 use super::lifecycle::Exists;
@@ -19,7 +19,7 @@ use crate::vocabulary::text::escaped;
 use crate::vocabulary::{Generation, Timestamp};
 
 impl Volume {
-    /// Takes an order, or repeats one.
+    /// Accepts an order, or repeats one.
     pub(super) fn place_order(
         &mut self,
         (id, asked_at): (AskId, Timestamp),
@@ -54,12 +54,12 @@ impl Volume {
         self.orders.push(ordered);
     }
 
-    /// Whether this was ordered, and is not done.
+    /// Whether this order was placed, and is not done.
     pub(super) fn is_ordered(&self, order: &Order) -> bool {
         self.orders.iter().any(|ordered| ordered.record.order.is_asked_for_by(order))
     }
 
-    /// Whether something was ordered that is not done, and does not wait for the next claim.
+    /// Whether an order is not done and does not wait for the next claim.
     pub(super) fn has_open_orders(&self) -> bool {
         self.orders.iter().any(|ordered| !self.is_resting(ordered))
     }
@@ -111,9 +111,9 @@ impl Volume {
         }
     }
 
-    // === What is next ===
+    // === The next call ===
 
-    /// What an order still needs.
+    /// The remaining need of an order.
     pub(super) fn order_need(&self, ordered: &Ordered) -> Need<()> {
         match ordered.record.order {
             Order::Expand { .. } => self.expansion_need(&ordered.record),
@@ -131,7 +131,7 @@ impl Volume {
         is_expansion && self.claims.is_empty() && self.is_next_on_node(&ordered.record)
     }
 
-    /// Answers callers whose orders are done as far as they can be now.
+    /// Answers callers whose orders are done to the extent that is possible now.
     pub(super) fn settle_orders(&mut self, cx: &mut StepContext<Self>) {
         if self.record.existence.is_none() {
             return self.drop_orders(cx);
@@ -146,7 +146,7 @@ impl Volume {
         }
     }
 
-    /// The volume does not exist: nothing can be done with it any more.
+    /// The volume does not exist: its orders can no longer be done.
     fn drop_orders(&mut self, cx: &mut StepContext<Self>) {
         for number in self.orders_that(|_| true) {
             let what = self.what(number);
@@ -251,7 +251,7 @@ impl Volume {
         if let Step::GoingUp(intent) = record.on_node.clone() {
             record.on_node = if is_certain { Step::Down } else { Step::Unknown(Towards::Up, intent) };
             if is_final {
-                // Growing has no inverse, and is never asked for once more by itself (C152).
+                // Growing has no inverse, and is never repeated by itself (C152).
                 let error = OrderError::NotOnNode { volume, what, reason };
                 self.fail_order(number, &error, cx);
             } else if is_certain {
@@ -291,7 +291,7 @@ impl Volume {
         cx.publish(VolumeNews::OrderFailed { what, reason: error.to_string() });
     }
 
-    /// The outcome of an order is certain: it is forgotten, before any caller hears of it.
+    /// The outcome of an order is certain: the order is forgotten before any caller is answered.
     pub(super) fn finish_order(
         &mut self,
         number: u64,
@@ -311,13 +311,13 @@ impl Volume {
         }
     }
 
-    /// What was ordered by this number.
+    /// The order with this number, in words.
     pub(super) fn what(&self, number: u64) -> String {
         let ordered = self.ordered(number);
         ordered.map_or_else(String::new, |ordered| ordered.record.order.to_string())
     }
 
-    /// The host stops: what was begun is in the ledger.
+    /// The host stops: orders that were begun are in the ledger.
     pub(super) fn stop_orders(&mut self, cx: &mut StepContext<Self>) {
         for number in self.orders_that(|_| true) {
             let (volume, what) = (self.record.spec.key.clone(), self.what(number));
@@ -325,7 +325,7 @@ impl Volume {
         }
     }
 
-    /// The time of a caller is over, if it waits for an order.
+    /// The time of a caller is over, if the caller waits for an order.
     pub(super) fn gave_up_on_order(&mut self, id: AskId) -> Option<VolumeAnswer> {
         let (volume, doing) = (self.record.spec.key.clone(), self.doing());
         let ordered = self.orders.iter_mut().find(|ordered| ordered.waiters.contains(&id))?;
@@ -334,7 +334,7 @@ impl Volume {
         Some(VolumeAnswer::PlaceOrder(Err(OrderError::Pending { volume, what, doing })))
     }
 
-    /// Forgets by force what is not certain. What it gives are the numbers, and what may be left.
+    /// Forgets by force orders without a certain outcome. Returns their numbers, and what may be left.
     pub(super) fn forget_orders(&mut self) -> (Vec<u64>, Vec<String>) {
         let is_open = |ordered: &&Ordered| !self.is_resting(ordered);
         let left = |ordered: &Ordered| {
@@ -345,7 +345,7 @@ impl Volume {
         open.map(|ordered| (ordered.record.number, left(ordered))).unzip()
     }
 
-    /// These were forgotten by force, and their callers hear what may be left.
+    /// These orders were forgotten by force: their callers are answered with what may be left.
     pub(super) fn answer_forced_orders(
         &mut self,
         numbers: &[u64],
@@ -372,7 +372,7 @@ impl Volume {
     }
 }
 
-/// What is done when this call has succeeded, if that says all.
+/// The result when this call has succeeded, if the call determines it alone.
 const fn done_by(call: Call) -> Option<Done> {
     match call {
         Call::DeleteSnapshot => Some(Done::SnapshotDeleted),
@@ -386,7 +386,7 @@ fn another() -> Failure {
     Failure { known: Known::Unclear, reason: "the reply does not match the call".to_owned() }
 }
 
-/// What the call of an order has brought.
+/// The result of the call of an order.
 fn brought(outcome: &Result<VolumeOutcome, CallLost>) -> Result<OrderResult, Failure> {
     match outcome {
         Ok(VolumeOutcome::Ordered(brought)) => brought.clone(),

@@ -1,4 +1,4 @@
-//! The calls of a volume, and what is known after each.
+//! The calls of a volume, and their outcomes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::vocabulary::{
 
 /// The calls of a volume. One at a time (V2).
 ///
-/// A call to the node service is framed by what CSI leaves to the orchestrator: before it the directories are made (C125, C136), after
-/// it the kernel is looked at, and what is confirmed down leaves no directory of ours (V6). What the next call of the same claim needs is
-/// made while this one is under way, and removed again if this one fails or another call follows.
+/// A call to the node service includes the steps that CSI leaves to the orchestrator: the directories are made before it (C125, C136), the
+/// kernel is looked at after it, and a confirmed undo leaves no directory of ours (V6). Directories for the next call of the same claim are
+/// made while this call is under way, and removed again if this call fails or another call follows.
 ///
-/// A CSI call is for one generation of the plugin: the present one when the machine decided to make it. If that one is retired before
-/// the call has left, it is [not made](Known::NotMade): another generation may be able to do less (V16).
+/// A CSI call is for one generation of the plugin: the present one when the machine decided to make it. If that generation is retired
+/// before the call is sent, the call is [not made](Known::NotMade): another generation may have fewer capabilities (V16).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum VolumeCall {
     /// Read the present [`Route`].
@@ -29,12 +29,12 @@ pub enum VolumeCall {
     Create(Arc<VolumeSpec>, Generation, Arc<CreateArgs>),
     /// `DeleteVolume`.
     Delete(Arc<VolumeSpec>, Generation),
-    /// `ControllerPublishVolume`. The path is that at which the volume is staged next, if the ledger has that intent: its directory is made
+    /// `ControllerPublishVolume`. The path is the next staging path of the volume, if the ledger has that intent: its directory is made
     /// meanwhile.
     Attach(Arc<VolumeSpec>, Generation, AttachArgs, Option<PathBuf>),
     /// `ControllerUnpublishVolume`.
     Detach(Arc<VolumeSpec>, Generation, AttachArgs),
-    /// `NodeStageVolume`. The path is that at which the volume is published next, if the ledger has that intent: the directory above it is made
+    /// `NodeStageVolume`. The path is the next target path of the volume, if the ledger has that intent: the directory above it is made
     /// meanwhile.
     Stage(Arc<VolumeSpec>, Generation, StageArgs, Before, Option<PathBuf>),
     /// `NodeUnstageVolume`.
@@ -45,14 +45,14 @@ pub enum VolumeCall {
     Unpublish(Arc<VolumeSpec>, Generation, PathBuf),
     /// The call of an order.
     Order(Arc<VolumeSpec>, Generation, OrderCall),
-    /// Ask the kernel what is mounted there, and touch it, within a time limit (V7).
+    /// Ask the kernel for the mount at a path, and touch it, within a time limit (V7).
     Look {
         /// The path.
         path: PathBuf,
-        /// Where the volume is staged that is published there.
+        /// The staging path of the volume that is published there.
         staging: Option<PathBuf>,
     },
-    /// Do nothing. It leaves behind the audits up to this number, so when it comes back, they are published.
+    /// Do nothing. It is sent after the audits up to this number, so when it returns, they are published.
     AwaitAudits(u64),
 }
 
@@ -74,7 +74,7 @@ impl VolumeCall {
         }
     }
 
-    /// The volume that its CSI call is for, if it makes one.
+    /// The volume of its CSI call, if it makes one.
     #[must_use]
     pub const fn spec(&self) -> Option<&Arc<VolumeSpec>> {
         match self {
@@ -91,7 +91,7 @@ impl VolumeCall {
         }
     }
 
-    /// The generation that its CSI call is for, if it makes one.
+    /// The generation of its CSI call, if it makes one.
     #[must_use]
     pub const fn generation(&self) -> Option<Generation> {
         match self {
@@ -109,24 +109,24 @@ impl VolumeCall {
     }
 }
 
-/// What the kernel has at a path.
+/// The observation of the kernel at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Seen {
     /// Nothing is mounted there, and it is no device.
     Nothing,
-    /// This is there, and it answers.
+    /// This object is there, and it responds.
     Present(Mark),
-    /// The directory at which the volume is staged is mounted there, and nothing is mounted on that: what is written goes to the disk of the
+    /// The directory at which the volume is staged is mounted there, and nothing is mounted on that directory: writes go to the disk of the
     /// host.
     BareStaging,
-    /// Something is mounted there, and it says that it is dead (VOL-07).
+    /// Something is mounted there, and it reports that it is dead (VOL-07).
     Dead(String),
-    /// It cannot be told: the look failed or hung.
+    /// Unknown: the look failed or hung.
     Unclear(String),
 }
 
 impl Seen {
-    /// What a look has found.
+    /// The result of a look.
     #[must_use]
     pub fn of(look: &Result<PathLook, LookError>) -> Self {
         match look {
@@ -141,7 +141,7 @@ impl Seen {
     }
 }
 
-/// What is known after a call that did not succeed (V4, table C.6).
+/// The known effect of a call that did not succeed (V4, table C.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Known {
     /// The call was not made: the generation is gone, no connection, no directory. Nothing has changed.
@@ -153,8 +153,8 @@ pub enum Known {
     NotNow,
     /// It may have been done, wholly or in part, and may still be under way.
     Unclear,
-    /// The plugin knows no such volume or node. As answer to an undo the kernel decides whether something is left. It knows nothing of
-    /// attachments: such an undo is repeated (C082).
+    /// The plugin reports that the volume or node does not exist. As answer to an undo, the kernel decides whether something is left. The
+    /// kernel does not know attachments: such an undo is repeated (C082).
     Absent,
     /// The plugin does not have this call (C019). As answer to an undo of a staging, the kernel decides whether something is left if the
     /// present generation does not stage; otherwise something may be.
@@ -162,14 +162,14 @@ pub enum Known {
 }
 
 impl Known {
-    /// What the classification of a failed call means for a step.
+    /// The meaning of the classification of a failed call for a step.
     #[must_use]
     pub const fn of(outcome: csi::Outcome) -> Self {
         match (outcome.effect, outcome.reaction) {
-            // An undo of what the plugin does not know.
+            // An undo of something that the plugin does not know.
             (Effect::Unknown, Reaction::Verify) => Self::Absent,
             (Effect::Unknown | Effect::InProgress, _) => Self::Unclear,
-            // It did not leave this host.
+            // It was not sent from this host.
             (Effect::NotDone, Reaction::Retry | Reaction::NewLease | Reaction::NextRun) => Self::NotMade,
             (Effect::NotDone, Reaction::GiveUp) => Self::Unsupported,
             (
@@ -182,8 +182,8 @@ impl Known {
         }
     }
 
-    /// What a failed question means for the call that depends on its answer. A question that was sent counts as a try, however it failed: a
-    /// plugin that never answers it holds nothing up for ever.
+    /// The meaning of a failed question for the call that depends on its answer. A question that was sent counts as a try, however it
+    /// failed: a plugin that never answers it does not block anything forever.
     #[must_use]
     pub fn of_question(failed: &FailedCall) -> Self {
         match (&failed.failure, failed.outcome().reaction) {
@@ -207,9 +207,9 @@ impl Known {
 /// A call that did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Failure {
-    /// What is known.
+    /// Its known effect.
     pub known: Known,
-    /// What went wrong, and what to do.
+    /// The error, and what to do.
     pub reason: String,
 }
 
@@ -224,27 +224,27 @@ impl From<&FailedCall> for Failure {
 pub enum VolumeOutcome {
     /// The present route.
     Route(Route),
-    /// Of a creation: what the plugin says of the volume, whole (C059).
+    /// Of a creation: the volume as the plugin answered it, whole (C059).
     Created(Result<csi::Volume, Failure>),
     /// Of a call to the controller: the publish context of an attachment (C074); an empty one of its inverse and of a deletion.
     Controller(Result<Context, Failure>),
-    /// Of a call to the node service, with a look at its path after it. What was refused may be there all the same. After a failure the look is
-    /// [unclear](Seen::Unclear) if the plugin may still be working on the call.
+    /// Of a call to the node service, with a look at its path after it. A refused call may have taken effect all the same. After a failure
+    /// the look is [unclear](Seen::Unclear) if the plugin may still be working on the call.
     Node(Result<(), Failure>, Seen),
     /// Of the call of an order.
     Ordered(Result<OrderResult, Failure>),
     /// Of a look.
     Looked(Seen),
-    /// What left before the call has left.
+    /// Everything that was sent before the call was delivered.
     AuditsLeft,
 }
 
-/// The present generation of the node half of the plugin, and what a volume has to know of it (V16).
+/// The present generation of the node half of the plugin, with the capabilities that a volume needs to know (V16).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NodeRoute {
     /// The generation.
     pub generation: Generation,
-    /// The id of this node with the plugin; `None` if the plugin did not say (C146).
+    /// The id of this node with the plugin; `None` if the plugin did not report it (C146).
     pub node_id: Option<String>,
     /// Whether the plugin has a controller service.
     pub requires_controller: bool,
@@ -258,7 +258,7 @@ pub struct NodeRoute {
     pub expands: bool,
 }
 
-/// When the controller half of a plugin expands volumes.
+/// The conditions under which the controller half of a plugin expands volumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Expands {
     /// Never: it does not have the call.
@@ -266,7 +266,7 @@ pub enum Expands {
     Not,
     /// Only while they are not in use on any node (C109).
     Offline,
-    /// At any time (C110). Also what is tried at a plugin that does not say when: one that cannot answers FAILED_PRECONDITION (C113).
+    /// At any time (C110). Also tried at a plugin that does not report when: one that cannot do it answers FAILED_PRECONDITION (C113).
     Online,
 }
 
@@ -277,7 +277,7 @@ pub struct ControllerRoute {
     pub generation: Generation,
     /// Whether the plugin attaches volumes to nodes (C070).
     pub attaches: bool,
-    /// When it expands volumes.
+    /// The conditions under which it expands volumes.
     pub expands: Expands,
     /// Whether it takes and deletes snapshots.
     pub takes_snapshots: bool,
@@ -289,7 +289,7 @@ pub struct ControllerRoute {
     pub takes_groups: bool,
 }
 
-/// Where the calls of a volume go at present. Only what is healthy is in it.
+/// The present destination of the calls of a volume. It contains only healthy halves.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Route {
     /// The node half.
@@ -367,7 +367,7 @@ mod tests {
             let of = |wanted| up.iter().filter(move |(_, known)| **known == wanted).map(|(code, _)| *code);
             assert_eq!(of(Known::Unsupported).collect::<Vec<_>>(), ["UNIMPLEMENTED"], "{step}");
             let refused: Vec<_> = of(Known::Refused).collect();
-            // A try of its own accord would have the same rights and secrets (C018, C020).
+            // A retry by itself would have the same rights and secrets (C018, C020).
             let for_good = ["ALREADY_EXISTS", "INVALID_ARGUMENT", "PERMISSION_DENIED", "UNAUTHENTICATED"];
             assert_eq!(refused, for_good, "{step}");
             assert_eq!(of(Known::NotNow).collect::<Vec<_>>(), ["FAILED_PRECONDITION", "NOT_FOUND"], "{step}");

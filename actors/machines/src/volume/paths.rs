@@ -1,4 +1,4 @@
-//! Where a volume is staged and published: one function from the whole identity to a path (VOL-04).
+//! Computes the paths where a volume is staged and published: one function from the whole identity to a path (VOL-04).
 
 use std::path::{Path, PathBuf};
 
@@ -16,23 +16,24 @@ pub struct VolumeLayout {
 }
 
 impl VolumeLayout {
-    /// How many names of a path below the data directory are never removed: those of `csi/node/PLUGIN/staging` and `csi/node/PLUGIN/per-alloc`.
-    /// All volumes of the plugin share them, so they are not made anew for each one that is used alone.
+    /// The number of path components below the data directory that are never removed: those of `csi/node/PLUGIN/staging` and
+    /// `csi/node/PLUGIN/per-alloc`. All volumes of the plugin share them, so they are not made again for each volume that is used alone.
     pub const KEPT_NAMES: usize = 4;
 
-    /// Below the data directory of the host: `csi/node/PLUGIN`.
+    /// The layout below the data directory of the host: `csi/node/PLUGIN`.
     #[must_use]
     pub fn new(data_dir: &Path, plugin: &PluginName) -> Self {
         Self { base: data_dir.join("csi/node").join(plugin.as_str()) }
     }
 
-    /// Where a volume is staged: `staging/NAMESPACE/VOLUME/USAGE`, shared by all allocations that use it.
+    /// The staging path of a volume: `staging/NAMESPACE/VOLUME/USAGE`, shared by all allocations that use it.
     #[must_use]
     pub fn staging(&self, volume: &VolumeKey, usage: &Usage) -> PathBuf {
         below(self.base.join("staging"), volume).join(shared(usage))
     }
 
-    /// How a volume is staged for a usage, with what its attachment has answered: nothing as long as that is not known, or without one.
+    /// The arguments to stage a volume for a usage, with the publish context of its attachment: empty while that is not known, or without
+    /// one.
     pub(super) fn stage_args(
         &self,
         volume: &VolumeKey,
@@ -43,7 +44,7 @@ impl VolumeLayout {
         StageArgs { staging_path, publish_context, capability }
     }
 
-    /// Where an allocation finds a volume: `per-alloc/ALLOCATION/NAMESPACE/VOLUME/USAGE`.
+    /// The path where an allocation finds a volume: `per-alloc/ALLOCATION/NAMESPACE/VOLUME/USAGE`.
     #[must_use]
     pub fn target(&self, volume: &VolumeKey, allocation: &AllocationId, usage: &Usage) -> PathBuf {
         let access = if usage.read_only { "ro" } else { "rw" };
@@ -51,7 +52,7 @@ impl VolumeLayout {
         self.targets(volume, allocation).join(usage)
     }
 
-    /// The allocation that finds a volume at this path, if a layout has given it.
+    /// The allocation that finds a volume at this path, if the path comes from a layout.
     #[must_use]
     pub fn allocation_of(target: &Path) -> Option<AllocationId> {
         let of_allocation =
@@ -59,7 +60,7 @@ impl VolumeLayout {
         AllocationId::new(of_allocation.file_name()?.to_str()?).ok()
     }
 
-    /// Below which path an allocation finds a volume, however it uses it.
+    /// The directory below which an allocation finds a volume, for every usage.
     pub(super) fn targets(&self, volume: &VolumeKey, allocation: &AllocationId) -> PathBuf {
         below(self.base.join(TARGETS).join(allocation.as_str()), volume)
     }
@@ -130,7 +131,7 @@ mod tests {
         assert!(targets.is_disjoint(&staged));
         let is_outside = |path: &&PathBuf| !path.starts_with("/data/csi/node");
         assert_eq!(targets.iter().find(is_outside), None);
-        // No path is below another one: what is removed for one is never a parent of another.
+        // No path is below another one: a directory that is removed for one path is never a parent of another.
         let paths: Vec<_> = targets.iter().chain(&staged).collect();
         assert!(paths.windows(2).all(|pair| !pair[1].starts_with(pair[0])));
     }

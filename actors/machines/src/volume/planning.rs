@@ -1,4 +1,4 @@
-//! What a volume does next: one operation at a time, by the order of V3.
+//! Chooses the next operation of a volume: one at a time, in the order of V3.
 
 use std::path::PathBuf;
 
@@ -10,13 +10,13 @@ use crate::csi::Context;
 use crate::kernel::StopMode;
 use crate::vocabulary::Timestamp;
 
-/// What a claim still needs of a step.
+/// The remaining need of a claim for a step.
 pub(super) enum Need<T> {
-    /// Nothing: this is its result.
+    /// Nothing: the step has this result.
     Met(T),
     /// This operation comes first.
     Operation(Operation),
-    /// Something else has to happen.
+    /// Another condition must be met first.
     Waits(Wait),
 }
 
@@ -26,8 +26,8 @@ impl Volume {
         wanted.iter().find(|wanted| self.may_begin(wanted, now)).cloned()
     }
 
-    /// Every operation that is to be done, the most urgent one first; none while one is in flight. What makes room comes before what takes
-    /// it.
+    /// All operations to be done, the most urgent one first; none while one is in flight. Operations that free capacity precede those that
+    /// take it.
     pub(super) fn wanted_operations(&self) -> Vec<Operation> {
         if self.flight.is_some() || self.stopping == Some(StopMode::Detach) || self.is_out_of_time {
             return Vec::new();
@@ -53,7 +53,7 @@ impl Volume {
                 Need::Operation(next) => Some(next),
                 Need::Met(()) | Need::Waits(_) => None,
             }));
-            // Claims come first: they wait less.
+            // Claims precede orders: they tolerate less delay.
             operations.extend(self.orders.iter().filter_map(|ordered| match self.order_need(ordered) {
                 Need::Operation(next) => Some(next),
                 Need::Met(()) | Need::Waits(_) => None,
@@ -62,7 +62,7 @@ impl Volume {
         operations
     }
 
-    /// What is undone next, of what the claims share (V3).
+    /// The next undo of the state that claims share (V3).
     fn down_operation(&self) -> Option<Operation> {
         let shared = match (self.record.stage.is_down(), self.record.attach.is_down()) {
             (false, _) => Operation::Unstage,
@@ -76,7 +76,7 @@ impl Volume {
         }
     }
 
-    /// Whether its half of the plugin is there, and it has not to wait for its next try.
+    /// Whether the half of the plugin for it is there, and it does not have to wait for its next try.
     fn may_begin(&self, wanted: &Operation, now: Timestamp) -> bool {
         let has_node = || self.node().is_some();
         let has_controller = || self.route.as_ref().is_some_and(|route| route.controller.is_some());
@@ -89,7 +89,7 @@ impl Volume {
         is_reachable && !tries.is_some_and(|tries| tries.waits(wanted.towards(), now))
     }
 
-    /// What a claim needs next, until its mount is proven.
+    /// The next operation of a claim, until its mount is proven.
     pub(super) fn need(&self, claim: &Claim) -> Need<()> {
         let id = &claim.record.allocation;
         if claim.record.publish.is_down()
@@ -101,19 +101,19 @@ impl Volume {
             Step::Up(..) if claim.is_proven => Need::Met(()),
             Step::Up(..) => Need::Operation(Operation::LookAt(id.clone())),
             Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(Wait::InFlight),
-            // Nothing is set up below what may be published with a mode that the plugin does not know any more (C138, C154).
+            // Nothing is set up below a possible publication with a mode that the plugin no longer knows (C138, C154).
             Step::Unknown(_, intent) if self.asked_as(&claim.record.usage) != intent.args.usage => {
                 Need::Operation(Operation::Unpublish(id.clone()))
             }
             Step::Down | Step::Unknown(..) => match self.publish_args(claim) {
-                // What is below it has to be undone, and nothing but unknown publications is in the way (V3).
+                // The state below it has to be undone, and only unknown publications block that (V3).
                 Need::Waits(Wait::Others) if self.is_in_the_way(claim) => {
                     Need::Operation(Operation::Unpublish(id.clone()))
                 }
                 Need::Waits(why) => Need::Waits(why),
                 Need::Operation(first) => Need::Operation(first),
                 Need::Met(args) => match &claim.record.publish {
-                    // What may be set up with other arguments is undone first (C138).
+                    // A step that may be set up with other arguments is undone first (C138).
                     Step::Unknown(_, intent) if intent.args != args => {
                         Need::Operation(Operation::Unpublish(id.clone()))
                     }
@@ -123,7 +123,7 @@ impl Volume {
         }
     }
 
-    /// Whether this claim may be published, while no claim is for certain.
+    /// Whether this claim may be published, while no claim is published for certain.
     fn is_in_the_way(&self, claim: &Claim) -> bool {
         let is_up = |other: &Claim| !matches!(other.record.publish, Step::Down | Step::Unknown(..));
         !claim.record.publish.is_down()
@@ -131,7 +131,7 @@ impl Volume {
             && !self.claims.values().any(|other| is_up(other))
     }
 
-    /// The arguments with which a claim is published, once everything before that is up.
+    /// The arguments with which a claim is published, once all earlier steps are up.
     pub(super) fn publish_args(&self, claim: &Claim) -> Need<PublishArgs> {
         if self.is_expanded_offline() {
             return Need::Waits(Wait::Expansion);
@@ -180,7 +180,7 @@ impl Volume {
         }
     }
 
-    /// Whether the present controller attaches; one that is away may (C070, V16).
+    /// Whether the present controller attaches; a controller that is away may attach (C070, V16).
     fn may_attach(&self) -> bool {
         let controller = self.controller();
         controller.is_none_or(|controller| controller.attaches)
@@ -198,10 +198,10 @@ impl Volume {
                 if proof.mark.is_some() && !self.is_stage_proven {
                     return Need::Operation(Operation::LookAtStage);
                 }
-                // Whether it is passed on is up to the generation that publishes (V16).
+                // The generation that publishes decides whether it is passed on (V16).
                 Need::Met(node.stages.then(|| intent.args.staging_path.clone()))
             }
-            // A generation that does not stage is never asked to; it may still be asked to undo (C120, V16).
+            // A generation that does not stage is never asked to stage; it may still be asked to undo (C120, V16).
             Step::Unknown(_, intent) if fits(&intent.args) && node.stages => {
                 Need::Operation(Operation::Stage)
             }
@@ -214,7 +214,7 @@ impl Volume {
         }
     }
 
-    /// Whether a claim is published that is not published from a staging.
+    /// Whether a claim is published without a staging.
     fn is_published_unstaged(&self) -> bool {
         self.claims.values().any(|claim| match &claim.record.publish {
             Step::Up(intent, _) => intent.args.staging_path.is_none(),
@@ -222,8 +222,8 @@ impl Volume {
         })
     }
 
-    /// What the claims share is undone before it is set up with other arguments, unless it is in use (V3, C138), or may be by a claim that is
-    /// not confirmed (V14).
+    /// The state that claims share is undone before it is set up with other arguments, unless it is in use (V3, C138), or may be in use by
+    /// a claim that is not confirmed (V14).
     fn undo_first<T>(&self) -> Need<T> {
         let is_confirmed = self.claims.values().all(|claim| !claim.is_provisional);
         match self.down_operation() {

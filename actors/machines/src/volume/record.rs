@@ -1,4 +1,4 @@
-//! What the ledger holds of a volume (V5): its spec, its steps with their exact arguments, and its claims.
+//! The ledger of a volume (V5): its spec, its steps with their exact arguments, and its claims.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,7 +28,7 @@ impl fmt::Display for VolumeKey {
     }
 }
 
-/// What a host says of a volume.
+/// A volume, as a host describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct VolumeSpec {
     /// Its identity on this host.
@@ -44,13 +44,13 @@ pub struct VolumeSpec {
 /// How an allocation uses a volume.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Usage {
-    /// As block device or file system, and by whom at the same time. All claims of a volume have the same one (C138).
+    /// The access type and access mode. All claims of a volume have the same one (C138).
     pub capability: VolumeCapability,
     /// Whether this allocation only reads.
     pub read_only: bool,
 }
 
-/// In which direction a step goes.
+/// The direction of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Towards {
     /// It is set up.
@@ -73,18 +73,18 @@ pub struct Intent<A> {
 pub enum Step<A, P> {
     /// Nothing is set up.
     Down,
-    /// The call that sets it up is in flight. A ledger that says so after a restart means [`Step::Unknown`].
+    /// The call that sets it up is in flight. In a ledger after a restart this means [`Step::Unknown`].
     GoingUp(Intent<A>),
-    /// It is set up, with what is known of the result.
+    /// It is set up, with the known part of the result.
     Up(Intent<A>, P),
-    /// The call that undoes it is in flight. A ledger that says so after a restart means [`Step::Unknown`].
+    /// The call that undoes it is in flight. In a ledger after a restart this means [`Step::Unknown`].
     GoingDown(Intent<A>),
     /// The outcome of a call is unknown: only a retry of it, or its inverse, resolves that (V4).
     Unknown(Towards, Intent<A>),
 }
 
 impl<A, P> Step<A, P> {
-    /// The arguments of what is set up, or may be.
+    /// The arguments of the step that is set up, or may be.
     pub const fn intent(&self) -> Option<&Intent<A>> {
         match self {
             Self::Down => None,
@@ -95,12 +95,12 @@ impl<A, P> Step<A, P> {
         }
     }
 
-    /// Whether nothing is set up for certain.
+    /// Whether it is certain that nothing is set up.
     pub const fn is_down(&self) -> bool {
         matches!(self, Self::Down)
     }
 
-    /// Whether it is set up for certain.
+    /// Whether it is certain that it is set up.
     pub const fn is_up(&self) -> bool {
         matches!(self, Self::Up(..))
     }
@@ -117,7 +117,7 @@ impl<A, P> Step<A, P> {
         }
     }
 
-    /// What a restart makes of it: the outcome of a call in flight is lost (V4).
+    /// The state after a restart: the outcome of a call in flight is lost (V4).
     pub(super) fn restored(self) -> Self {
         match self {
             Self::GoingUp(intent) => Self::Unknown(Towards::Up, intent),
@@ -132,35 +132,35 @@ impl<A, P> Step<A, P> {
 pub struct AttachArgs {
     /// The id of this node with the plugin (C071).
     pub node_id: String,
-    /// How the volume is used.
+    /// The usage of the volume.
     pub capability: VolumeCapability,
 }
 
 /// The arguments of `NodeStageVolume`; its inverse needs the path alone (C133).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct StageArgs {
-    /// Where it is staged.
+    /// The path where it is staged.
     pub staging_path: PathBuf,
     /// The answer of the attachment (C074); empty without one (C127).
     pub publish_context: Context,
-    /// How the volume is used.
+    /// The usage of the volume.
     pub capability: VolumeCapability,
 }
 
 /// The arguments of `NodePublishVolume`; its inverse needs the target path alone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PublishArgs {
-    /// Where the allocation finds it.
+    /// The path where the allocation finds it.
     pub target_path: PathBuf,
-    /// Where it is staged; `None` for a plugin that does not stage (C135).
+    /// The path where it is staged; `None` for a plugin that does not stage (C135).
     pub staging_path: Option<PathBuf>,
     /// The answer of the attachment (C074); empty without one (C127).
     pub publish_context: Context,
-    /// How the volume is used.
+    /// The usage of the volume.
     pub usage: Usage,
 }
 
-/// Identifies what the kernel has at a path (V7).
+/// Identifies the object at a path in the kernel (V7).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Mark {
     /// A mount. Earlier versions recorded a block device with a mount as the mount alone.
@@ -175,7 +175,7 @@ pub enum Mark {
 }
 
 impl Mark {
-    /// Whether what is seen is what this records.
+    /// Whether the observed object is the recorded one.
     #[must_use]
     pub fn is(&self, seen: &Self) -> bool {
         let is_mount = |recorded: &MountIdentity, seen: &MountIdentity| recorded.differences(seen).is_empty();
@@ -208,12 +208,12 @@ impl fmt::Display for Mark {
     }
 }
 
-/// What was seen in the kernel right after a step.
+/// The observation in the kernel right after a step.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Proof {
     /// The boot of the machine: mounts do not survive it.
     pub boot_id: Arc<str>,
-    /// What is there; `None` for a staging path that the plugin mounts nothing at.
+    /// The object at the path; `None` for a staging path at which the plugin mounts nothing.
     pub mark: Option<Mark>,
 }
 
@@ -231,14 +231,14 @@ pub struct VolumeRecord {
 }
 
 impl VolumeRecord {
-    /// The row of a volume of which nothing is set up.
+    /// The row of a volume that has nothing set up.
     pub(super) fn registered(spec: &Arc<VolumeSpec>) -> Self {
         let existence = Existence::registered(spec);
         Self { spec: spec.clone(), existence, attach: Step::Down, stage: Step::Down }
     }
 
-    /// What the rows of its claims tell of a volume whose own row is lost: what is below them may be set up, and has to be undone. Where none
-    /// is published from a staging, it may be staged all the same: for the next publication, or by a plugin that another one has replaced.
+    /// The row of a volume whose own row is lost, from the rows of its claims: the steps below them may be up, and have to be undone. Where
+    /// no claim is published from a staging, it may still be staged: for the next publication, or by a plugin that was replaced since.
     pub(super) fn of_claims(claims: &[ClaimRecord], layout: &VolumeLayout) -> Option<Self> {
         let latest = claims.iter().max_by_key(|claim| claim.number)?;
         let attach = claims.iter().find_map(|claim| claim.attach.clone());
@@ -262,40 +262,40 @@ fn may_be_up<A, P>(intent: Option<Intent<A>>) -> Step<A, P> {
     intent.map_or(Step::Down, |intent| Step::Unknown(Towards::Up, intent))
 }
 
-/// What the host wants: whether a claim is held, or a created volume kept.
+/// The state that the host wants: whether a claim is held, or a created volume kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Desired {
     /// An allocation holds it.
     Held,
-    /// No process uses it any more: it is undone and then forgotten (V8).
+    /// No process uses it: it is undone and then forgotten (V8).
     Released,
 }
 
-/// The row of a claim. It says enough to undo what is below it, should the row of the volume be lost.
+/// The row of a claim. It has enough data to undo the steps below it if the row of the volume is lost.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ClaimRecord {
-    /// The volume, as it was when this was written.
+    /// The volume, at the time of this write.
     pub spec: Arc<VolumeSpec>,
     /// The allocation that owns it.
     pub allocation: AllocationId,
-    /// How it uses the volume.
+    /// Its usage of the volume.
     pub usage: Usage,
-    /// Where it finds the volume. Stored, never computed again (V5).
+    /// The path where it finds the volume. Stored, never computed again (V5).
     pub target_path: PathBuf,
     /// Whether it is held.
     pub desired: Desired,
     /// The run of the host in which it was made or last confirmed (V14).
     pub run: RunNumber,
-    /// Its place in the order of all claims of the volume.
+    /// Its position in the order of all claims of the volume.
     pub number: u64,
-    /// The attachment that was set up for it, or may have been, when this was written.
+    /// The attachment that was set up for it, or may have been, at the time of this write.
     pub attach: Option<Intent<AttachArgs>>,
     /// The publication at its target path.
     pub publish: Step<PublishArgs, Proof>,
 }
 
 impl ClaimRecord {
-    /// The staging below what is published, or may be.
+    /// The staging below a publication that is up, or may be.
     fn staging(&self) -> Option<Intent<StageArgs>> {
         let Intent { args, generation } = self.publish.intent()?;
         let args = StageArgs {
@@ -307,14 +307,14 @@ impl ClaimRecord {
     }
 }
 
-/// The audit of a forced release, until it is published. It has the volume, whose own row may be gone.
+/// The audit of a forced release, until it is published. It contains the volume, whose own row may be gone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Audit {
-    /// Its place in the order of those of the volume that are not published yet.
+    /// Its position among the unpublished audits of the volume.
     pub number: u64,
     /// The volume.
     pub spec: Arc<VolumeSpec>,
-    /// What is published.
+    /// The content to publish.
     pub forced: Forced,
 }
 
@@ -333,7 +333,7 @@ pub enum VolumeChange {
     KeepOrder(OrderRecord),
     /// Remove the row of the order of this number.
     ForgetOrder(u64),
-    /// Forget by force, in one write: the rows of these claims, also of lost ones, and with `volume` the staging and the attachment, as that row says.
+    /// Forget by force, in one write: these claims, also lost ones, and with `volume` the staging and the attachment, as that row states.
     Force {
         /// The claims.
         claims: Vec<AllocationId>,
@@ -341,9 +341,9 @@ pub enum VolumeChange {
         volume: Option<Arc<VolumeRecord>>,
         /// The numbers of the orders.
         orders: Vec<u64>,
-        /// The targets of those claims below which something is shared that is kept.
+        /// The targets of those claims whose shared steps are kept.
         abandoned: Vec<Abandoned>,
-        /// What was left, for the audit.
+        /// The remains, for the audit.
         audit: Audit,
     },
     /// Insert or replace the row of an abandoned target.
@@ -355,7 +355,7 @@ pub enum VolumeChange {
 }
 
 impl VolumeImage {
-    /// The volume that this is the ledger of, by whichever row says so; `None` for an empty one, and for one that has only orders.
+    /// The volume of this ledger, from any row that has it; `None` for an empty ledger, and for one that has only orders.
     #[must_use]
     pub fn spec(&self) -> Option<&Arc<VolumeSpec>> {
         let of_volume = self.volume.as_ref().map(|row| &row.spec);
@@ -406,11 +406,11 @@ pub struct VolumeImage {
     pub volume: Option<VolumeRecord>,
     /// The rows of its claims.
     pub claims: Vec<ClaimRecord>,
-    /// The allocations whose claims had rows that were damaged.
+    /// The allocations with damaged claim rows.
     pub lost: BTreeSet<AllocationId>,
     /// Its orders, by their numbers.
     pub orders: Vec<OrderRecord>,
-    /// The targets that were given up by force, and at which something may be mounted.
+    /// The targets of claims that were given up by force. Something may be mounted at each of them.
     pub abandoned: BTreeSet<Abandoned>,
     /// The audits that may not have been published, in their order.
     pub audits: Vec<Audit>,

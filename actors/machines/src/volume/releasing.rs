@@ -1,4 +1,4 @@
-//! Releases, confirmation after a restart, and force.
+//! Handles releases, confirmation after a restart, and force.
 
 use super::abandoned::Target;
 use super::existence::Existence;
@@ -15,14 +15,14 @@ use super::state::{Claim, ReleaseWaiter, Volume, VolumeTimer};
 use crate::kernel::{AskId, CallKey, StepContext};
 use crate::vocabulary::{AllocationId, Timestamp};
 
-/// What is forgotten by force.
+/// The claims and steps that are forgotten by force.
 #[derive(Default)]
 struct Forgotten {
     claims: Vec<AllocationId>,
     orders: Vec<u64>,
-    /// Whether what the claims share is forgotten.
+    /// Whether the steps that the claims share are forgotten.
     is_shared: bool,
-    /// The targets below which that is kept.
+    /// The targets of claims whose shared steps are kept.
     abandoned: Vec<Abandoned>,
 }
 
@@ -55,7 +55,7 @@ impl Volume {
         cx.start_timer(VolumeTimer::Waiter(id), asked_at + asked.within);
     }
 
-    /// No process uses the claim any more. The ledger says so before anything is undone.
+    /// No process uses the claim. That is written before anything is undone.
     fn let_go(&mut self, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         let Some(claim) = self.claims.get_mut(allocation) else { return };
         claim.tries.undo_again(&self.config.options.backoff, cx.now());
@@ -74,7 +74,7 @@ impl Volume {
         }
     }
 
-    /// No process uses a claim any more whose row was damaged. It may be published at any of its targets, where that is undone.
+    /// No process uses a claim with a damaged row. It may be published at any of its targets, where that is undone.
     fn let_go_lost(&mut self, at: Timestamp, allocation: &AllocationId, cx: &mut StepContext<Self>) {
         if !self.lost.remove(allocation) {
             return;
@@ -83,7 +83,7 @@ impl Volume {
         let left = vec![self.left_of_lost(allocation)];
         let forced = Forced { volume: self.record.spec.key.clone(), reason, at, left };
         if !self.is_kept {
-            // Its own row is damaged as well, and those of its targets do not say what volume they are of.
+            // Its own row is damaged as well, and the rows of its targets do not name their volume.
             self.keep_volume(cx);
         }
         let abandoned = self.targets_of_lost(allocation, true);
@@ -96,13 +96,13 @@ impl Volume {
         format!("publish of {allocation} is unknown, below {}", below.display())
     }
 
-    /// All who have claims: in the order in which they were made, then those whose rows were damaged.
+    /// All allocations that have claims: in the order in which the claims were made, then those whose rows were damaged.
     pub(super) fn holders(&self) -> Vec<AllocationId> {
         let claims = self.in_order().into_iter().map(|claim| &claim.record.allocation);
         claims.chain(&self.lost).cloned().collect()
     }
 
-    /// Answers the callers whose releases are confirmed: of what was given up by force, not before that is undone.
+    /// Answers the callers whose releases are confirmed: for a claim that was given up by force, only after it is undone.
     pub(super) fn answer_releases(&mut self, cx: &mut StepContext<Self>) {
         let (is_down, mut others) = (self.is_down(), self.holders());
         others.sort();
@@ -115,11 +115,11 @@ impl Volume {
         self.answer_those(is_over, released, cx);
     }
 
-    /// An undo was refused for good: answers the callers that would wait for it in vain.
+    /// An undo was refused permanently: answers the callers that would never get a result.
     pub(super) fn refuse_releases(&mut self, what: &Operation, reason: &str, cx: &mut StepContext<Self>) {
         let is_meant = |waiter: &ReleaseWaiter| match what {
             Operation::Unpublish(id) => waiter.allocation == *id,
-            // What the claims shared: every caller waits for that.
+            // A step that the claims shared: every caller waits for it.
             _ => true,
         };
         let (volume, reason) = (self.record.spec.key.clone(), named(what, reason));
@@ -127,7 +127,7 @@ impl Volume {
         self.answer_those(is_meant, refused, cx);
     }
 
-    /// Answers these callers that wait for a release, by whether there was something to be released.
+    /// Answers these callers that wait for a release, with whether there was a claim to release.
     fn answer_those(
         &mut self,
         is_meant: impl Fn(&ReleaseWaiter) -> bool,
@@ -177,7 +177,7 @@ impl Volume {
         Ok(())
     }
 
-    /// Force replaces neither the end of an allocation's processes (V8), nor forgets what does not wait to be undone.
+    /// Force neither replaces the end of an allocation's processes (V8), nor forgets anything that does not wait to be undone.
     fn admit_force(&self, asked: &ForceRelease) -> Result<(), ForceError> {
         let volume = self.record.spec.key.clone();
         let claims = self.in_order();
@@ -205,7 +205,7 @@ impl Volume {
         Err(ForceError::Nothing { volume })
     }
 
-    /// Forgets what is released and not confirmed down (V9). A call in flight is still waited for (V2).
+    /// Forgets released claims and steps that are not confirmed down (V9). A call in flight is still awaited (V2).
     pub(super) fn force(
         &mut self,
         asked: &ForceRelease,
@@ -215,7 +215,7 @@ impl Volume {
         let volume = self.record.spec.key.clone();
         let (mut left, mut forgotten) = (Vec::new(), Vec::new());
         let abandoned = self.abandoned_by(asked);
-        // One that is down is forgotten in any case, as soon as no call makes directories for it (V5).
+        // A claim that is down is forgotten in any case, as soon as no call makes directories for it (V5).
         let is_up = |claim: &&&Claim| !claim.record.publish.is_down();
         let claims = self.in_order();
         for claim in claims.iter().filter(is_up).filter(|claim| asked.is_for(&claim.record.allocation)) {
@@ -248,7 +248,7 @@ impl Volume {
         if asked.is_for_shared() {
             self.forget_targets(|_| true, cx);
         }
-        // An abandoned target goes on being undone, so the callers of that release wait for it.
+        // The undo of an abandoned target continues, so the callers of that release wait for it.
         let is_given_up =
             |waiter: &ReleaseWaiter| asked.is_for(&waiter.allocation) && !undone.contains(&waiter.allocation);
         let (volume, left) = (self.record.spec.key.clone(), forced.left.join("; "));
@@ -257,7 +257,7 @@ impl Volume {
         Ok(forced)
     }
 
-    /// Writes and publishes what was forgotten.
+    /// Writes and publishes the forgotten state.
     fn forget_audited(&mut self, forgotten: Forgotten, forced: Forced, cx: &mut StepContext<Self>) {
         let Forgotten { claims, orders, is_shared, abandoned } = forgotten;
         let abandoned = abandoned.into_iter().map(|target| self.abandon(target)).collect();
@@ -265,7 +265,8 @@ impl Volume {
         let audit = Audit { number, spec: self.record.spec.clone(), forced: forced.clone() };
         self.audits.push(audit.clone());
         let volume = is_shared.then(|| self.record.clone().into());
-        // One write: a part of it would have the rest undone under what was not confirmed down, or forget without an audit.
+        // One write: with only a part of it, the rest would be undone under claims that are not confirmed down, or forgotten without an
+        // audit.
         cx.persist(VolumeChange::Force { claims, volume, orders: orders.clone(), abandoned, audit });
         self.answer_forced_deletion(&forced.left, cx);
         self.answer_forced_orders(&orders, &forced.left, cx);
@@ -273,7 +274,7 @@ impl Volume {
         self.await_audits(cx);
     }
 
-    /// Publishes the audits of which an earlier life of the volume may not have come to do that. One may be published twice, and none is
+    /// Publishes the audits that an earlier incarnation of the volume may not have published. An audit may be published twice, and none is
     /// lost.
     pub(super) fn publish_audits(&self, cx: &mut StepContext<Self>) {
         for audit in &self.audits {
@@ -289,7 +290,7 @@ impl Volume {
         cx.call(CallKey::default(), self.config.options.look_deadline, call);
     }
 
-    /// The audits up to this number are published: whatever the call came to, it left behind them.
+    /// The audits up to this number are published: whatever the result of the call, it was sent after them.
     pub(super) fn audits_left(&mut self, through: u64, cx: &mut StepContext<Self>) {
         let (published, others) =
             std::mem::take(&mut self.audits).into_iter().partition(|audit| audit.number <= through);
@@ -298,7 +299,7 @@ impl Volume {
         cx.record(VolumeChange::ForgetAudits(published.iter().map(|audit| audit.number).collect()));
     }
 
-    /// Forgets staging, attachment and what is to be deleted. What it gives are those that were not confirmed down.
+    /// Forgets staging, attachment and a pending deletion. Returns those that were not confirmed down.
     fn forget_shared(&mut self) -> Vec<String> {
         let mut left = Vec::new();
         if let Some(intent) = self.record.stage.intent() {

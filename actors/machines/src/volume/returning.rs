@@ -1,4 +1,4 @@
-//! What a volume learns from the outcome of its operation (V4, V7, table C.6).
+//! Handles the outcome of an operation of a volume (V4, V7, table C.6).
 
 use std::path::Path;
 
@@ -14,12 +14,12 @@ use crate::csi::Context;
 use crate::kernel::{CallKey, CallLost, StepContext};
 use crate::vocabulary::{AllocationId, Moment};
 
-/// What is wrong with the publication of a staging directory of the host.
+/// The fault of a publication of a staging directory of the host.
 const BARE_STAGING: &str = "nothing is mounted where the volume is staged, and the plugin has published that directory, which is one of \
                             this host: what is written there is not written to the volume";
 
 impl Volume {
-    /// A call has come back. The outcome of any but the one in flight is stale.
+    /// A call has returned. The outcome of any call other than the one in flight is stale.
     pub(super) fn returned(
         &mut self,
         key: CallKey,
@@ -27,7 +27,7 @@ impl Volume {
         cx: &mut StepContext<Self>,
     ) {
         if let Ok(VolumeOutcome::Route(route)) = outcome {
-            // A message of the owner is newer than what was read. What was looked at without a plugin is tried with it at once.
+            // A message of the owner is newer than this route. Paths that were looked at without a plugin are tried with it at once.
             if self.route.is_none() {
                 self.route = Some(route.clone());
                 self.try_again();
@@ -70,7 +70,7 @@ impl Volume {
             },
             Err(failure) => failure,
         };
-        // What was refused and done all the same is undone (V4).
+        // A refused step that was done all the same is undone (V4).
         let is_certain = failure.known != Known::Unclear && !is_seen && !flight.was_unknown;
         self.leave_step(&flight.what, is_certain, cx);
         if let (Operation::Publish(id), Known::NotNow, false) = (&flight.what, failure.known, is_seen) {
@@ -167,7 +167,7 @@ impl Volume {
         Ok(())
     }
 
-    /// Nothing more is tried for the claims that need this step: they fail, and what was begun is undone.
+    /// The claims that need this step fail without another try, and the steps that were begun are undone.
     pub(super) fn give_up(&mut self, what: &Operation, reason: &str, cx: &mut StepContext<Self>) {
         let reason = named(what, reason);
         match what {
@@ -231,8 +231,8 @@ impl Volume {
         }
     }
 
-    /// The plugin has answered that it does not undo a publication of which the kernel has nothing: some plugins undo only what is mounted. For
-    /// a claim that is held the same publication is repeated, which resolves it as well (V4). If nothing is mounted then, it is undone again.
+    /// The plugin has answered that it does not undo a publication of which the kernel has nothing: some plugins undo only what is mounted.
+    /// For a held claim the same publication is repeated, which resolves it as well (V4). If nothing is mounted then, it is undone again.
     fn publish_instead(&mut self, what: &Operation) {
         let Operation::Unpublish(id) = what else { return };
         if let Some(claim) = self.claims.get_mut(id).filter(|claim| claim.is_wanted()) {
@@ -240,12 +240,12 @@ impl Volume {
         }
     }
 
-    /// Whether the present generation says that it has the call that undoes this: not every one stages (C120, V16).
+    /// Whether the present generation reports the call that undoes this: not every generation stages (C120, V16).
     fn has_undo(&self, what: &Operation) -> bool {
         *what != Operation::Unstage || self.node().is_none_or(|node| node.stages)
     }
 
-    /// Where the kernel is looked at after this is undone.
+    /// The path at which the kernel is looked at after this undo.
     fn undone_at(&self, what: &Operation) -> Option<&Path> {
         match what {
             Operation::Unstage => self.record.stage.intent().map(|intent| &*intent.args.staging_path),
@@ -297,7 +297,7 @@ impl Volume {
 
     // === Both ===
 
-    /// Notes a failed try. True if so many failed in a row that nothing more is to be tried upwards.
+    /// Notes a failed try. True if so many failed in a row that nothing more is tried towards up.
     pub(super) fn try_failed(&mut self, moment: Moment, what: &Operation, failure: &Failure) -> bool {
         let options = self.config.options;
         let Some(tries) = self.tries(what) else { return false };
@@ -306,7 +306,7 @@ impl Volume {
         tries.count.max(tries.rounds.failures()) >= options.tries_max
     }
 
-    /// What a failed call leaves of its step. Unknown needs no write: an intent on disk means the same after a restart.
+    /// Sets the state of a step after a failed call. Unknown needs no write: an intent on disk means the same after a restart.
     fn leave_step(&mut self, what: &Operation, is_certain: bool, cx: &mut StepContext<Self>) {
         match what {
             Operation::Attach | Operation::Detach => {
@@ -345,7 +345,7 @@ impl Volume {
     }
 }
 
-/// Why an operation failed, with its name, which the error of a call begins with already.
+/// The reason of a failed operation, with the operation's name unless the error of a call begins with that name already.
 pub(super) fn named(what: &Operation, reason: &str) -> String {
     if let Operation::LookAtAbandoned(path) = what {
         return format!("at {}: {reason}", path.display());

@@ -33,7 +33,7 @@ use crate::vocabulary::{
 };
 
 thread_local! {
-    /// The ledger of the present story.
+    /// The ledger of the current script.
     static LEDGER: RefCell<VolumeImage> = RefCell::default();
     /// Whether the host knows the id of the volume from the beginning.
     static IS_REGISTERED: Cell<bool> = const { Cell::new(true) };
@@ -44,7 +44,7 @@ fn every_story_of_a_volume_goes_as_it_is_told() {
     play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/volume/scripts"), 21, || Player::new(begin, say));
 }
 
-/// Without a word the volume exists; `begin absent`: it is to be created.
+/// Without an argument the volume exists; `begin absent`: it is to be created.
 fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Volume>, Fault> {
     LEDGER.set(VolumeImage::default());
     IS_REGISTERED.set(args.next_pos() != Some("absent"));
@@ -110,7 +110,7 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
         }
         "delete" => {
             let within = args.take_key("within").map_or(Ok(Duration::from_secs(600)), seconds)?;
-            // Without a word, its owner knows what is on disk.
+            // Without an argument, its owner knows the present data on disk.
             let on_disk =
                 || LEDGER.with_borrow(|ledger| ledger.volume.as_ref().map(|row| row.spec.volume_id.clone()));
             let registered = || if IS_REGISTERED.get() { "pool/data" } else { "" }.to_owned();
@@ -144,7 +144,7 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
             };
             stage.give(call, Ok(VolumeOutcome::Ordered(Ok(brought))));
         }
-        // Of it and the volumes that are named.
+        // Of this volume and the named ones.
         "group" | "delete-group" => {
             let within = args.take_key("within").map_or(Ok(Duration::from_secs(600)), seconds)?;
             let name = word(args, "name")?;
@@ -157,7 +157,7 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
             };
             stage.ask(VolumeAsk::PlaceOrder(PlaceOrder { order, within }));
         }
-        // The call in flight tells of a group with a snapshot of each of these volumes.
+        // The call in flight returns a group with a snapshot of each of these volumes.
         "group-taken" => {
             let is_ready = args.take_key("ready") != Some("no");
             let group_snapshot_id = word(args, "id")?;
@@ -191,7 +191,7 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
             };
             stage.ask(VolumeAsk::PlaceOrder(PlaceOrder { order, within }));
         }
-        // The call of an order in flight is done: of a snapshot with its id, of the others with nothing.
+        // The call of an order in flight succeeds: for a snapshot with its id, for other orders without data.
         "taken" | "done" => {
             let (of, is_ready) =
                 (args.take_key("of").unwrap_or("pool/data"), args.take_key("ready") != Some("no"));
@@ -252,7 +252,7 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
             };
             stage.give(call, Ok(VolumeOutcome::Created(Ok(volume))));
         }
-        // The call in flight succeeds; of an attachment with a context.
+        // The call in flight succeeds; for an attachment with a context.
         "ok" => {
             let context = args.take_key("context").map(|value| ("device".to_owned(), value.to_owned()));
             let call = stage.take_call(|call| call.csi().is_some())?;
@@ -284,7 +284,7 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
             };
             stage.give(call, Ok(outcome));
         }
-        // What is in front of the call has left, whatever becomes of the call.
+        // The messages before the call were sent, whatever the result of the call.
         "audited" | "audited-late" => {
             let call = stage.take_call(|call| matches!(call, VolumeCall::AwaitAudits(_)))?;
             let late = CallLost::DeadlineExceeded(Duration::from_secs(10));
@@ -331,7 +331,7 @@ fn zone(args: &mut ArgumentConsumer<'_>) -> Option<Topology> {
     args.take_key("zone").map(|zone| Topology::from([("zone".to_owned(), zone.to_owned())]))
 }
 
-/// Without more words: of at least 10 bytes, anywhere.
+/// Without further arguments: of at least 10 bytes, anywhere.
 fn new_volume(args: &mut ArgumentConsumer<'_>) -> Result<NewVolume, Fault> {
     let (required_bytes, limit_bytes) =
         (bytes(args, "bytes")?.unwrap_or(10), bytes(args, "limit")?.unwrap_or(0));
@@ -347,8 +347,8 @@ fn new_volume(args: &mut ArgumentConsumer<'_>) -> Result<NewVolume, Fault> {
     })
 }
 
-/// Without more words: a file system for several writers.
-/// Everything without a word, what is ordered with `orders`, or the claim of an allocation.
+/// Without further arguments: a file system for several writers.
+/// Without an argument everything, with `orders` the orders, or the claim of an allocation.
 fn force_scope(args: &mut ArgumentConsumer<'_>) -> Result<ForceScope, Fault> {
     Ok(match args.next_pos() {
         None => ForceScope::Everything,
@@ -541,7 +541,7 @@ fn tell_existence(existence: &Existence) -> String {
     }
 }
 
-/// Whether what is called may be up already.
+/// Whether the step of the call may be up already.
 const fn tell_before(before: Before) -> &'static str {
     match before {
         Before::Down => "",
@@ -549,7 +549,7 @@ const fn tell_before(before: Before) -> &'static str {
     }
 }
 
-/// For which path directories are made meanwhile.
+/// The path for which directories are made meanwhile.
 fn tell_next(next: Option<&std::path::PathBuf>) -> String {
     next.map_or_else(String::new, |path| format!(", then {}", path.display()))
 }
@@ -618,7 +618,7 @@ fn tell_call(call: &VolumeCall) -> String {
     }
 }
 
-/// What a volume is used as, and by which of the finer modes.
+/// The access type of a volume, and its finer mode.
 fn fs(capability: &VolumeCapability) -> String {
     let fs = match &capability.access_type {
         AccessType::Block => "block",

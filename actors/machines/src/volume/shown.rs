@@ -1,4 +1,4 @@
-//! What a volume tells of itself.
+//! The status of a volume as it shows it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,8 +31,9 @@ impl fmt::Display for Usage {
 }
 
 impl VolumeStatus {
-    /// Whether everything is as it is to be: each claim is held and its mount proven, without a claim nothing is set up, nothing is left of
-    /// what was given up by force, and what was ordered is done as far as it can be now. Otherwise something is on its way, or waits.
+    /// Whether everything is as it is to be: each claim is held and its mount proven, without a claim nothing is set up, nothing that was
+    /// given up by force is left, and the orders are done to the extent that is possible now. Otherwise an operation is under way, or
+    /// waits.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         let is_up = |claim: &ClaimStatus| claim.desired == Desired::Held && claim.is_mounted();
@@ -41,7 +42,7 @@ impl VolumeStatus {
         self.is_vacant() || is_used && self.abandoned.is_empty()
     }
 
-    /// Whether it is in use and nothing of it waits to be undone: every claim is held. It stays so while the host is down.
+    /// Whether it is in use and no part of it waits to be undone: every claim is held. It stays so while the host is down.
     #[must_use]
     pub fn is_kept(&self) -> bool {
         let is_kept = |claim: &ClaimStatus| claim.desired == Desired::Held && claim.publish != LOST;
@@ -49,7 +50,7 @@ impl VolumeStatus {
         is_settled && !self.claims.is_empty() && self.claims.iter().all(is_kept)
     }
 
-    /// What is kept for whom while the host is down, if [`is_kept`](Self::is_kept).
+    /// The claims that are kept while the host is down, if [`is_kept`](Self::is_kept).
     #[must_use]
     pub fn kept(&self) -> String {
         let claimants: Vec<_> = self.claims.iter().map(|claim| claim.allocation.to_string()).collect();
@@ -68,7 +69,7 @@ impl Volume {
         self.status_of(&self.wanted_operations())
     }
 
-    /// The same, while these operations are to be done.
+    /// The status while these operations are to be done.
     fn status_of(&self, wanted: &[Operation]) -> VolumeStatus {
         let claims = self.in_order().into_iter().map(claim_status);
         let lost = self.lost.iter().map(|id| self.lost_status(id));
@@ -93,7 +94,7 @@ impl Volume {
         }
     }
 
-    /// A claim of which only the allocation is known.
+    /// A claim with a damaged row: only its allocation is known.
     fn lost_status(&self, allocation: &AllocationId) -> ClaimStatus {
         ClaimStatus {
             allocation: allocation.clone(),
@@ -118,12 +119,12 @@ impl Volume {
         }
     }
 
-    /// What it does or waits for, in words.
+    /// The current operation or the condition it waits for, in words.
     pub(super) fn doing(&self) -> String {
         self.doing_of(&self.wanted_operations())
     }
 
-    /// The same, while these operations are to be done.
+    /// [`doing`](Self::doing) while these operations are to be done.
     fn doing_of(&self, wanted: &[Operation]) -> String {
         if let Some(flight) = &self.flight {
             return format!("{} is in flight", describe(&flight.what));
@@ -165,7 +166,7 @@ impl Volume {
         }
     }
 
-    /// The host stops, and this claim is not undone before.
+    /// The host stops, and this claim is undone only after the next start.
     fn left_to_the_next_start(&self, claim: &Claim) -> String {
         let what = describe(&Operation::Unpublish(claim.record.allocation.clone()));
         let reason = match (&claim.tries.error, self.node()) {
@@ -176,7 +177,7 @@ impl Volume {
         format!("{what} is left to the next start: {reason}")
     }
 
-    /// Why the next operation has not begun.
+    /// The reason that the next operation has not begun.
     fn why_not(&self, next: &Operation) -> String {
         let tries = self.tries_of(next);
         let what = describe(next);

@@ -1,4 +1,4 @@
-//! What a snapshot permits: to be deleted alone, and volumes of which sizes.
+//! Checks the permitted uses of a snapshot: its deletion alone, and the sizes of volumes that are made from it.
 
 use super::existence::CreateArgs;
 use super::outcome::{Failure, Known};
@@ -6,10 +6,10 @@ use super::record::VolumeKey;
 use crate::csi::{CapacityRange, Snapshot, VolumeContentSource};
 use crate::vocabulary::text::escaped;
 
-/// Checks that a snapshot is deleted alone, and not with its group (C103). The volume is the one that the deletion goes through.
+/// Checks that a snapshot is deleted alone, and not with its group (C103). The deletion goes through this volume.
 ///
 /// # Errors
-/// That it belongs to a group, and how that is deleted.
+/// The snapshot belongs to a group, with the way to delete that group.
 pub fn check_alone(volume: &VolumeKey, snapshot: &Snapshot) -> Result<(), Failure> {
     if snapshot.group_snapshot_id.is_empty() {
         return Ok(());
@@ -23,7 +23,7 @@ pub fn check_alone(volume: &VolumeKey, snapshot: &Snapshot) -> Result<(), Failur
 }
 
 impl CreateArgs {
-    /// The snapshot whose size limits that of the volume: it is made from it, and its size is said.
+    /// The snapshot that limits the size of the volume: the volume is made from it, with a requested size.
     #[must_use]
     pub fn sized_by(&self) -> Option<&str> {
         match (&self.volume.content_source, self.volume.capacity_range) {
@@ -35,7 +35,7 @@ impl CreateArgs {
     /// Checks that the volume has room for a snapshot of this size (C102); zero is unknown.
     ///
     /// # Errors
-    /// That it is to be smaller, with both sizes.
+    /// The volume is to be smaller, with both sizes.
     pub fn check_room_for(&self, snapshot_id: &str, bytes: u64) -> Result<(), Failure> {
         let CapacityRange { required_bytes, limit_bytes } = self.volume.capacity_range.unwrap_or_default();
         let most = if limit_bytes > 0 { limit_bytes } else { required_bytes };

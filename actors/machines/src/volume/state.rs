@@ -29,7 +29,7 @@ pub struct VolumeOptions {
     pub look_deadline: Duration,
     /// The backoff between tries of one step. 500 ms to 1 min by default.
     pub backoff: Backoff,
-    /// How often a step towards up is tried in a row before the claims that need it fail. 10 by default. Undoing is never given up.
+    /// The number of tries of a step towards up in a row before the claims that need it fail. 10 by default. Undoing is never given up.
     pub tries_max: u32,
     /// The limit of claims. 256 by default.
     pub claims_max: usize,
@@ -37,7 +37,7 @@ pub struct VolumeOptions {
     pub orders_max: usize,
     /// The limit of waiting callers. 1024 by default.
     pub waiting_max: usize,
-    /// How long undoing may go on when the host stops. 20 s by default.
+    /// The time limit for undoing when the host stops. 20 s by default.
     pub stop_within: Duration,
 }
 
@@ -63,9 +63,9 @@ impl Default for VolumeOptions {
 /// The configuration of a volume.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct VolumeConfig {
-    /// The volume; what its ledger says wins.
+    /// The volume; its ledger takes precedence over this.
     pub spec: Arc<VolumeSpec>,
-    /// Where it is staged and published.
+    /// The paths where it is staged and published.
     pub layout: VolumeLayout,
     /// The boot of the machine.
     pub boot_id: Arc<str>,
@@ -80,9 +80,9 @@ pub struct VolumeConfig {
 pub enum VolumeTimer {
     /// A step is tried again.
     Retry,
-    /// The time of a waiting caller is over.
+    /// A waiting caller timed out.
     Waiter(AskId),
-    /// The time for undoing is over, since the host stops.
+    /// The time for undoing during the stop of the host is over.
     Stop,
 }
 
@@ -93,14 +93,14 @@ pub(super) struct Tries {
     backoff: BackoffState,
     pub(super) count: u32,
     pub(super) until: Option<Timestamp>,
-    /// It is not tried again before the plugin changes or a caller asks for it (C017).
+    /// It is retried only after the plugin changes or a caller asks for it (C017).
     pub(super) is_held: bool,
     pub(super) error: Option<Arc<str>>,
-    /// Whether the plugin has answered to an earlier try that it knows no such thing.
+    /// Whether the plugin has answered an earlier try with `NOT_FOUND`.
     is_denied: bool,
-    /// How often in a row it was undone only to be set up again.
+    /// The number of times in a row that it was undone only to be set up again.
     pub(super) rounds: BackoffState,
-    /// It is not set up again before.
+    /// It is set up again only from this time on.
     up_from: Option<Timestamp>,
 }
 
@@ -113,14 +113,14 @@ impl Tries {
         self.until = None;
     }
 
-    /// The plugin answers that it knows no such thing. True if it has answered so before: once may be a mistake (C064).
+    /// The plugin answers that the object does not exist. True if it has answered so before: the first answer may be a mistake (C064).
     pub(super) const fn is_denied_again(&mut self) -> bool {
         std::mem::replace(&mut self.is_denied, true)
     }
 
-    /// What is remembered when it is down: how often it was set up in vain.
+    /// The part that is kept when it is down: how often it was set up without success.
     pub(super) fn after_down(&self) -> Self {
-        // What was set up in vain is tried again later: until then that is why it waits.
+        // It was set up without success and is tried again later: until then this error is the reason for waiting.
         let error = self.up_from.and_then(|_| self.error.clone());
         Self { rounds: self.rounds, up_from: self.up_from, error, ..Self::default() }
     }
@@ -132,19 +132,19 @@ impl Tries {
         self.error = Some(reason.into());
     }
 
-    /// What was asked for goes on at the plugin: it is asked for again after a pause, without an error.
+    /// The plugin continues its work: it is asked again after a pause, without an error.
     pub(super) fn pauses(&mut self, policy: &Backoff, moment: Moment) {
         self.until = Some(moment.now + self.backoff.failed(policy, moment));
         self.error = None;
     }
 
-    /// It is not tried again of itself.
+    /// It is not retried by itself.
     pub(super) fn hold(&mut self, reason: &str) {
         self.is_held = true;
         self.error = Some(reason.into());
     }
 
-    /// It was set up in vain: it is undone at once, and set up again after a pause that grows.
+    /// It was set up without success: it is undone at once, and set up again after a growing pause.
     pub(super) fn in_vain(&mut self, policy: &Backoff, moment: Moment) {
         self.up_from = Some(moment.now + self.rounds.failed(policy, moment));
     }
@@ -160,13 +160,13 @@ impl Tries {
         self.holds(towards) || self.due(towards).is_some_and(|due| due > now)
     }
 
-    /// Whether a step in this direction is not tried again before the plugin changes or a caller asks for it.
+    /// Whether a step in this direction is retried only after the plugin changes or a caller asks for it.
     pub(super) fn holds(&self, towards: Towards) -> bool {
         self.is_held && self.towards == Some(towards)
     }
 
-    /// A caller asks for the undo once more: it is tried after the first pause at most (C017). Not at once, since a caller to whom a denial is
-    /// told may ask again without a pause.
+    /// A caller asks for the undo again: it is tried after the first pause at most (C017). Not at once, since a caller that receives the
+    /// refusal may ask again without a pause.
     pub(super) fn undo_again(&mut self, policy: &Backoff, now: Timestamp) {
         self.is_held = false;
         if self.towards == Some(Towards::Down) {
@@ -174,7 +174,7 @@ impl Tries {
         }
     }
 
-    /// Another plugin answers: it is tried at once.
+    /// Another plugin serves the volume: it is tried at once.
     pub(super) const fn again(&mut self) {
         (self.until, self.up_from) = (None, None);
         self.is_held = false;
@@ -189,16 +189,16 @@ pub(super) struct DeleteWaiter {
     pub(super) did_exist: bool,
 }
 
-/// What belongs to creation and deletion.
+/// The state of creation and deletion.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Lifecycle {
     pub(super) tries: Tries,
     /// The callers that wait for the creation.
     pub(super) creates: Vec<AskId>,
     pub(super) deletes: Vec<DeleteWaiter>,
-    /// Why what was created is not what was asked for, if so.
+    /// Why the created volume differs from the request, if it does.
     pub(super) unfit: Option<String>,
-    /// Whether its owner has said that no other volume here has its id, since it was to be deleted.
+    /// Whether the owner has reported, since the deletion was requested, that no other volume here has this id.
     pub(super) may_be_deleted: bool,
 }
 
@@ -209,9 +209,9 @@ pub(super) struct Claim {
     pub(super) is_provisional: bool,
     /// Whether the kernel proved its mount since the machine was built, and since the last request.
     pub(super) is_proven: bool,
-    /// What is published is not what it should be: it is undone before it is published again.
+    /// The publication is not as it should be: it is undone before it is published again.
     pub(super) is_stale: bool,
-    /// The intent to publish that its row has on disk already, while it is down: written together with that of a step before it.
+    /// The intent to publish that is already in its row on disk while it is down: written together with the intent of an earlier step.
     pub(super) announced: Option<Intent<PublishArgs>>,
     pub(super) tries: Tries,
     pub(super) waiters: Vec<AskId>,
@@ -264,27 +264,27 @@ pub struct Volume {
     pub(super) record: VolumeRecord,
     /// Whether the ledger has a row of the volume.
     pub(super) is_kept: bool,
-    /// Whether that row lacks what came of attaching or staging: it is written together with the outcome of the next call.
+    /// Whether that row lacks the outcome of attaching or staging: it is written together with the outcome of the next call.
     pub(super) is_behind: bool,
-    /// The intent to stage that its row has on disk already, while it is down: written together with that of the attachment.
+    /// The intent to stage that is already in that row on disk while it is down: written together with the intent of the attachment.
     pub(super) announced: Option<Box<Intent<StageArgs>>>,
-    /// The claims. In boxes, since a map has place for eleven of them from the first one on.
+    /// The claims. In boxes, since a map allocates space for eleven of them with the first one.
     pub(super) claims: BTreeMap<AllocationId, Box<Claim>>,
     /// The allocations whose claims had rows that were damaged (RES-08). They may use the volume until they are released.
     pub(super) lost: BTreeSet<AllocationId>,
     /// The targets of claims that were given up by force, in the ledger as well.
     pub(super) abandoned: BTreeMap<PathBuf, Target>,
-    /// The orders that are not done, in the order in which they came.
+    /// The orders that are not done, in order of arrival.
     pub(super) orders: Vec<Ordered>,
-    /// How large the volume is since it was expanded, if that was seen.
+    /// The size of the volume since it was expanded, if known.
     pub(super) expanded_bytes: Option<u64>,
     pub(super) route: Option<Route>,
     pub(super) life: Lifecycle,
     pub(super) attach_tries: Tries,
     pub(super) stage_tries: Tries,
-    /// Whether the kernel agrees about the staging, since a claim came last.
+    /// Whether the kernel confirmed the staging since the last claim request.
     pub(super) is_stage_proven: bool,
-    /// What is staged is not what it should be: it is undone before it is staged again.
+    /// The staging is not as it should be: it is undone before it is staged again.
     pub(super) is_stage_stale: bool,
     pub(super) flight: Option<Flight>,
     pub(super) attempt: Attempt,
@@ -299,12 +299,12 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Whether nothing is set up on this node or for it, for certain.
+    /// Whether nothing is set up on this node or for it, with certainty.
     pub(super) fn is_down(&self) -> bool {
         self.is_shared_down() && self.are_unpublished() && self.abandoned.is_empty()
     }
 
-    /// Whether nothing is set up that claims share, for certain.
+    /// Whether nothing that claims share is set up, with certainty.
     pub(super) fn is_shared_down(&self) -> bool {
         self.record.attach.is_down() && self.record.stage.is_down()
     }
@@ -325,12 +325,12 @@ impl Volume {
         self.orders.iter().find(|ordered| ordered.record.number == number)
     }
 
-    /// The same, to change it.
+    /// [`ordered`](Self::ordered), mutable.
     pub(super) fn ordered_mut(&mut self, number: u64) -> Option<&mut Ordered> {
         self.orders.iter_mut().find(|ordered| ordered.record.number == number)
     }
 
-    /// The numbers of the orders of which this holds, in their order.
+    /// The numbers of the orders for which the predicate holds, in their order.
     pub(super) fn orders_that(&self, holds: impl Fn(&Ordered) -> bool) -> Vec<u64> {
         let meant = self.orders.iter().filter(|ordered| holds(ordered));
         meant.map(|ordered| ordered.record.number).collect()
@@ -362,7 +362,7 @@ impl Volume {
         }
     }
 
-    /// The same, to change them.
+    /// [`tries_of`](Self::tries_of), mutable.
     pub(super) fn tries(&mut self, of: &Operation) -> Option<&mut Tries> {
         match of {
             Operation::Create | Operation::Delete => Some(&mut self.life.tries),

@@ -8,16 +8,16 @@ use super::outcome::{Failure, Known, Seen, VolumeOutcome};
 use crate::csi::Context;
 use crate::kernel::CallLost;
 
-/// The outcome of an operation, whatever it was.
+/// The result of any operation.
 pub(super) struct StepResult {
-    /// What the plugin answered; an empty context where it says no more.
+    /// The answer of the plugin; an empty context where it has no further data.
     pub(super) answer: Result<Context, Failure>,
-    /// What the kernel has at its path.
+    /// The observation of the kernel at its path.
     pub(super) seen: Seen,
 }
 
 impl StepResult {
-    /// The result of an operation. A call that is lost, or another one than was made, leaves it unclear.
+    /// The result of an operation. A lost call, or the outcome of a call that was not made, leaves it unclear.
     pub(super) fn of(what: &Operation, outcome: &Result<VolumeOutcome, CallLost>) -> Self {
         let lost_track =
             |reason: String| Self { answer: Err(unclear(reason.clone())), seen: Seen::Unclear(reason) };
@@ -43,8 +43,8 @@ impl StepResult {
         }
     }
 
-    /// Why what was undone is not down for certain, if so. With the path, if there was a look and no other one
-    /// tells what is there. A plugin that has the call, and answers that it has not, may have left what no mount table shows.
+    /// The reason that an undone step is not down for certain, if so. It names the path, if there was a look and no other reason names what
+    /// is there. A plugin that has the call, and answers that it does not have it, may have left something that no mount table shows.
     pub(super) fn not_down(self, what: &Operation, path: Option<&Path>, has_call: bool) -> Option<Failure> {
         let at = path.map(|path| format!(" at {}", path.display())).unwrap_or_default();
         let is_left_to_the_kernel = |failure: &Failure| match failure.known {
@@ -59,10 +59,10 @@ impl StepResult {
             (Ok(_), Seen::Dead(reason) | Seen::Unclear(reason)) => {
                 Some(unclear(format!("it is confirmed, but cannot be checked: {reason}")))
             }
-            // The kernel knows nothing of attachments, so it may be attached all the same (C082).
+            // The kernel does not know attachments, so it may be attached all the same (C082).
             (Err(failure), _) if *what == Operation::Detach => Some(failure),
             (Err(failure), Seen::Nothing) if is_left_to_the_kernel(&failure) => None,
-            // The plugin does not undo it, so that a person has to.
+            // The plugin does not undo it, so an operator has to.
             (Err(failure), Seen::Present(mark)) if path.is_some() && is_left_to_the_kernel(&failure) => {
                 let reason = format!(
                     "{}; but this is still mounted{at}: {mark}; unmount it by hand, then the next try succeeds",

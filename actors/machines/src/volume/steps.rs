@@ -1,4 +1,4 @@
-//! How an operation begins: its intent is written down with the exact arguments, and then the call is made (V1, V5).
+//! Begins an operation: its intent is written with the exact arguments, and then the call is made (V1, V5).
 
 use super::before::Before;
 use super::operation::Operation;
@@ -9,7 +9,7 @@ use super::state::{Claim, Flight, Volume};
 use crate::kernel::{CallKey, StepContext};
 use crate::vocabulary::{AllocationId, Generation};
 
-/// What an operation calls, and whether its step was unknown before.
+/// The call of an operation, and whether its step was unknown before.
 pub(super) type Begun = (VolumeCall, bool);
 
 impl Volume {
@@ -54,7 +54,7 @@ impl Volume {
         self.flight = Some(Flight { attempt: self.attempt, what, was_unknown });
     }
 
-    /// The present generation of the half that an operation calls.
+    /// The present generation of the half that serves an operation.
     fn generation(&self, what: &Operation) -> Generation {
         let Some(route) = &self.route else { return Generation::default() };
         let half = match what.is_at_controller() {
@@ -64,7 +64,7 @@ impl Volume {
         half.unwrap_or_default()
     }
 
-    /// The first claim that is not set up: its capability is that of all.
+    /// The first claim that is not set up: all claims have the same capability.
     pub(super) fn first_wanted(&self) -> Option<&Claim> {
         let is_open = |claim: &&Claim| claim.is_wanted() && !claim.record.publish.is_up();
         self.in_order().into_iter().find(is_open)
@@ -122,7 +122,7 @@ impl Volume {
             (None, Need::Operation(_) | Need::Waits(_)) => return None,
         };
         match claim.announced.as_ref().is_some_and(|announced| announced.foretells(&intent)) {
-            // The ledger has it since an earlier step began.
+            // The intent is in the ledger since an earlier step began.
             true => self.goes(id, Step::GoingUp(intent.clone())),
             false => self.go(id, Step::GoingUp(intent.clone()), cx),
         }
@@ -168,7 +168,7 @@ const fn before(was_unknown: bool) -> Before {
     if was_unknown { Before::Unknown } else { Before::Down }
 }
 
-/// What a failed call leaves of a step (V4).
+/// The state of a step after a failed call (V4).
 pub(super) fn after_failure<A: Clone, P>(step: &Step<A, P>, is_certain: bool) -> Option<Step<A, P>> {
     match step {
         Step::GoingUp(_) if is_certain => Some(Step::Down),

@@ -8,7 +8,7 @@ use super::outcome::VolumeCall;
 use super::record::{VolumeKey, VolumeSpec};
 use crate::vocabulary::PluginName;
 
-/// What a call is on. Of each, one call at a time is in flight (V2).
+/// An object that a call affects. For each object, one call at a time is in flight (V2).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Turn {
     /// A volume (C001).
@@ -24,7 +24,7 @@ pub enum Turn {
 }
 
 impl VolumeCall {
-    /// The turns that it takes, all of them or none: that of its volume, and those of what its order is on.
+    /// The turns that the call takes, all of them or none: that of its volume, and those of the objects of its order.
     #[must_use]
     pub fn turns(&self) -> BTreeSet<Turn> {
         let Some(spec) = self.spec() else { return BTreeSet::new() };
@@ -37,7 +37,7 @@ impl VolumeCall {
 }
 
 impl OrderCall {
-    /// The turns that it takes beside that of its volume.
+    /// The turns that the order takes in addition to that of its volume.
     fn turns(&self, spec: &VolumeSpec) -> Vec<Turn> {
         let plugin = || spec.plugin.clone();
         let named = |group: &GroupOrder| {

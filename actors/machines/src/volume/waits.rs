@@ -1,8 +1,8 @@
-//! What a volume waits for, other than its next try.
+//! The conditions that a volume waits for, other than its next try.
 
 use super::state::Volume;
 
-/// What has to happen first.
+/// A condition that must be met first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wait {
     Route,
@@ -11,7 +11,7 @@ pub(super) enum Wait {
     /// Without it, no volume can be attached (C146).
     NodeId,
     InFlight,
-    /// What claims share is to be undone, and claims are published on it (V3), or not confirmed (V14).
+    /// The state that claims share is to be undone, and claims are published on it (V3), or not confirmed (V14).
     Others,
     Expansion,
     Vacancy,
@@ -41,7 +41,7 @@ impl Wait {
 }
 
 impl Volume {
-    /// What it waits for, with the allocations that have to release it.
+    /// The condition in words, with the allocations that have to release the volume.
     pub(super) fn waits_for(&self, wait: Wait) -> String {
         let why = wait.as_str();
         if wait != Wait::Others {

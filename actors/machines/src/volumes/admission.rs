@@ -1,4 +1,4 @@
-//! Which claims are sent to their volumes (V12).
+//! Decides which claims are sent to their volumes (V12).
 
 use super::errors::ClaimError;
 use super::messages::Claim;
@@ -8,7 +8,7 @@ use crate::vocabulary::{NodeInfo, PluginName};
 use crate::volume::{self, Exists, VolumeKey, VolumeSpec};
 
 impl Volumes {
-    /// Whether a claim may be made at all. Whether it can be held beside others is up to the volume.
+    /// Whether a claim may be made at all. The volume decides whether it can be held beside others.
     pub(super) fn admit(&self, asked: &Claim) -> Result<(), ClaimError> {
         let key = &asked.volume;
         if self.stop.is_some() {
@@ -29,7 +29,7 @@ impl Volumes {
             volume::ClaimError::Invalid { volume: key.clone(), reason }
         })?;
         if self.used(key).is_some_and(Entry::is_here) {
-            // It is here already, and has its place. One that was only created here has none.
+            // It is on this node already, and counted. A volume that was only created here is not counted.
             return Ok(());
         }
         let Some(node) = self.node_info(&known.spec.plugin) else { return Ok(()) };
@@ -37,7 +37,7 @@ impl Volumes {
         self.check_limit(known, node)
     }
 
-    /// Why a volume that is not known cannot be claimed: there is none, or it does not exist yet, or not for long.
+    /// The reason that an unknown volume cannot be claimed: it is missing, does not exist yet, or is to be deleted.
     fn unknown(&self, key: &VolumeKey) -> ClaimError {
         let exists = self.entries.get(key).and_then(Entry::changes);
         match exists.and_then(Exists::why_unclaimed) {
@@ -48,7 +48,7 @@ impl Volumes {
         }
     }
 
-    /// Whether so many callers may wait for volumes of a plugin, and one more.
+    /// Whether one more caller may wait for volumes of a plugin, under this limit.
     pub(super) fn room_for(&self, plugin: &PluginName, limit: usize) -> Result<(), TooManyCallers> {
         let waiting = self.waiting.get(plugin).copied().unwrap_or_default();
         if waiting >= limit {
@@ -57,7 +57,7 @@ impl Volumes {
         Ok(())
     }
 
-    /// What the node half of a plugin has said of this node last.
+    /// The latest information of the node half of a plugin about this node.
     fn node_info(&self, plugin: &PluginName) -> Option<&NodeInfo> {
         let report = self.plugins.get(plugin)?.node.as_ref()?;
         report.fingerprint.as_ref()?.node_info.as_ref()

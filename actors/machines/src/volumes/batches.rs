@@ -12,7 +12,7 @@ use crate::volume::{self, ClaimsConfirmed, Released, VolumeAsk, VolumeKey};
 /// A message whose parts are not all answered yet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Batch {
-    /// How many parts are missing.
+    /// The number of missing parts.
     missing: usize,
     rows: Rows,
 }
@@ -34,7 +34,7 @@ impl Volumes {
     ) {
         let AllocationEnded { allocation, observed, within } = asked.clone();
         let may_hold = self.entries.iter().filter(|(_, entry)| entry.may_be_claimed_by(&allocation));
-        // Its claims to these are not released by this host any more, and the answer says so.
+        // This host no longer releases its claims to these volumes, and the answer reports that.
         let left = self.left.iter().filter(|left| left.may_be_claimed_by(&allocation));
         let left = left.map(|left| left.in_use.volume.clone());
         let volumes: Vec<_> = may_hold.map(|(key, _)| key.clone()).chain(left).collect();
@@ -53,8 +53,8 @@ impl Volumes {
         self.answer_batch(id, cx);
     }
 
-    /// Whether a release of a claim is not answered yet. It is asked again after a crash of the owner, and would release a claim that was
-    /// granted meanwhile, from under its workload (V8).
+    /// Whether a release of a claim is not answered yet. It is asked again after a crash of the owner, and would release a newer claim
+    /// under its workload (V8).
     pub(super) fn is_letting_go(&self, key: &VolumeKey, allocation: &AllocationId) -> bool {
         let ends =
             |batch: &Batch| matches!(&batch.rows, Rows::Released { allocation: of, .. } if of == allocation);
@@ -62,8 +62,8 @@ impl Volumes {
         self.batches.values().any(ends) || self.is_outstanding(key, releases)
     }
 
-    /// Whether a confirmation without an answer may release the claim of this allocation: then it keeps no plugin that is about to stop
-    /// (V13). One that is sent again after a crash of the volume's actor counts as well, until its answer.
+    /// Whether a confirmation without an answer may release the claim of this allocation: then the claim keeps no plugin that is about to
+    /// stop (V13). A confirmation that is sent again after a crash of the volume's actor counts as well, until its answer.
     pub(super) fn may_be_over(&self, key: &VolumeKey, allocation: &AllocationId) -> bool {
         self.is_outstanding(key, |request| match &request.ask {
             VolumeAsk::ConfirmClaims(volume::ConfirmClaims { living, unclear }) => {
@@ -96,7 +96,7 @@ impl Volumes {
         self.answer_batch(id, cx);
     }
 
-    /// Answers the confirmation that waits for the next life of the actor of a volume: only the latest one counts.
+    /// Answers the confirmation that waits for the next incarnation of the actor of a volume: only the latest one counts.
     fn replace_confirmation(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let is_one = |request: &Request| matches!(request.purpose, Purpose::Confirmed(_));
@@ -106,7 +106,7 @@ impl Volumes {
         self.deliver(key, former.purpose, Err(NoAnswer::silent(key, reason)), cx);
     }
 
-    /// A volume has answered the end of an allocation. One that it did not use is not named.
+    /// A volume has answered the end of an allocation. A volume that the allocation did not use is not named.
     pub(super) fn part_released(
         &mut self,
         id: AskId,
@@ -126,7 +126,7 @@ impl Volumes {
         self.answer_batch(id, cx);
     }
 
-    /// A volume has confirmed its claims. One without claims of an earlier run is not named.
+    /// A volume has confirmed its claims. A volume without claims of an earlier run is not named.
     pub(super) fn part_confirmed(
         &mut self,
         id: AskId,

@@ -1,4 +1,4 @@
-//! The decisions of the owner of the volumes: dispatches its inputs.
+//! Dispatches the inputs of the owner of the volumes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -77,7 +77,7 @@ impl Machine for Volumes {
         VolumesView { volumes: self.reports() }
     }
 
-    /// Answers that come from a volume have waited for its own ledger.
+    /// Answers of a volume have waited for its own ledger.
     fn is_promise(ask: &VolumesAsk) -> bool {
         match ask {
             VolumesAsk::RegisterVolume(_)
@@ -85,7 +85,7 @@ impl Machine for Volumes {
             | VolumesAsk::CreateVolume(_)
             | VolumesAsk::DeleteVolume(_)
             | VolumesAsk::ExpandVolume(_) => true,
-            // What they change is in the ledgers of their volumes.
+            // Their changes are in the ledgers of their volumes.
             VolumesAsk::CreateSnapshot(_)
             | VolumesAsk::DeleteSnapshot(_)
             | VolumesAsk::ModifyVolume(_)
@@ -111,7 +111,7 @@ impl Machine for Volumes {
 
     fn is_new_promise(&self, ask: &VolumesAsk) -> bool {
         match ask {
-            // What is so already needs no write.
+            // An unchanged state needs no write.
             VolumesAsk::RegisterVolume(asked) => {
                 !self.known.get(&asked.volume.spec.key).is_some_and(|known| known.has(&asked.volume))
             }
@@ -142,8 +142,8 @@ impl Machine for Volumes {
         }
     }
 
-    /// A deletion rests on the row that says that it was asked for, and on what is not known any more; what a volume forgets without one,
-    /// on the row of the volume that has it. Volumes write the rest into their own ledgers.
+    /// A deletion depends on the row of its request, and on the removed rows of known volumes; a volume that is forgotten without a
+    /// deletion, on the row of the known volume with its id. Volumes write the rest into their own ledgers.
     fn awaits_disk(call: &VolumesCall) -> bool {
         matches!(
             call,
@@ -164,7 +164,7 @@ impl Machine for Volumes {
 }
 
 impl Volumes {
-    /// Starts an actor for each volume of the ledger, so that undoing goes on.
+    /// Starts an actor for each volume of the ledger, so that undoing continues.
     fn begin(&mut self, cx: &mut StepContext<Self>) {
         self.call(VolumesCall::Sweep, cx);
         await_news(VolumesCall::Follow { afresh: true }, cx);
@@ -241,7 +241,7 @@ impl Volumes {
             VolumesTimer::Delete(volume) => self.delete_again(volume, cx),
             VolumesTimer::Decide(volume) => {
                 self.decide_deletion(volume, cx);
-                // Of one that is not to be deleted, what it answers decides.
+                // For a volume that is not to be deleted, its answer decides.
                 self.check_vacancy(volume, cx);
             }
         }
@@ -275,7 +275,7 @@ impl Volumes {
                 self.not_started(&config.spec.key, *life, lost, cx);
             }
             (VolumesCall::SetRoute { plugin, .. }, Err(_)) => self.send_route(plugin, cx),
-            // Their effect is reported as an ending. A timer kills a child that does not stop, repeatedly.
+            // Their effect is reported as an ending. A timer repeatedly kills a child that does not stop.
             (VolumesCall::Start { .. } | VolumesCall::SetRoute { .. }, Ok(_))
             | (VolumesCall::Sweep | VolumesCall::Stop { .. } | VolumesCall::Kill { .. }, _) => {}
         }

@@ -1,4 +1,4 @@
-//! The actors of the volumes: start, retirement, restart, and the end of all.
+//! Manages the actors of the volumes: start, retirement, restart, and stop.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::volume::{
 };
 
 impl Volumes {
-    /// A volume is in use from here on, or may be: its actor starts.
+    /// A volume is in use from now on, or may be: its actor starts.
     pub(super) fn open(&mut self, spec: &Arc<VolumeSpec>, cx: &mut StepContext<Self>) {
         self.entries.insert(spec.key.clone(), Entry::new(spec.clone()));
         self.start_child(&spec.key, cx);
     }
 
-    /// Starts the actor of a volume, and sends what has waited for it.
+    /// Starts the actor of a volume, and sends the waiting messages to it.
     pub(super) fn start_child(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         self.life = self.life.next();
@@ -44,7 +44,7 @@ impl Volumes {
         for request in queue {
             self.send(key, request, cx);
         }
-        // What the host has confirmed holds for claims that are read only now (V14).
+        // A confirmation of the host also holds for claims that are read only now (V14).
         if let Some(confirmation) = &self.confirmation {
             let ask = VolumeAsk::ConfirmClaims(confirmation.clone());
             self.send(key, Request { purpose: Purpose::Note, until: cx.now(), ask }, cx);
@@ -54,7 +54,7 @@ impl Volumes {
 
     // === Reports ===
 
-    /// Handles the news of a volume. The status of an earlier life is ignored (REG-08); an audit never is.
+    /// Handles the news of a volume. The status of an earlier incarnation is ignored (REG-08); an audit never is.
     pub(super) fn reported(
         &mut self,
         key: &VolumeKey,
@@ -102,7 +102,8 @@ impl Volumes {
 
     // === Retirement ===
 
-    /// Asks the actor of a volume that seems to be vacant, or to exist unknown. Its reports may be older than the last claim; its answer is not.
+    /// Asks the actor of a volume that seems vacant, or whose existence is unknown. Its reports may be older than the last claim; its
+    /// answer is not.
     pub(super) fn check_vacancy(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         let status = self.entries.get(key).and_then(|entry| entry.status.as_ref());
         let is_asked_for = status.is_some_and(|status| status.is_vacant() || self.is_news(status));
@@ -116,7 +117,7 @@ impl Volumes {
         self.send(key, Request { purpose: Purpose::Check, until, ask }, cx);
     }
 
-    /// The volume is proven vacant: its actor is not needed any more.
+    /// The volume is proven vacant: its actor is no longer needed.
     pub(super) fn retire(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         self.stop_child(key, StopMode::Stop, cx);
         let Some(entry) = self.entries.get_mut(key) else { return };
@@ -150,7 +151,7 @@ impl Volumes {
             Some(_) if self.stop.is_some() => self.left(volume, unexpected(ending), cx),
             Some(Ended::OnRequest) => self.retired(volume, cx),
             Some(Ended::ByItself) => self.fell(volume, ending, cx),
-            // An earlier life (REG-08).
+            // An earlier incarnation (REG-08).
             None => {}
         }
     }
@@ -166,7 +167,7 @@ impl Volumes {
         self.ended(&ChildEnded { volume: volume.clone(), life, ending }, cx);
     }
 
-    /// The actor of a vacant volume has ended. What came meanwhile starts the next one.
+    /// The actor of a vacant volume has ended. Messages that arrived meanwhile start the next one.
     fn retired(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         cx.cancel_timer(VolumesTimer::Stop(key.clone()));
         if self.entries.get(key).is_some_and(|entry| !entry.queue.is_empty()) {
@@ -178,7 +179,7 @@ impl Volumes {
         self.publish(key, cx);
     }
 
-    /// The actor of a volume has ended without a request. Its successor goes on from the ledger.
+    /// The actor of a volume has ended without a request. Its successor resumes from the ledger.
     fn fell(&mut self, key: &VolumeKey, ending: &Ending, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let options = &self.config.options;
@@ -201,11 +202,11 @@ impl Volumes {
         }
     }
 
-    // === The end of all ===
+    // === The stop ===
 
-    /// Stops all actors at once. What remains set up is in the ledger, and the next start resumes it.
+    /// Stops all actors at once. Everything that is still set up is in the ledger, and the next start resumes it.
     pub(super) fn stop_all(&mut self, mode: StopMode, cx: &mut StepContext<Self>) {
-        // Actors that were asked to leave everything in place are asked to undo what is released now.
+        // Actors that were asked to leave everything in place are now asked to undo released claims.
         let is_stronger = self.stop == Some(StopMode::Detach) && mode == StopMode::Stop;
         if self.stop.is_none() {
             self.stop_began = cx.now();
@@ -237,7 +238,7 @@ impl Volumes {
         self.end_if_done(cx);
     }
 
-    /// Notes for the report of a stop what is left of a volume (S3).
+    /// Notes the remains of a volume for the report of a stop (S3).
     fn left(&mut self, key: &VolumeKey, fallen: Option<String>, cx: &mut StepContext<Self>) {
         cx.cancel_timer(VolumesTimer::Stop(key.clone()));
         cx.cancel_timer(VolumesTimer::Delete(key.clone()));
@@ -264,7 +265,7 @@ impl Volumes {
         self.end_if_done(cx);
     }
 
-    /// Ends when no actor is left and every caller has its answer.
+    /// Ends when no actor is left and every caller got its answer.
     pub(super) fn end_if_done(&self, cx: &mut StepContext<Self>) {
         if self.stop.is_some() && self.entries.is_empty() && self.asks.is_empty() {
             cx.stop();
@@ -272,7 +273,7 @@ impl Volumes {
     }
 }
 
-/// How an actor ended that was to stop, unless it ended as it should.
+/// The ending of an actor that was to stop, unless it is the expected one.
 fn unexpected(ending: &Ending) -> Option<String> {
     match ending {
         Ending::Normal => None,
@@ -282,8 +283,8 @@ fn unexpected(ending: &Ending) -> Option<String> {
     }
 }
 
-/// What a stop leaves of a volume that is in use, and whether something of it was to be undone. Claims that are held are kept on
-/// purpose: those of allocations that the host runs itself are released before.
+/// The state in which a stop leaves a volume in use, and whether a part of it was to be undone. Held claims are kept on purpose: the claims
+/// of allocations that the host runs itself are released before.
 fn left_as(status: Option<&VolumeStatus>, fallen: Option<String>) -> (String, bool) {
     let is_left = fallen.is_some() || !status.is_some_and(VolumeStatus::is_kept);
     let state = match status {
@@ -296,14 +297,14 @@ fn left_as(status: Option<&VolumeStatus>, fallen: Option<String>) -> (String, bo
 }
 
 impl Vacancy {
-    /// The actor has reported. Its answer may have been given before.
+    /// The actor has reported. Its answer may be older.
     const fn note_report(&mut self) {
         if matches!(self, Self::Asked) {
             *self = Self::ReportedSince;
         }
     }
 
-    /// The actor has answered, and has proven nothing.
+    /// The actor has answered, and has not proven the vacancy.
     pub(super) const fn note_answer(&mut self) {
         if matches!(self, Self::Asked | Self::ReportedSince) {
             *self = Self::Unproven;
@@ -340,18 +341,18 @@ impl Entry {
         }
     }
 
-    /// Whether an allocation may have a claim, gets one with the next life of the actor, or had one that is still being undone.
+    /// Whether an allocation may have a claim, gets one with the next incarnation of the actor, or had one that is still being undone.
     pub(super) fn may_be_claimed_by(&self, allocation: &AllocationId) -> bool {
         self.status.is_none() || self.is_claimed_by(allocation) || self.shows_claim_of(allocation)
     }
 
-    /// Whether its actor has reported last that an allocation has a claim, or had one that is being undone.
+    /// Whether the last report of its actor has a claim of the allocation, or one that is being undone.
     pub(super) fn shows_claim_of(&self, allocation: &AllocationId) -> bool {
         let claims = self.status.iter().flat_map(|status| &status.claims);
         claims.into_iter().any(|claim| claim.allocation == *allocation)
     }
 
-    /// Whether an allocation is known to have claimed it, and not that this claim is over.
+    /// Whether it is known that an allocation has claimed it, and not known that this claim is over.
     pub(super) fn is_claimed_by(&self, allocation: &AllocationId) -> bool {
         let is_its_claim = |request: &Request| matches!(&request.ask, VolumeAsk::Claim(claim) if claim.allocation == *allocation);
         self.claimants.contains(allocation) || self.queue.iter().any(is_its_claim)

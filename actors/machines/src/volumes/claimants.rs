@@ -1,4 +1,4 @@
-//! Which allocations may have a claim to a volume, as its owner knows it from what it has asked.
+//! Tracks which allocations may have a claim to a volume, by the messages that its owner has sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +10,14 @@ use crate::volume::{self, ClaimStatus, Desired, ForceScope, VolumeAnswer, Volume
 pub(super) struct Claimants {
     /// Each with the number of the last claim that was sent for it.
     by_id: BTreeMap<AllocationId, Attempt>,
-    /// Whose claims are over, as the actor has answered before it has reported what its ledger has: that report may be older.
+    /// The claims that are over by answers of the actor before it has reported its ledger: that report may be older.
     over: Over,
 }
 
-/// Whose claims are over.
+/// The claims that are over.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Over {
-    /// Those of these allocations.
+    /// The claims of these allocations.
     Of(BTreeSet<AllocationId>),
     /// All of them.
     All,
@@ -30,7 +30,7 @@ impl Default for Over {
 }
 
 impl Over {
-    /// Whose claims are over by this answer.
+    /// The claims that are over by this answer.
     fn by(ask: &VolumeAsk, answer: &VolumeAnswer) -> Self {
         match (ask, answer) {
             (VolumeAsk::Release(release), VolumeAnswer::Release(Ok(_))) => {
@@ -70,8 +70,8 @@ impl Claimants {
         self.by_id.insert(allocation.clone(), number).is_none()
     }
 
-    /// The actor has read its ledger. What it reports later says nothing new: this owner has sent every claim since, and the report of a
-    /// claim may come after the answer that it is released.
+    /// The actor has read its ledger. Its later reports add nothing: this owner has sent every claim since, and the report of a claim may
+    /// arrive after the answer that the claim is released.
     pub(super) fn read(&mut self, status: &VolumeStatus) {
         let over = std::mem::take(&mut self.over);
         let is_held =
@@ -81,8 +81,8 @@ impl Claimants {
         }
     }
 
-    /// Learns from the answer to what was sent under a number. It says nothing of claims that were sent later. `is_unread`: the actor has not
-    /// reported yet what its ledger has.
+    /// Learns from the answer to the message with this number. It proves nothing about claims that were sent later. `is_unread`: the actor
+    /// has not reported its ledger yet.
     pub(super) fn answered(
         &mut self,
         number: Attempt,
@@ -91,7 +91,7 @@ impl Claimants {
         is_unread: bool,
     ) {
         let over = match (ask, answer) {
-            // It was never held, which the ledger says as well.
+            // It was never held, and the ledger has the same.
             (VolumeAsk::Claim(claim), VolumeAnswer::Claim(Err(error)))
                 if is_first_claim && is_refusal(error) =>
             {

@@ -1,7 +1,7 @@
-//! Why the owner of the volumes does not do what it is asked for.
+//! The errors of the owner of the volumes.
 //!
-//! What is refused because the host stops is transient: this run does not do it any more, and the same message to its next run may succeed,
-//! since the ledgers outlive the host.
+//! A refusal because the host stops is transient: this run cannot do it, and the same message to the next run may succeed, since the
+//! ledgers outlive the host.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::csi::Fault;
 use crate::vocabulary::{PluginName, Topology, told_wait};
 use crate::volume::{self, VolumeKey};
 
-/// Why a volume is not registered. Nothing has changed.
+/// The reason that a volume is not registered. Nothing has changed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum RegisterVolumeError {
     /// Its contents break a rule.
@@ -18,13 +18,13 @@ pub enum RegisterVolumeError {
     Invalid {
         /// The volume.
         volume: VolumeKey,
-        /// The field, and what is wrong with it.
+        /// The field, and its fault.
         fault: Fault,
     },
     /// It is known with other contents, and in use.
     #[error("{in_use} is known with other contents and in use; {}", in_use.remedy())]
     InUse {
-        /// By whom.
+        /// The users.
         in_use: InUse,
     },
     /// Another name here has its id.
@@ -39,7 +39,7 @@ pub enum RegisterVolumeError {
     /// The limit of known volumes is reached.
     #[error("limit of {count} volumes reached; forget those that are no longer used")]
     TooMany {
-        /// How many are known.
+        /// The number of known volumes.
         count: usize,
     },
     /// The host stops.
@@ -62,13 +62,13 @@ impl RegisterVolumeError {
     }
 }
 
-/// Why a volume is not forgotten. Nothing has changed.
+/// The reason that a volume is not forgotten. Nothing has changed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ForgetVolumeError {
     /// It is in use.
     #[error("{in_use} is in use; {}", in_use.remedy())]
     InUse {
-        /// By whom.
+        /// The users.
         in_use: InUse,
     },
     /// It was created here.
@@ -87,13 +87,13 @@ pub enum ForgetVolumeError {
     },
 }
 
-/// Why a volume is not created.
+/// The reason that a volume is not created.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum CreateError {
     /// The plugin answered with the id of another volume here. It cannot be used by this name, nor be deleted by it.
     #[error("{0}: the plugin answered with an id that already exists; use {other}", other = .0.other)]
     SameVolume(#[from] SameVolume),
-    /// There is a volume of this key, of another plugin.
+    /// There is a volume of this key that belongs to another plugin.
     #[error("volume {volume} is one of plugin {plugin}; choose another name")]
     OtherPlugin {
         /// The volume.
@@ -104,7 +104,7 @@ pub enum CreateError {
     /// The limit of known volumes is reached.
     #[error("limit of {count} volumes reached; forget or delete those that are no longer used")]
     TooMany {
-        /// How many are known.
+        /// The number of known volumes.
         count: usize,
     },
     /// Too many callers wait.
@@ -113,7 +113,7 @@ pub enum CreateError {
     /// The plugin is being stopped (V13).
     #[error(transparent)]
     PluginLeaving(#[from] PluginLeaving),
-    /// The actor of the volume gave no answer. What was begun goes on: ask again.
+    /// The actor of the volume gave no answer. A creation that was begun continues: ask again.
     #[error(transparent)]
     NoAnswer(#[from] NoAnswer),
     /// The host stops.
@@ -140,7 +140,7 @@ impl CreateError {
     }
 }
 
-/// Why a volume is not deleted.
+/// The reason that a volume is not deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum DeleteError {
     /// It is the same as another volume here, which would be deleted with it. Nothing was begun.
@@ -172,7 +172,7 @@ pub enum DeleteError {
     /// Too many callers wait. Nothing was begun.
     #[error(transparent)]
     TooManyCallers(#[from] TooManyCallers),
-    /// The actor of the volume gave no answer. What was begun goes on: ask again.
+    /// The actor of the volume gave no answer. A deletion that was begun continues: ask again.
     #[error(transparent)]
     NoAnswer(#[from] NoAnswer),
     /// The host stops.
@@ -186,7 +186,7 @@ pub enum DeleteError {
     Refused(#[from] volume::DeleteError),
 }
 
-/// Why a volume is not claimed. Unless it says otherwise, nothing is held afterwards.
+/// The reason that a volume is not claimed. Nothing is held afterwards, unless the variant states otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ClaimError {
     /// It is not known.
@@ -199,9 +199,9 @@ pub enum ClaimError {
     Unreachable {
         /// The volume.
         volume: VolumeKey,
-        /// Where this node is, as its plugin says.
+        /// The topology of this node, as its plugin reports it.
         node: Topology,
-        /// From where the volume can be reached.
+        /// The topologies from which the volume can be reached.
         volume_at: Vec<Topology>,
     },
     /// The plugin takes no more volumes on this node (V12).
@@ -213,7 +213,7 @@ pub enum ClaimError {
         plugin: PluginName,
         /// Its limit (C147).
         limit: u64,
-        /// How many are claimed or set up.
+        /// The number of volumes that are claimed or set up.
         used: u64,
     },
     /// Too many callers wait.
@@ -222,7 +222,7 @@ pub enum ClaimError {
     /// The plugin is being stopped, and the allocation has no claim to the volume yet (V13).
     #[error(transparent)]
     PluginLeaving(#[from] PluginLeaving),
-    /// The actor of the volume gave no answer. The claim may be held and the operation may go on: ask again, or release it (V15).
+    /// The actor of the volume gave no answer. The claim may be held and the operation may continue: ask again, or release it (V15).
     #[error("{0}{or_else}", or_else = if .0.may_go_on() { ", or release the claim" } else { "" })]
     NoAnswer(NoAnswer),
     /// The host stops.
@@ -237,7 +237,7 @@ pub enum ClaimError {
 }
 
 impl ClaimError {
-    /// Whether the same claim may succeed later; one that is refused because the host stops, in its next run.
+    /// Whether the same claim may succeed later. If it is refused because the host stops, that is in the next run of the host.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
@@ -252,7 +252,7 @@ impl ClaimError {
     }
 }
 
-/// Why a release is not confirmed.
+/// The reason that a release is not confirmed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ReleaseError {
     /// The volume is not known.
@@ -261,7 +261,7 @@ pub enum ReleaseError {
     /// Too many callers wait. Nothing was released.
     #[error(transparent)]
     TooManyCallers(#[from] TooManyCallers),
-    /// The actor of the volume gave no answer. Nothing was released, or it goes on: ask again.
+    /// The actor of the volume gave no answer. Nothing was released, or the release continues: ask again.
     #[error(transparent)]
     NoAnswer(#[from] NoAnswer),
     /// The host stops, and the release came too late to be recorded.
@@ -270,7 +270,7 @@ pub enum ReleaseError {
         /// The volume.
         volume: VolumeKey,
     },
-    /// The volume has recorded it, and unless it was given up by force, it goes on.
+    /// The volume has recorded it, and the release continues, unless it was given up by force.
     #[error(transparent)]
     Unconfirmed(#[from] volume::ReleaseError),
 }
@@ -283,7 +283,7 @@ impl ReleaseError {
     }
 }
 
-/// Why it is unknown what became of the claims of an earlier run. Nothing of them is undone before a confirmation.
+/// The reason that the fate of the claims of an earlier run is unknown. They are undone only after a confirmation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ConfirmError {
     /// The actor of the volume gave no answer.
@@ -297,7 +297,7 @@ pub enum ConfirmError {
     },
 }
 
-/// Why nothing is forced.
+/// The reason that nothing is forced.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ForceError {
     /// The volume is not known.
@@ -311,7 +311,7 @@ pub enum ForceError {
     NotPrepared {
         /// The volume.
         volume: VolumeKey,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The actor of the volume gave no answer. It may be forced: the description of the volume shows it.
@@ -328,7 +328,7 @@ pub enum ForceError {
     Refused(#[from] volume::ForceError),
 }
 
-/// Why a plugin is not known to be unused (V13).
+/// The reason that a plugin is not known to be unused (V13).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum AwaitUnusedError {
     /// Volumes of it are in use at the end of the timeout.
@@ -340,9 +340,9 @@ pub enum AwaitUnusedError {
     InUse {
         /// The plugin.
         plugin: PluginName,
-        /// The volumes, by whom they are used, and their states.
+        /// The volumes, with their users and states.
         volumes: Vec<InUse>,
-        /// How long the caller waited.
+        /// The time that the caller waited.
         waited: Duration,
     },
     /// Too many callers wait.

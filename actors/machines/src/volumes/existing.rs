@@ -1,4 +1,4 @@
-//! Volumes that are created and deleted here. Whether one exists is known from its own actor, and kept for claims.
+//! Handles volumes that are created and deleted here. Their existence is learned from their own actors, and kept for claims.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,13 +38,13 @@ impl Volumes {
         self.submit(&key, request, cx);
     }
 
-    /// Whether a creation may be asked for at all. Whether it is one of this volume is up to the volume.
+    /// Whether a creation may be requested at all. The volume decides whether it is the same creation.
     fn admit_creation(&self, asked: &CreateVolume) -> Result<(), CreateError> {
         let CreateVolume { volume: key, plugin, .. } = asked;
         if self.stop.is_some() {
             return Err(CreateError::Stopping { volume: key.clone() });
         }
-        // After a fall of the actor it could not be told which of the two was done last.
+        // After a crash of the actor it would be unknown which of the two was done last.
         if self.is_deletion_outstanding(key) {
             return Err(volume::CreateError::BeingDeleted { volume: key.clone() }.into());
         }
@@ -82,7 +82,7 @@ impl Volumes {
             cx.reply(id, VolumesAnswer::DeleteVolume(answer));
             return;
         }
-        // Written first: whether it is deleted may be learned by the volume alone, and lost with this host (C059).
+        // Written first: the volume alone may learn of the deletion, and lose that with this host (C059).
         let is_first = self.is_first_deletion(&key);
         if is_first {
             cx.persist(VolumesChange::Delete(key.clone()));
@@ -99,11 +99,11 @@ impl Volumes {
         }
     }
 
-    /// Whether a deletion may be asked for at all. Whether nothing of the volume is up is known to the volume.
+    /// Whether a deletion may be requested at all. The volume knows whether any of its steps is up.
     fn admit_deletion(&self, spec: &VolumeSpec) -> Result<(), DeleteError> {
         let VolumeSpec { key, plugin, .. } = spec;
         self.room_for(plugin, self.config.options.waiting_max)?;
-        // What is being deleted goes on to be, also if its plugin gives its id once more meanwhile.
+        // A deletion that is under way continues, even if its plugin reuses its id meanwhile.
         if !self.deleting.contains(key) {
             self.admit_id(spec)?;
         }
@@ -120,28 +120,27 @@ impl Volumes {
         self.created.contains(key) || status.is_some_and(|status| status.exists == Exists::BeingCreated)
     }
 
-    /// Whether a deletion has to be written down before the volume hears of it.
+    /// Whether a deletion has to be written before the volume receives it.
     pub(super) fn is_first_deletion(&self, key: &VolumeKey) -> bool {
         self.known.contains_key(key) && !self.deleting.contains(key)
     }
 
-    /// Forgets the deletions of what is not known any more, since its row was damaged: the name may mean another volume by now (RES-08).
+    /// Forgets the deletions of volumes that are unknown since their rows were damaged: the name may mean another volume by now (RES-08).
     pub(super) fn drop_stale_deletions(&mut self, cx: &mut StepContext<Self>) {
         let stale: Vec<_> =
             self.deleting.iter().filter(|key| !self.known.contains_key(*key)).cloned().collect();
         stale.iter().for_each(|key| self.still_exists(key, cx));
     }
 
-    /// Starts the actors of the volumes that are being deleted, also if nothing of them is left in the ledger.
+    /// Starts the actors of the volumes that are being deleted, even if the ledger has nothing of them.
     pub(super) fn resume_deletions(&mut self, cx: &mut StepContext<Self>) {
         let known = self.deleting.iter().filter(|key| !self.entries.contains_key(*key));
         let specs: Vec<_> = known.filter_map(|key| Some(self.known.get(key)?.spec.clone())).collect();
         specs.iter().for_each(|spec| self.open(spec, cx));
     }
 
-    /// Retries a deletion whose outcome is unknown: a previous incarnation of the actor may have crashed before it
-    /// reported the result, or the disk did not take the write. While another one is not answered, that answer decides: it may
-    /// say that nothing was begun.
+    /// Retries a deletion whose outcome is unknown: a previous incarnation of the actor may have crashed before it reported the result, or
+    /// the disk did not take the write. While another deletion is not answered, its answer decides: it may be that nothing was begun.
     pub(super) fn delete_again(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         let is_outstanding = self.is_deletion_outstanding(key);
         let Some(entry) = self.entries.get_mut(key).filter(|_| self.deleting.contains(key)) else { return };
@@ -155,7 +154,7 @@ impl Volumes {
         self.send(key, Request { purpose: Purpose::Note, until: cx.now(), ask }, cx);
     }
 
-    /// A volume has answered a deletion, or not, as on a sick disk.
+    /// A volume has answered a deletion, or failed to, as on a sick disk.
     pub(super) fn deletion_returned(
         &mut self,
         (key, number, purpose): (&VolumeKey, Attempt, Purpose),
@@ -169,7 +168,7 @@ impl Volumes {
             Ok(answer) => {
                 deletion.is_refused_only &= is_refused_deletion(answer);
                 deletion.is_due = false;
-                // The present life may not know of it.
+                // The present incarnation may not know of it.
                 if number <= entry.before_life && deletion_goes_on(answer) {
                     self.delete_again(key, cx);
                 }
@@ -179,13 +178,13 @@ impl Volumes {
                 match (deletion.is_refused_only, is_outstanding) {
                     // All its callers get the answer that nothing was begun, so it is never done later.
                     (true, false) => self.still_exists(key, cx),
-                    // The last of them decides.
+                    // The last answer decides.
                     (true, true) => {}
-                    // Its caller was told that it may go on. No other message repeats it.
+                    // Its caller got the answer that it may continue. No other message repeats it.
                     (false, _) if deletion.is_due || purpose == Purpose::Note || !no_answer.may_go_on() => {
                         self.delete_later(key, cx);
                     }
-                    // What its actor says of its existence next decides.
+                    // The next report of its actor about its existence decides.
                     (false, _) => {}
                 }
             }
@@ -197,7 +196,7 @@ impl Volumes {
         self.is_outstanding(key, Request::deletes)
     }
 
-    /// Repeats a deletion after a pause that grows.
+    /// Repeats a deletion after a growing pause.
     fn delete_later(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         let backoff = self.config.options.volume.backoff;
         let Some(entry) = self.entries.get_mut(key).filter(|_| self.deleting.contains(key)) else { return };
@@ -212,15 +211,15 @@ impl Volumes {
         known.or_else(|| self.used(key).map(|entry| &entry.spec))
     }
 
-    /// The id of that volume with its plugin, as far as it is known.
+    /// The id of that volume with its plugin, if known.
     fn id_of(&self, key: &VolumeKey) -> String {
         self.spec_of(key).map(|spec| spec.volume_id.clone()).unwrap_or_default()
     }
 
-    // === What is known ===
+    // === Knowledge ===
 
-    /// Learns from the answer of a volume whether it exists. What was answered before the last creation or deletion was sent proves
-    /// nothing. Gives what may be told to the caller then.
+    /// Learns from the answer of a volume whether it exists. Answers from before the last creation or deletion was sent prove nothing.
+    /// Returns the answer for the caller.
     pub(super) fn settle(
         &mut self,
         key: &VolumeKey,
@@ -230,7 +229,7 @@ impl Volumes {
     ) {
         let is_disowned = self.is_outstanding(key, Request::disowns);
         let Some(entry) = self.entries.get_mut(key) else { return };
-        // Nothing is created while a deletion has no answer, so that it is gone whatever was sent since.
+        // Nothing is created while a deletion has no answer, so the volume is gone whatever was sent since.
         let is_gone = matches!(answer, VolumeAnswer::DeleteVolume(Ok(_)));
         if number < entry.last_change && !is_gone {
             return;
@@ -247,7 +246,7 @@ impl Volumes {
             }
             VolumeAnswer::DeleteVolume(Err(error)) if !error.goes_on() => self.keep_unless_deleting(key, cx),
             VolumeAnswer::PlaceOrder(Ok(done)) => self.learn_size(key, done, cx),
-            // Whether it has forgotten what another volume has, and that is on disk, its answer to that says.
+            // Whether it has forgotten another volume's id, with that on disk, is in its answer to `Disown`.
             VolumeAnswer::DescribeVolume(status) if entry.in_flight == 0 && !is_disowned => {
                 self.learn_status(key, status, cx);
             }
@@ -266,14 +265,14 @@ impl Volumes {
         }
     }
 
-    /// A volume says what there is of it, while no other answer of it is waited for.
+    /// A volume reports its existence, while no other answer of it is outstanding.
     fn learn_status(&mut self, key: &VolumeKey, status: &VolumeStatus, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let is_there = status.exists.is_there();
-        // As long as it has not taken a deletion that goes on, it is there, and is deleted nevertheless.
+        // Until it has accepted a deletion that continues, it exists, and is deleted nevertheless.
         let is_due = is_there && entry.deletion.is_due && self.deleting.contains(key);
         entry.is_settled = !status.exists.is_changing() && !is_due;
-        // Each life of the actor that may not know of a deletion was asked for it before this.
+        // Each incarnation of the actor that may not know of a deletion was asked for it before this.
         if is_there && !is_due {
             self.keep_unless_deleting(key, cx);
         }
@@ -292,19 +291,19 @@ impl Volumes {
         }
     }
 
-    /// Whether the status of a volume says that what is known of it is not up to date.
+    /// Whether the status of a volume shows that its known state is outdated.
     pub(super) fn is_news(&self, status: &VolumeStatus) -> bool {
         status.created.is_some() && self.is_lasting(status) && !self.created.contains(&status.key)
     }
 
-    /// Whether a volume that was created is to be known. One whose deletion was asked for before it was known has no record of that on disk:
-    /// after a kill of the host it would stay known, deleted or not.
+    /// Whether a created volume is to be known. If its deletion was requested before it was known, that is not recorded on disk: after a
+    /// kill of the host it would stay known, deleted or not.
     fn is_lasting(&self, status: &VolumeStatus) -> bool {
         status.exists != Exists::BeingDeleted || self.known.contains_key(&status.key)
     }
 
-    /// An actor has read its ledger, and reports that the volume was created as it is known. That is as good as an answer of it while nothing
-    /// was sent in this life of the owner, and nothing is to be sent, that could change its existence.
+    /// An actor has read its ledger, and reports that the volume was created as it is known. That counts as its answer while nothing that
+    /// could change its existence was sent in this incarnation of the owner, or is to be sent.
     pub(super) fn learn_ledger(&mut self, key: &VolumeKey, status: &VolumeStatus) {
         let (Some(created), Exists::Created) = (&status.created, status.exists) else { return };
         let Some(entry) = self.entries.get(key) else { return };
@@ -318,7 +317,7 @@ impl Volumes {
         }
     }
 
-    /// It exists, as its plugin answered (C059, C060), unless that is another volume here.
+    /// It exists, as its plugin answered (C059, C060), unless it is another volume here.
     fn note_created(&mut self, key: &VolumeKey, volume: &csi::Volume, cx: &mut StepContext<Self>) {
         let Some(entry) = self.entries.get(key) else { return };
         let known = Arc::new(self.known_by(&entry.spec, volume));
@@ -337,7 +336,7 @@ impl Volumes {
         }
     }
 
-    /// What is known of a volume by the answer of its plugin to its creation.
+    /// The known volume by the answer of its plugin to its creation.
     pub(super) fn known_by(&self, spec: &Arc<VolumeSpec>, volume: &csi::Volume) -> KnownVolume {
         let is_so = spec.volume_id == volume.volume_id && spec.volume_context == volume.volume_context;
         let answered = || VolumeSpec {
@@ -347,13 +346,13 @@ impl Volumes {
         };
         let spec = if is_so { spec.clone() } else { Arc::new(answered()) };
         let created_bytes = Some(volume.capacity_bytes).filter(|bytes| *bytes > 0);
-        // What it was expanded to since, its plugin did not answer to its creation.
+        // The answer to its creation does not have the size after a later expansion.
         let same = self.known.get(&spec.key).filter(|known| known.spec == spec);
         let capacity_bytes = created_bytes.max(same.and_then(|known| known.capacity_bytes));
         KnownVolume { spec, capacity_bytes, accessible_topology: volume.accessible_topology.clone() }
     }
 
-    /// It was not deleted so far. A deletion that is yet to be answered, or to be sent, decides itself, and has to be on disk until then.
+    /// It was not deleted so far. An unanswered or unsent deletion decides by itself, and has to be on disk until then.
     fn keep_unless_deleting(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         if !self.is_deletion_outstanding(key) {
             self.still_exists(key, cx);
@@ -367,7 +366,7 @@ impl Volumes {
         }
     }
 
-    /// It does not exist. What its id was means nothing any more.
+    /// It does not exist. Its former id has no meaning from now on.
     fn note_deleted(&mut self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         self.created.remove(key);
         self.unfit.remove(key);
@@ -386,12 +385,12 @@ impl Volumes {
     }
 }
 
-/// Whether a volume said that its deletion goes on.
+/// Whether a volume answered that its deletion continues.
 fn deletion_goes_on(answer: &VolumeAnswer) -> bool {
     matches!(answer, VolumeAnswer::DeleteVolume(Err(error)) if error.goes_on())
 }
 
-/// Whether a volume refused to be deleted, and nothing of that goes on.
+/// Whether a volume refused to be deleted, and no deletion continues.
 fn is_refused_deletion(answer: &VolumeAnswer) -> bool {
     matches!(answer, VolumeAnswer::DeleteVolume(Err(error)) if !error.goes_on())
 }

@@ -1,4 +1,4 @@
-//! A forced release: first the ledger of the volume takes a write, so that one that was refused is never forced later.
+//! Handles a forced release: first the ledger of the volume takes a write, so that a refused force is never done later.
 
 use super::errors::ForceError;
 use super::messages::{ForceRelease, VolumesAnswer};
@@ -30,7 +30,7 @@ impl Volumes {
         self.submit(&volume, request, cx);
     }
 
-    /// The ledger of a volume takes writes: what was prepared is forced.
+    /// The ledger of a volume takes writes: the prepared release is forced.
     pub(super) fn force_prepared(
         &mut self,
         volume: &VolumeKey,

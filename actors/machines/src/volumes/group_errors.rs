@@ -1,19 +1,19 @@
-//! Why a group of snapshots cannot be taken or deleted, as far as it is about several volumes.
+//! The errors of groups of snapshots that concern several volumes.
 
 use crate::vocabulary::PluginName;
 use crate::vocabulary::text::escaped;
 use crate::volume::VolumeKey;
 
-/// Why a group of snapshots is not taken or deleted. Nothing was begun.
+/// The reason that a group of snapshots is not taken or deleted. Nothing was begun.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum GroupError {
-    /// It is of no volume.
+    /// It contains no volume.
     #[error("the group of snapshots {} names no volume; name at least one", escaped(name))]
     NoVolumes {
         /// The name of the group.
         name: String,
     },
-    /// It is of too many volumes.
+    /// It contains too many volumes.
     #[error(
         "the group of snapshots {} names {count} volumes, and at most {limit} are taken together; take several groups",
         escaped(name)
@@ -21,7 +21,7 @@ pub enum GroupError {
     TooManyVolumes {
         /// The name of the group.
         name: String,
-        /// How many it names.
+        /// The number of named volumes.
         count: usize,
         /// The limit.
         limit: usize,
@@ -34,7 +34,7 @@ pub enum GroupError {
         /// The volume.
         volume: VolumeKey,
     },
-    /// Its volumes are of two plugins.
+    /// Its volumes belong to two plugins.
     #[error(
         "the group of snapshots {} names volume {volume} of plugin {plugin} and volume {other} of plugin {other_plugin}; one plugin takes a \
          group, so take one for each",
@@ -49,7 +49,7 @@ pub enum GroupError {
         plugin: PluginName,
         /// Another volume.
         other: VolumeKey,
-        /// The plugin of that one.
+        /// The plugin of the other volume.
         other_plugin: PluginName,
     },
     /// A volume of it is being deleted.
@@ -86,7 +86,7 @@ pub enum GroupError {
         /// The volume whose ledger may have an order of it.
         unread: VolumeKey,
     },
-    /// The group is being taken: what takes it would take it anew.
+    /// The group is being taken: after the deletion, the order would take it again.
     #[error(
         "the group of snapshots {} is not ready yet, as it was ordered of volume {keeper} under the name {}; wait until it is, or force that \
          order first",

@@ -1,7 +1,7 @@
-//! Groups of snapshots: which volume keeps the order of one, and what is refused beside it.
+//! Handles groups of snapshots: which volume keeps the order, and which orders are refused meanwhile.
 //!
-//! An order of a group is one of the first of its volumes by key: that volume's ledger has it, so that it is resumed, counted, shown and given
-//! up like every order. Whatever order its volumes are named in, the same group is the same order of the same volume.
+//! An order of a group belongs to the first of its volumes by key: that volume's ledger has it, so that it is resumed, counted, shown and
+//! given up like every order. In whatever sequence its volumes are named, the same group is the same order of the same volume.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::kernel::{AskId, StepContext};
 use crate::vocabulary::{PluginName, Timestamp};
 use crate::volume::{GroupMember, GroupOrder, Order, PlaceOrder, VolumeKey};
 
-/// How many volumes one group has at most: each of them waits while it is taken.
+/// The maximum number of volumes in a group: each of them waits while it is taken.
 const GROUP_MAX: usize = 64;
 
 /// A group that is being taken, or may be.
@@ -123,7 +123,8 @@ impl Volumes {
         }
     }
 
-    /// Another volume whose ledger has an order that needs this one, and the order: a volume is not deleted under a group that is being taken.
+    /// Another volume whose ledger has an order that needs this one, and the order: a volume is not deleted while a group with it is being
+    /// taken.
     pub(super) fn needed_by(&self, key: &VolumeKey, plugin: &PluginName) -> Option<(VolumeKey, String)> {
         let open = self.open_groups(plugin).find(|open| open.keeper != key && open.order.has(key))?;
         Some((open.keeper.clone(), format!("take {}", open.order)))

@@ -1,4 +1,4 @@
-//! The known volumes, and what is shown of each.
+//! Keeps the known volumes, and reports each.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl Volumes {
             None => VolumeRegistered::New,
         };
         self.admit_id(&volume.spec)?;
-        // What is only in the ledger can be known again as it is there.
+        // A volume that is only in the ledger can become known again with the same spec.
         let is_another =
             |entry: &&Entry| registered == VolumeRegistered::Replaced || entry.spec != volume.spec;
         if let Some(entry) = self.used(key).filter(is_another) {
@@ -76,7 +76,7 @@ impl Volumes {
         Ok(true)
     }
 
-    /// A volume is known by its name and by its id from now on.
+    /// Makes a volume known by its name and by its id.
     pub(super) fn know(&mut self, volume: Arc<KnownVolume>) {
         self.know_no_more(&volume.spec.key);
         let VolumeSpec { key, plugin, volume_id, .. } = &*volume.spec;
@@ -84,7 +84,7 @@ impl Volumes {
         self.known.insert(key.clone(), volume);
     }
 
-    /// A volume is not known any more. Gives whether it was.
+    /// Makes a volume unknown. Returns whether it was known.
     pub(super) fn know_no_more(&mut self, key: &VolumeKey) -> bool {
         let Some(known) = self.known.remove(key) else { return false };
         let id = (known.spec.plugin.clone(), known.spec.volume_id.clone());
@@ -97,7 +97,7 @@ impl Volumes {
         true
     }
 
-    /// Whether no other volume here is the same one at its plugin: what is done to one of them would be done to the other.
+    /// Whether no other volume here is the same one at its plugin: an operation on one of them would affect the other.
     pub(super) fn admit_id(&self, spec: &VolumeSpec) -> Result<(), SameVolume> {
         let VolumeSpec { key, plugin, volume_id, .. } = spec;
         let names = self.names.get(&(plugin.clone(), volume_id.clone()));
@@ -147,7 +147,7 @@ impl Volumes {
         self.entries.get(key).filter(|entry| entry.is_in_use())
     }
 
-    /// Publishes what has become of a volume.
+    /// Publishes the present state of a volume.
     pub(super) fn publish(&self, key: &VolumeKey, cx: &mut StepContext<Self>) {
         cx.publish(match self.report(key) {
             Some(report) => VolumesNews::Changed(report),
@@ -162,7 +162,7 @@ impl Entry {
         self.vacancy != Vacancy::Proven || !self.queue.is_empty()
     }
 
-    /// Which change of its existence is under way, as far as that was asked for or reported.
+    /// The change of its existence that is under way, as requested or reported.
     pub(super) fn changes(&self) -> Option<Exists> {
         let is_creation = |request: &Request| matches!(request.ask, VolumeAsk::CreateVolume(_));
         let is_asked = self.last_change != Attempt::default() && !self.is_settled;
@@ -196,7 +196,7 @@ impl Entry {
         }
     }
 
-    /// By whom it is used.
+    /// The volume with its users.
     pub(super) fn in_use(&self) -> InUse {
         let state = match (self.child.life(), &self.status) {
             (Some(_), Some(status)) => status.to_string(),

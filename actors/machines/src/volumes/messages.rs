@@ -34,7 +34,7 @@ pub struct RegisterVolume {
     pub volume: KnownVolume,
 }
 
-/// What a registration of a volume has changed.
+/// The change by a registration of a volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum VolumeRegistered {
     /// It was unknown.
@@ -52,45 +52,45 @@ pub struct ForgetVolume {
     pub volume: VolumeKey,
 }
 
-/// Creates a volume at its plugin. Answered when it exists; from then on it is known. Repeating it is harmless: it asks for the result
-/// of what was begun, and never creates a second volume.
+/// Creates a volume at its plugin. Answered when it exists; from then on it is known. Repeating it is harmless: it asks for the result of
+/// the creation that was begun, and never creates a second volume.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CreateVolume {
     /// Its identity on this host.
     pub volume: VolumeKey,
     /// The plugin.
     pub plugin: PluginName,
-    /// What it is to be.
+    /// The requested volume.
     pub new: NewVolume,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
-/// Deletes a volume at its plugin. Answered when that is confirmed; from then on it is not known. One that is claimed, or set up on this
-/// node, is not deleted. Repeating it is harmless.
+/// Deletes a volume at its plugin. Answered when that is confirmed; from then on it is not known. A volume that is claimed, or set up on
+/// this node, is not deleted. Repeating it is harmless.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DeleteVolume {
     /// The volume.
     pub volume: VolumeKey,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
-/// Makes a volume larger: at its storage, and on this node where it is published. Answered when its plugin has confirmed that; it goes on
-/// when the caller stops waiting, and the same message asks for its result. Claims go on meanwhile, unless the plugin expands volumes only
-/// offline (C109 to C113). A volume never becomes smaller.
+/// Expands a volume: at its storage, and on this node where it is published. Answered when its plugin has confirmed that. The expansion
+/// continues when the caller stops waiting, and the same message asks for its result. Claims continue meanwhile, unless the plugin expands
+/// volumes only offline (C109 to C113). A volume never becomes smaller.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ExpandVolume {
     /// The volume.
     pub volume: VolumeKey,
-    /// How large it is to be.
+    /// The requested size.
     pub capacity: CapacityRange,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
-/// Takes a snapshot of a volume. Answered when it is ready, so that volumes can be made from it. Its name is the one that the plugin is
-/// given, in every try: repeating it is harmless, and asks for the same snapshot.
+/// Takes a snapshot of a volume. Answered when it is ready, so that volumes can be made from it. The plugin receives this name in every
+/// try: repeating the message is harmless, and asks for the same snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CreateSnapshot {
     /// The volume.
@@ -99,24 +99,24 @@ pub struct CreateSnapshot {
     pub name: String,
     /// Parameters of the plugin.
     pub parameters: BTreeMap<String, String>,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
 /// Deletes a snapshot. Answered when that is confirmed. Repeating it is harmless.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DeleteSnapshot {
-    /// The volume that it is of, or another one of its plugin if that is gone: its ledger keeps the order until it is done.
+    /// The volume of the snapshot, or another one of its plugin if that is gone: its ledger keeps the order until it is done.
     pub volume: VolumeKey,
     /// The id of the snapshot with the plugin.
     pub snapshot_id: String,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
-/// Takes snapshots of several volumes of one plugin at once. Answered when all of them are ready. The name is the one that the plugin is given,
-/// in every try: repeating it is harmless, and asks for the same group. The ledger of the first of the volumes by key keeps the order, and
-/// the secrets are that volume's (C106).
+/// Takes snapshots of several volumes of one plugin at one point in time. Answered when all of them are ready. The plugin receives this
+/// name in every try: repeating the message is harmless, and asks for the same group. The ledger of the first of the volumes by key keeps
+/// the order, and the secrets are that volume's (C106).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CreateGroupSnapshot {
     /// The volumes, each once.
@@ -125,12 +125,12 @@ pub struct CreateGroupSnapshot {
     pub name: String,
     /// Parameters of the plugin.
     pub parameters: BTreeMap<String, String>,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
 impl CreateGroupSnapshot {
-    /// The volume whose ledger keeps the order. `None` if it names none.
+    /// The volume whose ledger keeps the order. `None` if the request names no volume.
     #[must_use]
     pub fn keeper(&self) -> Option<&VolumeKey> {
         self.volumes.iter().min()
@@ -140,15 +140,15 @@ impl CreateGroupSnapshot {
 /// Deletes a group of snapshots with all of them. Answered when that is confirmed. Repeating it is harmless.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DeleteGroupSnapshot {
-    /// The first of its volumes by key, whose secrets it was taken with (C106), or another one of its plugin if that is gone: its ledger keeps
-    /// the order until it is done.
+    /// The first of its volumes by key, with whose secrets it was taken (C106), or another volume of its plugin if that is gone: its ledger
+    /// keeps the order until it is done.
     pub volume: VolumeKey,
     /// The id of the group with the plugin.
     pub group_snapshot_id: String,
-    /// The ids of all of its snapshots (C106); [`DescribeGroupSnapshot`] tells them. Without any, the result of a deletion is asked for that was
-    /// ordered of the same volume and is not done: some of them may be deleted already, and no caller can tell all of them any more.
+    /// The ids of all of its snapshots (C106), as [`DescribeGroupSnapshot`] returns them. Empty asks for the result of a deletion that was
+    /// ordered for the same volume and is not done: some snapshots may be deleted already, and no caller can list all of them then.
     pub snapshot_ids: BTreeSet<String>,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
@@ -157,52 +157,52 @@ pub struct DeleteGroupSnapshot {
 pub struct ModifyVolume {
     /// The volume.
     pub volume: VolumeKey,
-    /// What is to change, and nothing else (C096).
+    /// The parameters to change, and no others (C096).
     pub parameters: BTreeMap<String, String>,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
-/// Claims a volume for an allocation. Answered when its mount is proven; or with an error, which is never a success in disguise: an
-/// operation that was begun goes on, and the same message asks for its result (V15).
+/// Claims a volume for an allocation. Answered when its mount is proven; or with an error. An error never hides a success: an operation
+/// that was begun continues, and the same message asks for its result (V15).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Claim {
     /// The volume.
     pub volume: VolumeKey,
     /// The allocation that will own the claim.
     pub allocation: AllocationId,
-    /// How it uses the volume.
+    /// Its usage of the volume.
     pub usage: Usage,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
 /// Releases the claim of an allocation. Answered when its target is confirmed down and, if no other claim is left, the whole volume
-/// on this node. The release goes on when the caller stops waiting (V9, V15). Repeating it is harmless.
+/// on this node. The release continues when the caller stops waiting (V9, V15). Repeating it is harmless.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Release {
     /// The volume.
     pub volume: VolumeKey,
     /// The allocation.
     pub allocation: AllocationId,
-    /// Why no process uses the volume (V8).
+    /// The reason that no process uses the volume (V8).
     pub observed: ObservedEnd,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
-/// Releases all claims of an allocation. Answered when each of them is released, or was not in time.
+/// Releases all claims of an allocation. Answered when each of them is released, or its time is over.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AllocationEnded {
     /// The allocation.
     pub allocation: AllocationId,
-    /// Why no process uses its volumes (V8).
+    /// The reason that no process uses its volumes (V8).
     pub observed: ObservedEnd,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
-/// What became of one claim of an allocation that has ended.
+/// The fate of one claim of an allocation that has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct VolumeReleased {
     /// The volume.
@@ -211,35 +211,35 @@ pub struct VolumeReleased {
     pub result: Result<Released, ReleaseError>,
 }
 
-/// Says which allocations may have processes, after a restart of the host: their claims are confirmed, and other claims of an earlier
-/// run are released (V14). Claims that were made in this run are not touched. It is remembered for volumes that cannot be asked now;
-/// repeat it if the answer names one.
+/// Reports which allocations may have processes, after a restart of the host: their claims are confirmed, and other claims of an earlier
+/// run are released (V14). Claims of this run are not touched. The report is remembered for volumes that cannot be asked now; repeat it if
+/// the answer names such a volume.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ConfirmClaims {
     /// The allocations.
     pub living: BTreeSet<AllocationId>,
-    /// Those of which that is not known yet: their claims stay provisional. Repeat the message without them when it is.
+    /// The allocations for which that is not known yet: their claims stay provisional. Repeat the message without them when it is known.
     pub unclear: BTreeSet<AllocationId>,
 }
 
-/// What became of the claims of an earlier run to one volume.
+/// The fate of the claims of an earlier run to one volume.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct VolumeConfirmed {
     /// The volume.
     pub volume: VolumeKey,
-    /// Which claims are held and which are undone, or why that is unknown.
+    /// The claims that are held and that are undone, or the reason that this is unknown.
     pub result: Result<ClaimsConfirmed, ConfirmError>,
 }
 
-/// Gives up waiting for a confirmation, and forgets what may still be set up (V9). No call is cancelled and no directory removed; the
-/// audit says what may be left. Only what is released can be forced, and orders that are not done.
+/// Gives up waiting for a confirmation, and forgets steps that may still be up (V9). No call is cancelled and no directory removed; the
+/// audit lists what may be left. Only released claims can be forced, and orders that are not done.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ForceRelease {
     /// The volume.
     pub volume: VolumeKey,
-    /// What is to be forgotten.
+    /// The claims, steps or orders to forget.
     pub scope: ForceScope,
-    /// Who wants it and why, for the audit.
+    /// The operator and the reason, for the audit.
     pub reason: String,
 }
 
@@ -255,9 +255,9 @@ pub struct DescribeVolume {
 pub struct ListVolumes;
 
 /// Waits until no volume of a plugin is claimed or set up on this node: then the plugin may stop (V13). It waits for the releases, and
-/// causes none. Meanwhile, and until the plugin has left or 5 s have passed behind the answer that it is unused, new claims and new
-/// volumes of it are refused, which are transient errors; so they neither prolong the wait nor meet a plugin that stops. When
-/// another instance serves the plugin they are taken again.
+/// causes none. Meanwhile, and until the plugin has left or 5 s have passed after the answer that it is unused, new claims and new volumes
+/// of it are refused with transient errors: so they neither prolong the wait nor reach a plugin that stops. When another instance serves
+/// the plugin they are taken again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AwaitUnused {
     /// The plugin.

@@ -17,12 +17,12 @@ pub enum VolumeActor {
     Stopping,
     /// It has ended unexpectedly, and is restarted after a pause.
     Pausing {
-        /// How it ended.
+        /// The ending.
         reason: String,
     },
     /// It has ended unexpectedly too often. The next message for the volume starts it again.
     GivenUp {
-        /// How it ended.
+        /// The ending.
         reason: String,
     },
 }
@@ -46,20 +46,20 @@ impl VolumeActor {
 pub struct VolumeReport {
     /// The volume.
     pub volume: Arc<KnownVolume>,
-    /// Whether it can be claimed. One that cannot is only in the ledger: it is being created, or what is left of it is undone.
+    /// Whether it can be claimed. A volume that cannot is only in the ledger: it is being created, or its remains are undone.
     pub is_known: bool,
     /// Its actor.
     pub actor: VolumeActor,
-    /// How often its actor was restarted after a fall.
+    /// The number of restarts of its actor after a crash.
     pub restarts: u64,
-    /// The last status that its actor reported. That of an actor that has ended is kept only if the volume is not what was asked for; else
-    /// this is `None` without an actor, and until it has reported.
+    /// The last status that its actor reported. The status of an ended actor is kept only if the volume is unfit; else this is `None`
+    /// without an actor, and until the actor has reported.
     pub status: Option<Arc<VolumeStatus>>,
 }
 
 impl VolumeReport {
-    /// Whether it is claimed or set up on this node, or may be: one whose actor has not told how it stands counts. These are the volumes
-    /// that a plugin's limit is about (C147), and not one that is only being created.
+    /// Whether it is claimed or set up on this node, or may be: a volume whose actor has not reported its state counts. A plugin's limit
+    /// counts these volumes (C147), and not a volume that is only being created.
     #[must_use]
     pub fn is_on_node(&self) -> bool {
         self.actor != VolumeActor::Unneeded && self.status.as_deref().is_none_or(VolumeStatus::is_on_node)
@@ -69,9 +69,9 @@ impl VolumeReport {
 /// The news of the owner of the volumes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum VolumesNews {
-    /// A volume became known, or something about it changed.
+    /// A volume became known, or changed.
     Changed(VolumeReport),
-    /// A volume is neither known nor in use any more.
+    /// A volume is neither known nor in use from now on.
     Forgotten(VolumeKey),
     /// A claim that was held could not be set up again, or for the first time; it is undone.
     ClaimFailed {
@@ -79,16 +79,16 @@ pub enum VolumesNews {
         volume: VolumeKey,
         /// The allocation.
         allocation: AllocationId,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// What was ordered of a volume is not done, and not tried again.
+    /// An order of a volume is not done, and not retried.
     OrderFailed {
         /// The volume.
         volume: VolumeKey,
-        /// What was ordered.
+        /// The order.
         what: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The audit of a forced release (V9).

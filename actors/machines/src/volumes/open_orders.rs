@@ -1,4 +1,4 @@
-//! The orders that are not done, as far as the owner knows: what they name is not free meanwhile.
+//! The orders that are not done, as known to the owner: the names in them are not free meanwhile.
 
 use super::state::{Entry, Volumes};
 use crate::supervisor::ChildState;
@@ -7,14 +7,14 @@ use crate::volume::{Order, OrderStatus, PlaceOrder, VolumeAsk, VolumeKey};
 
 /// An order that is not done, or may not be.
 pub(super) enum OpenOrder<'v> {
-    /// Its volume has shown it last.
+    /// The last status of its volume has it.
     Shown(&'v OrderStatus),
-    /// It was sent to its volume, or waits for the next life of the actor.
+    /// It was sent to its volume, or waits for the next incarnation of the actor.
     Placed(&'v Order),
 }
 
 impl Volumes {
-    /// Those of the volumes of a plugin, each with the volume whose ledger has it.
+    /// The open orders of the volumes of a plugin, each with the volume whose ledger has it.
     pub(super) fn open_orders<'v>(
         &'v self,
         plugin: &'v PluginName,
@@ -33,7 +33,7 @@ impl Volumes {
         known.chain(sent)
     }
 
-    /// A volume of a plugin whose ledger may have an order that it has not shown. One that fell too often is not waited for.
+    /// A volume of a plugin whose ledger may have an order that it has not shown. A volume whose actor crashed too often is not waited for.
     pub(super) fn unread_beside(&self, own: Option<&VolumeKey>, plugin: &PluginName) -> Option<&VolumeKey> {
         let is_awaited = |entry: &Entry| {
             entry.is_unread && entry.spec.plugin == *plugin && entry.child.state() != ChildState::GivenUp
@@ -42,7 +42,7 @@ impl Volumes {
     }
 }
 
-/// What a message orders.
+/// The order in a message.
 const fn order_in(ask: &VolumeAsk) -> Option<&Order> {
     match ask {
         VolumeAsk::PlaceOrder(PlaceOrder { order, .. }) => Some(order),

@@ -1,4 +1,4 @@
-//! Why the owner of the volumes does not do what is ordered of one.
+//! The errors of the owner of the volumes for orders.
 
 use super::group_errors::GroupError;
 use super::reasons::{NoAnswer, PluginLeaving, TooManyCallers, UnknownVolume};
@@ -6,7 +6,7 @@ use crate::vocabulary::PluginName;
 use crate::vocabulary::text::escaped;
 use crate::volume::{self, VolumeKey};
 
-/// Why what was ordered of a volume is not done.
+/// The reason that an order of a volume is not done.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum OrderError {
     /// It is not known.
@@ -36,7 +36,7 @@ pub enum OrderError {
         /// The other volume.
         keeper: VolumeKey,
     },
-    /// It is not known yet what snapshots of the plugin are being taken. Nothing was begun.
+    /// It is not known yet which snapshots of the plugin are being taken. Nothing was begun.
     #[error(
         "the snapshot {} is not taken yet, since volume {unread} of its plugin has just been started and may be taking one of this name; try \
          again",
@@ -48,7 +48,7 @@ pub enum OrderError {
         /// The volume whose ledger may have an order of it.
         unread: VolumeKey,
     },
-    /// It is a group of snapshots that cannot be taken or deleted so.
+    /// The group of snapshots cannot be taken or deleted so.
     #[error(transparent)]
     Group(#[from] GroupError),
     /// Too many callers wait. Nothing was begun.
@@ -57,7 +57,7 @@ pub enum OrderError {
     /// The plugin is being stopped (V13).
     #[error(transparent)]
     PluginLeaving(#[from] PluginLeaving),
-    /// The actor of the volume gave no answer. What was begun goes on: ask again.
+    /// The actor of the volume gave no answer. An order that was begun continues: ask again.
     #[error(transparent)]
     NoAnswer(#[from] NoAnswer),
     /// The host stops.

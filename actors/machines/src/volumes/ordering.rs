@@ -1,4 +1,4 @@
-//! Orders: which are sent to their volumes, and what is learned from the answers.
+//! Handles orders: decides which ones are sent to their volumes, and learns from the answers.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Volumes {
         self.submit(&volume, Request { purpose, until: asked_at + within, ask }, cx);
     }
 
-    /// Orders that have nothing to do with the size of their volume.
+    /// Handles orders that do not concern the size of their volume.
     pub(super) fn order(&mut self, who: (AskId, Timestamp), ask: &VolumesAsk, cx: &mut StepContext<Self>) {
         let (volume, kind, order, within) = match ask.clone() {
             VolumesAsk::CreateSnapshot(CreateSnapshot { volume, name, parameters, within }) => {
@@ -49,7 +49,7 @@ impl Volumes {
             VolumesAsk::ModifyVolume(ModifyVolume { volume, parameters, within }) => {
                 (volume, OrderKind::Modify, Order::Modify { parameters }, within)
             }
-            // The others are no orders of this kind.
+            // The others are not orders of this kind.
             _ => return,
         };
         if let Some(Err(error)) = order.snapshot_name().map(|name| self.admit_snapshot(&volume, name)) {
@@ -76,7 +76,7 @@ impl Volumes {
         self.submit(volume, Request { purpose: Purpose::Order(id, kind), until, ask }, cx);
     }
 
-    /// Whether anything may be ordered of a volume. Whether this can be is up to the volume.
+    /// Whether anything may be ordered of a volume. The volume decides about this order.
     fn admit_order(&self, key: &VolumeKey) -> Result<(), OrderError> {
         if self.stop.is_some() {
             return Err(OrderError::Stopping { volume: key.clone() });
@@ -99,8 +99,8 @@ impl Volumes {
         cx.reply(id, kind.answer(volume, result));
     }
 
-    /// A volume is known to be this large, as its plugin has answered. It never becomes smaller.
-    /// True if that is news.
+    /// Records the size of a volume, as its plugin has answered it. It never becomes smaller.
+    /// True if that is new.
     pub(super) fn learn_capacity(
         &mut self,
         key: &VolumeKey,
@@ -116,7 +116,7 @@ impl Volumes {
         true
     }
 
-    /// The same, from the answer to its order.
+    /// Records the size of a volume from the answer to its order.
     pub(super) fn learn_size(&mut self, key: &VolumeKey, done: &Done, cx: &mut StepContext<Self>) {
         let Done::Expanded(Expanded { capacity_bytes, .. }) = done else { return };
         if self.learn_capacity(key, *capacity_bytes, cx) {
@@ -126,7 +126,7 @@ impl Volumes {
 }
 
 impl OrderKind {
-    /// The answer of this volume to whom it came from.
+    /// The answer of this volume, in the message type of its caller.
     fn answer(self, volume: &VolumeKey, result: Result<Done, OrderError>) -> VolumesAnswer {
         match (self, result) {
             (Self::Expand, Ok(Done::Expanded(expanded))) => VolumesAnswer::ExpandVolume(Ok(expanded)),
@@ -144,7 +144,7 @@ impl OrderKind {
         }
     }
 
-    /// The error, to whom it came from.
+    /// The error, in the message type of its caller.
     pub(super) const fn refusal(self, error: OrderError) -> VolumesAnswer {
         match self {
             Self::Expand => VolumesAnswer::ExpandVolume(Err(error)),

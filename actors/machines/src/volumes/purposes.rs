@@ -1,10 +1,10 @@
-//! What is asked of volumes, and whom the answers are for.
+//! The messages that are sent to volumes, and the recipients of the answers.
 
 use crate::kernel::AskId;
 use crate::vocabulary::{PluginName, Timestamp};
 use crate::volume::{VolumeAsk, VolumeKey};
 
-/// In which words an order came.
+/// The message type in which an order arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum OrderKind {
     Expand,
@@ -15,7 +15,7 @@ pub(super) enum OrderKind {
     DeleteGroup,
 }
 
-/// In which words a question came.
+/// The message type in which a question arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ReadKind {
     Stats,
@@ -34,7 +34,7 @@ pub(super) struct Reading {
     pub(super) plugin: PluginName,
 }
 
-/// Whom the answer of a volume is for.
+/// The recipient of the answer of a volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Purpose {
     /// For the caller of a creation.
@@ -47,7 +47,7 @@ pub(super) enum Purpose {
     Claim(AskId),
     /// For the caller of a release.
     Release(AskId),
-    /// For the caller of a forced release, which comes next.
+    /// For the caller of a forced release, which follows.
     Prepare(AskId),
     /// For the caller of a forced release.
     Force(AskId),

@@ -1,4 +1,4 @@
-//! Questions that only read: whom they go to, and the way back to their callers.
+//! Handles questions that only read: sends them to their plugins, and the answers to their callers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +19,9 @@ use crate::vocabulary::{
 };
 use crate::volume::VolumeKey;
 
-/// The limit of questions in flight to one plugin: one that hangs takes none from another.
+/// The limit of questions in flight to one plugin: a plugin that hangs takes no capacity from another.
 const READS_MAX: usize = 64;
-/// The longest time of a question that is about no single volume.
+/// The longest time of a question that does not concern a single volume.
 const LIST_WITHIN_MAX: Duration = Duration::from_secs(60);
 /// The longest time of a question about one volume: no call of that volume waits longer for it.
 const READ_WITHIN_MAX: Duration = Duration::from_secs(10);
@@ -50,7 +50,7 @@ impl Volumes {
             VolumesAsk::GetCapacity(asked) => {
                 (ReadKind::Capacity, self.capacity_read(asked), LIST_WITHIN_MAX)
             }
-            // The others change something, or are answered by what is known here.
+            // The others change something, or are answered from local data.
             _ => return,
         };
         let admitted = read.and_then(|(read, within)| Ok((self.admit_read(read)?, within)));
@@ -60,7 +60,7 @@ impl Volumes {
         }
     }
 
-    /// Where the figures of a volume are: at a proven mount of it on this node, and at its controller.
+    /// The sources of the statistics of a volume: a proven mount of it on this node, and its controller.
     fn stats_read(&self, asked: &VolumeStats) -> Result<(Read, Duration), ReadError> {
         let VolumeStats { volume: key, within } = asked;
         let known = self.known.get(key).ok_or_else(|| UnknownVolume { volume: key.clone() })?;
@@ -89,7 +89,7 @@ impl Volumes {
         Ok((Read::Stats { spec: Arc::clone(&known.spec), node, controller }, *within))
     }
 
-    /// Where a claim has the volume, as its actor has proven last.
+    /// The path where a claim has the volume, as its actor has proven last.
     fn published(&self, key: &VolumeKey) -> Option<Published> {
         let status = self.entries.get(key)?.status.as_ref()?;
         let claim = status.claims.iter().find(|claim| claim.is_mounted())?;
@@ -148,7 +148,7 @@ impl Volumes {
         found.ok_or_else(|| ReadError::NoController { plugin: plugin.clone() })
     }
 
-    /// The healthy controller of a plugin, and these capabilities as it is asked for them when they are claimed (C154).
+    /// The healthy controller of a plugin, and these capabilities with the modes in which it is asked when they are claimed (C154).
     fn controller_for(
         &self,
         plugin: &PluginName,
@@ -159,7 +159,7 @@ impl Volumes {
         Ok((generation, asked.iter().map(|asked| asked.for_plugin(knows_alpha)).collect()))
     }
 
-    // === The way to the plugin, and back ===
+    // === The way to the plugin and back ===
 
     /// Whether one more question may go to its plugin.
     fn admit_read(&self, read: Read) -> Result<Read, ReadError> {
@@ -193,7 +193,7 @@ impl Volumes {
         outcome: &Result<VolumesOutcome, CallLost>,
         cx: &mut StepContext<Self>,
     ) {
-        // One that the stop of the host has answered is not there any more.
+        // A question that was answered because of the stop of the host is gone.
         let Some(Reading { id, kind, plugin }) = self.reads.remove(&key.attempt) else { return };
         let failed =
             |reason: String| ReadError::Failed { plugin: plugin.clone(), reason, is_transient: true };
@@ -210,7 +210,7 @@ impl Volumes {
         cx.reply(id, answer.unwrap_or_else(another));
     }
 
-    /// The host stops: no caller waits for a plugin any more.
+    /// The host stops: no caller waits for a plugin from now on.
     pub(super) fn refuse_reads(&mut self, cx: &mut StepContext<Self>) {
         for Reading { id, kind, plugin } in std::mem::take(&mut self.reads).into_values() {
             cx.reply(id, kind.refusal(ReadError::Stopping { plugin }));
@@ -218,7 +218,7 @@ impl Volumes {
     }
 }
 
-/// The generation of a half that is healthy and can do this.
+/// The generation of a half that is healthy and has the capability.
 fn healthy(
     report: Option<&InstanceReport>,
     can: impl Fn(&CsiFingerprint) -> bool,
@@ -228,7 +228,7 @@ fn healthy(
 }
 
 impl ReadKind {
-    /// What was found, if it is what was asked for.
+    /// The result as an answer, if it matches the question.
     fn answer(self, found: &Found) -> Option<VolumesAnswer> {
         Some(match (self, found.clone()) {
             (Self::Stats, Found::Stats(stats)) => VolumesAnswer::VolumeStats(Ok(stats)),

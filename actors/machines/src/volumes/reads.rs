@@ -1,4 +1,4 @@
-//! What only reads: it goes to the plugin by its present route, leaves nothing in any ledger, and is bounded in time.
+//! Questions that only read: each goes to the plugin by its present route, leaves nothing in any ledger, and is bounded in time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -14,13 +14,13 @@ use crate::vocabulary::text::escaped;
 use crate::vocabulary::{Generation, PluginName, Topology};
 use crate::volume::{VolumeKey, VolumeSpec};
 
-/// Asks how full a volume is where it is published on this node, and in what condition its plugin sees it. It changes nothing. It takes the
-/// turn of the volume, as every call does, for ten seconds at most.
+/// Asks for the statistics of a volume where it is published on this node, and for its condition as its plugin sees it. It changes nothing.
+/// It takes the turn of the volume, as every call does, for ten seconds at most.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct VolumeStats {
     /// The volume.
     pub volume: VolumeKey,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
@@ -29,11 +29,11 @@ pub struct VolumeStats {
 pub struct Page {
     /// The most entries of the page; zero leaves it to the plugin (C091).
     pub max_entries: u32,
-    /// The token of the page, from the answer before, which was to the same question; empty for the first page.
+    /// The token of the page, from the previous answer to the same question; empty for the first page.
     pub token: String,
 }
 
-/// Lists the snapshots that a plugin has, page by page. Pages are no consistent view: doubles and gaps are possible (C092).
+/// Lists the snapshots that a plugin has, page by page. Pages are not a consistent view: doubles and gaps are possible (C092).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ListSnapshots {
     /// The plugin.
@@ -42,37 +42,37 @@ pub struct ListSnapshots {
     pub volume: Option<VolumeKey>,
     /// Only the one with this id with the plugin; empty for all.
     pub snapshot_id: String,
-    /// Which page.
+    /// The page.
     pub page: Page,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
-/// Describes a group of snapshots with all of them. Without their ids, these are looked up in the list of the plugin, where it has one.
+/// Describes a group of snapshots with all of them. Without their ids, they are looked up in the plugin's list, if it has one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DescribeGroupSnapshot {
-    /// The first of its volumes by key, whose secrets it was taken with (C106), or another one of its plugin if that is gone.
+    /// The first of its volumes by key, with whose secrets it was taken (C106), or another volume of its plugin if that is gone.
     pub volume: VolumeKey,
     /// The id of the group with the plugin.
     pub group_snapshot_id: String,
     /// The ids of all of its snapshots, if they are known; otherwise empty.
     pub snapshot_ids: BTreeSet<String>,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
-/// Lists the volumes that a plugin has, known here or not, page by page. Pages are no consistent view (C092).
+/// Lists the volumes that a plugin has, known here or not, page by page. Pages are not a consistent view (C092).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ListVolumesOfPlugin {
     /// The plugin.
     pub plugin: PluginName,
-    /// Which page.
+    /// The page.
     pub page: Page,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
-/// Asks a plugin how much room it has for new volumes (C097, C098).
+/// Asks a plugin for its free capacity for new volumes (C097, C098).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct GetCapacity {
     /// The plugin.
@@ -81,9 +81,9 @@ pub struct GetCapacity {
     pub capabilities: Vec<VolumeCapability>,
     /// For volumes with these parameters.
     pub parameters: BTreeMap<String, String>,
-    /// For volumes that are accessible from there.
+    /// For volumes that are accessible from this topology.
     pub topology: Option<Topology>,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
@@ -92,29 +92,29 @@ pub struct GetCapacity {
 pub struct ValidateVolume {
     /// The volume.
     pub volume: VolumeKey,
-    /// In which ways; at least one. Modes are replaced as for a claim (C154).
+    /// The ways; at least one. Modes are replaced as for a claim (C154).
     pub capabilities: Vec<VolumeCapability>,
     /// The parameters that it was created with; empty if they are not to be checked.
     pub parameters: BTreeMap<String, String>,
-    /// How long to wait for the answer.
+    /// The time to wait for the answer.
     pub within: Duration,
 }
 
-/// What a plugin has confirmed of a volume.
+/// The result of the validation of a volume by its plugin.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Validated {
-    /// The fields of the request that it has not confirmed; if there are none, the volume can be used so.
+    /// The fields of the request that it has not confirmed; if empty, the volume can be used so.
     pub unconfirmed: Vec<&'static str>,
-    /// Why not. Text of the plugin.
+    /// The reason. Text of the plugin.
     pub message: String,
 }
 
-/// How full a volume is, and its condition. What a plugin does not offer is missing.
+/// The statistics and the condition of a volume. Data that a plugin does not offer are missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct VolumeStatistics {
-    /// Where it is published, which the figures are of; `None` if it is not, or the plugin does not tell any.
+    /// The path where it is published, to which the figures refer; `None` if it is not published, or the plugin has no figures.
     pub path: Option<PathBuf>,
-    /// How full it is, one entry for each unit.
+    /// The used and free capacity, one entry for each unit.
     pub usage: Vec<VolumeUsage>,
     /// Its condition as the node half of the plugin sees it.
     pub on_node: Option<VolumeCondition>,
@@ -122,7 +122,7 @@ pub struct VolumeStatistics {
     pub at_controller: Option<VolumeCondition>,
 }
 
-/// Where a volume is on this node (C144).
+/// The paths of a volume on this node (C144).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Published {
     /// The target path of a claim.
@@ -131,30 +131,30 @@ pub struct Published {
     pub staged_at: Option<PathBuf>,
 }
 
-/// What is read.
+/// A question that reads.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Read {
-    /// How full a volume is, and its condition.
+    /// The statistics and the condition of a volume.
     Stats {
         /// The volume.
         spec: Arc<VolumeSpec>,
-        /// Where it is published, and the generation of the node half; `None` if nothing is asked there.
+        /// The paths where it is published, and the generation of the node half; `None` if the node is not asked.
         node: Option<(Generation, Published)>,
-        /// The generation of the controller half; `None` if nothing is asked there.
+        /// The generation of the controller half; `None` if the controller is not asked.
         controller: Option<Generation>,
     },
-    /// The volumes that a plugin has.
+    /// The volumes of a plugin.
     Volumes {
         /// The generation of the controller half.
         generation: Generation,
-        /// What was asked.
+        /// The question.
         asked: ListVolumesOfPlugin,
     },
-    /// How much room a plugin has.
+    /// The free capacity of a plugin.
     Capacity {
         /// The generation of the controller half.
         generation: Generation,
-        /// What was asked.
+        /// The question.
         asked: GetCapacity,
     },
     /// Whether a volume can be used so.
@@ -163,7 +163,7 @@ pub enum Read {
         spec: Arc<VolumeSpec>,
         /// The generation of the controller half.
         generation: Generation,
-        /// What was asked.
+        /// The question.
         asked: ValidateVolume,
     },
     /// A group of snapshots.
@@ -172,20 +172,20 @@ pub enum Read {
         spec: Arc<VolumeSpec>,
         /// The generation of the controller half.
         generation: Generation,
-        /// What was asked.
+        /// The question.
         asked: DescribeGroupSnapshot,
     },
-    /// The snapshots that a plugin has.
+    /// The snapshots of a plugin.
     Snapshots {
         /// The plugin.
         plugin: PluginName,
         /// The generation of its controller half.
         generation: Generation,
-        /// Only those of this volume.
+        /// Only the snapshots of this volume.
         of: Option<Arc<VolumeSpec>>,
-        /// Only this one; empty for all.
+        /// Only this snapshot; empty for all.
         snapshot_id: String,
-        /// Which page.
+        /// The page.
         page: Page,
     },
 }
@@ -203,16 +203,16 @@ impl Read {
     }
 }
 
-/// What was read.
+/// The result of a question that reads.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Found {
-    /// How full a volume is, and its condition.
+    /// The statistics and the condition of a volume.
     Stats(VolumeStatistics),
     /// A page of volumes.
     Volumes(ListVolumesResponse),
-    /// How much room there is.
+    /// The free capacity.
     Capacity(GetCapacityResponse),
-    /// What is confirmed of a volume.
+    /// The result of a validation.
     Validated(Validated),
     /// A page of snapshots.
     Snapshots(ListSnapshotsResponse),
@@ -220,21 +220,21 @@ pub enum Found {
     Group(VolumeGroupSnapshot),
 }
 
-/// Why nothing was read.
+/// The reason that nothing was read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ReadError {
     /// The volume is not known.
     #[error("{0}; create it first, or register it by a `[[volume]]` of the configuration")]
     Unknown(#[from] UnknownVolume),
-    /// There is nothing to ask.
+    /// There is no source to ask.
     #[error("volume {volume} has no statistics now: {reason}")]
     Nothing {
         /// The volume.
         volume: VolumeKey,
-        /// Why, and what to do.
+        /// The reason, and what to do.
         reason: &'static str,
     },
-    /// The volume is one of another plugin.
+    /// The volume belongs to another plugin.
     #[error("volume {volume} is one of plugin {plugin}; ask that plugin")]
     OtherPlugin {
         /// The volume.
@@ -248,14 +248,14 @@ pub enum ReadError {
         /// The plugin.
         plugin: PluginName,
     },
-    /// The token of the page is of another list, or the plugin does not know it.
+    /// The token of the page belongs to another list, or the plugin does not know it.
     #[error(
         "the token does not belong to this list of plugin {plugin}; start the list again without a token: {reason}"
     )]
     OtherList {
         /// The plugin.
         plugin: PluginName,
-        /// What it said.
+        /// The answer of the plugin.
         reason: String,
     },
     /// The list of the plugin has no snapshot of that group.
@@ -283,7 +283,7 @@ pub enum ReadError {
     Unsupported {
         /// The plugin.
         plugin: PluginName,
-        /// What it lacks.
+        /// The missing capability.
         reason: String,
     },
     /// The plugin refused it, or could not be asked.
@@ -291,7 +291,7 @@ pub enum ReadError {
     Failed {
         /// The plugin.
         plugin: PluginName,
-        /// Why.
+        /// The reason.
         reason: String,
         /// Whether the same question may be answered later.
         is_transient: bool,
@@ -305,7 +305,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// What a call that failed means for its caller.
+    /// The meaning of a failed call for its caller.
     #[must_use]
     pub fn of(plugin: &PluginName, failed: &FailedCall) -> Self {
         let (plugin, reason) = (plugin.clone(), failed.reason());
@@ -318,7 +318,7 @@ impl ReadError {
         }
     }
 
-    /// What it means if no token was sent: another call is pending at the plugin.
+    /// The meaning if no token was sent: another call is pending at the plugin.
     #[must_use]
     pub fn without_token(self) -> Self {
         match self {

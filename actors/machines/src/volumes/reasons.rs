@@ -1,4 +1,4 @@
-//! The reasons that the errors of the owner of the volumes have in common.
+//! The reasons that several errors of the owner of the volumes share.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crate::AskError;
 use crate::vocabulary::{AllocationId, PluginName};
 use crate::volume::VolumeKey;
 
-/// There is no volume of this key.
+/// No volume with this key exists.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("there is no volume {volume}")]
 pub struct UnknownVolume {
@@ -14,7 +14,7 @@ pub struct UnknownVolume {
     pub volume: VolumeKey,
 }
 
-/// A plugin has one volume of an id, and another name here has it.
+/// A plugin has one volume with this id, and another name here has the id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("volume {volume} and volume {other} are the same one at plugin {plugin}, with the id {volume_id:?}")]
 pub struct SameVolume {
@@ -28,8 +28,8 @@ pub struct SameVolume {
     pub volume_id: String,
 }
 
-/// There is no answer of a volume. Unless it says that nothing was begun, the effect of the message may go on: the same message asks for
-/// its result (V15).
+/// A volume gave no answer. The effect of the message may continue, unless the error states that nothing was begun: the same message asks
+/// for its result (V15).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum NoAnswer {
     /// Its actor did not answer.
@@ -37,10 +37,10 @@ pub enum NoAnswer {
     Silent {
         /// The volume.
         volume: VolumeKey,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// What its answer rests on is not on disk.
+    /// The state on which its answer depends is not on disk.
     #[error(
         "volume {volume} could not persist this: {error}; {}, ask again",
         if *is_begun { "what was started resumes when the disk accepts writes" } else { "nothing was begun" }
@@ -48,25 +48,26 @@ pub enum NoAnswer {
     NotDurable {
         /// The volume.
         volume: VolumeKey,
-        /// What is wrong with the disk.
+        /// The error of the disk.
         error: String,
-        /// Whether the volume handled the message, so that its effect goes on when the disk takes writes.
+        /// Whether the volume handled the message, so that its effect continues when the disk takes writes.
         is_begun: bool,
     },
-    /// What its answer rests on is refused by its ledger, and is never on disk. What was begun before that may have had an effect.
+    /// The ledger refused the state on which its answer depends, so it is never on disk. Operations that were begun before may have had an
+    /// effect.
     #[error(
         "volume {volume} could not persist this: {error}; it is never written, and the same request fails again: change it"
     )]
     NotWritten {
         /// The volume.
         volume: VolumeKey,
-        /// Why the ledger refused it.
+        /// The reason that the ledger refused it.
         error: String,
     },
 }
 
 impl NoAnswer {
-    /// What an error of the ask means.
+    /// The meaning of an error of the ask.
     pub(super) fn of(volume: &VolumeKey, error: &AskError) -> Self {
         match error {
             AskError::NotDurable { error, is_begun, .. } => {
@@ -81,12 +82,12 @@ impl NoAnswer {
         }
     }
 
-    /// Its actor did not answer, for this reason.
+    /// The error that its actor did not answer, for this reason.
     pub(super) fn silent(volume: &VolumeKey, reason: impl Into<String>) -> Self {
         Self::Silent { volume: volume.clone(), reason: reason.into() }
     }
 
-    /// What is wrong, without what becomes of the message.
+    /// The fault, without the fate of the message.
     pub(super) fn cause(&self) -> String {
         match self {
             Self::Silent { reason, .. } => format!("its actor gave no answer: {reason}"),
@@ -120,11 +121,11 @@ impl NoAnswer {
 pub struct TooManyCallers {
     /// The plugin.
     pub plugin: PluginName,
-    /// How many wait.
+    /// The number of waiting callers.
     pub waiting: usize,
 }
 
-/// The plugin of a volume is being stopped, and takes nothing new. Nothing was begun.
+/// The plugin of a volume is being stopped, and accepts nothing new. Nothing was begun.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error(
     "plugin {plugin} is being stopped, so no operation is started on volume {volume}; try again when the plugin is back"
@@ -143,12 +144,12 @@ pub struct InUse {
     pub volume: VolumeKey,
     /// The allocations that have claims, held or released.
     pub claims: Vec<AllocationId>,
-    /// The states of attachment and staging, and what is done or waited for; or why they are unknown.
+    /// The states of attachment and staging, and the current operation or the condition it waits for; or the reason that they are unknown.
     pub state: String,
 }
 
 impl InUse {
-    /// Whether an allocation has a claim. Without one, what remains is being undone.
+    /// Whether an allocation has a claim. Without a claim, the remaining steps are being undone.
     #[must_use]
     pub const fn is_claimed(&self) -> bool {
         !self.claims.is_empty()

@@ -1,4 +1,4 @@
-//! Messages for volumes: how each gets to its volume, and the answer back to its caller.
+//! Sends messages to their volumes, and the answers back to their callers.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::supervisor::ChildState;
 use crate::vocabulary::{Attempt, Timestamp};
 use crate::volume::{self, Released, Volume, VolumeAnswer, VolumeAsk, VolumeKey};
 
-/// How much longer a volume may take to answer than its caller waits: its answers wait for the disk.
+/// The additional time that a volume has to answer after its caller's timeout: its answers wait for the disk.
 const ANSWER_MARGIN: Duration = Duration::from_secs(30);
 
 impl Volumes {
@@ -73,7 +73,7 @@ impl Volumes {
 
     // === The way to the volume ===
 
-    /// Sends a message to a volume; one without an actor gets one, and one whose actor stops or pauses gets it in its next life.
+    /// Sends a message to a volume. Without an actor it gets one; if its actor stops or pauses, its next actor gets the message.
     pub(super) fn submit(&mut self, key: &VolumeKey, request: Request, cx: &mut StepContext<Self>) {
         if !self.entries.contains_key(key) {
             let Some(known) = self.known.get(key) else { return };
@@ -134,7 +134,7 @@ impl Volumes {
 
     // === The way back ===
 
-    /// A message is not under way any more.
+    /// A message is no longer under way.
     fn come_back(&mut self, number: Attempt) -> Option<InFlight> {
         let in_flight = self.asks.remove(&number)?;
         if let Some(sent) = self.sent.get_mut(&in_flight.volume) {
@@ -146,7 +146,7 @@ impl Volumes {
         Some(in_flight)
     }
 
-    /// A volume has answered, or not.
+    /// A volume has answered, or failed to answer.
     pub(super) fn answered(
         &mut self,
         number: Attempt,
@@ -181,7 +181,7 @@ impl Volumes {
             self.force_prepared(&volume, (request.purpose, asked.force.clone()), cx);
         }
         if request.decides() && !is_decided {
-            // Not at once: it may go on to refuse it, as on a sick disk.
+            // Not at once: it may continue to refuse it, as on a sick disk.
             self.decide_later(&volume, cx);
             return self.end_if_done(cx);
         }
@@ -189,7 +189,7 @@ impl Volumes {
             Some(entry) if is_proof && entry.is_idle() && entry.is_settled && number > entry.last_begun => {
                 self.retire(&volume, cx);
             }
-            // What the actor reports next decides.
+            // The next report of the actor decides.
             Some(entry) if is_check && outcome.is_ok() && entry.vacancy != Vacancy::ReportedSince => {
                 entry.vacancy.note_answer();
             }
@@ -204,7 +204,7 @@ impl Volumes {
         self.end_if_done(cx);
     }
 
-    /// Gives an answer to whom it is for.
+    /// Gives an answer to its recipient.
     pub(super) fn deliver(
         &mut self,
         volume: &VolumeKey,
@@ -219,7 +219,7 @@ impl Volumes {
             Purpose::Create(id) => {
                 let result = reply::<volume::CreateVolume>(volume, answer).map_err(CreateError::from);
                 let result = result.and_then(|created| created.map_err(CreateError::from));
-                // What a plugin answers with the id of another volume is not that volume's second name.
+                // A volume that a plugin answers with the id of another volume is not that volume's second name.
                 let is_other = |created: &volume::Created| self.admit_created(volume, created);
                 let result = result.and_then(|created| Ok(is_other(&created).map(|()| created)?));
                 cx.reply(id, VolumesAnswer::CreateVolume(result));
@@ -264,7 +264,7 @@ impl Volumes {
         }
     }
 
-    /// Answers everything that waits for the next life of an actor, which does not come.
+    /// Answers all messages that wait for the next incarnation of an actor, which is not started.
     pub(super) fn refuse_queue(&mut self, key: &VolumeKey, reason: &str, cx: &mut StepContext<Self>) {
         let queue = self.entries.get_mut(key).map(|entry| std::mem::take(&mut entry.queue));
         for request in queue.into_iter().flatten() {
@@ -272,7 +272,7 @@ impl Volumes {
         }
     }
 
-    /// A caller has its answer.
+    /// A caller got its answer.
     fn waits_no_more(&mut self, volume: &VolumeKey) {
         let Some(entry) = self.entries.get(volume) else { return };
         let plugin = &entry.spec.plugin;
@@ -286,7 +286,7 @@ impl Volumes {
 }
 
 impl Request {
-    /// Whether it deletes the volume.
+    /// Whether the message deletes the volume.
     pub(super) const fn deletes(&self) -> bool {
         matches!(self.ask, VolumeAsk::DeleteVolume(_))
     }
@@ -317,7 +317,7 @@ impl Entry {
     }
 }
 
-/// What a volume has answered, or why there is no answer.
+/// The answer of a volume, or the reason that there is none.
 fn answer_in<'a>(
     volume: &VolumeKey,
     outcome: &'a Result<VolumesOutcome, CallLost>,
@@ -335,13 +335,13 @@ fn answer_in<'a>(
     }
 }
 
-/// Whether a volume refuses to be created, and nothing of that goes on: a deletion whose outcome is unknown is not replaced by it.
+/// Whether a volume refuses to be created, and no creation continues: a deletion with an unknown outcome is not replaced by it.
 fn refuses_creation(answer: &Result<VolumeAnswer, NoAnswer>) -> bool {
     let Ok(VolumeAnswer::CreateVolume(Err(error))) = answer else { return false };
     !matches!(error, volume::CreateError::Pending { .. } | volume::CreateError::Unclear { .. })
 }
 
-/// Whether nothing of a volume was left on this node when it answered this.
+/// Whether nothing of a volume was left on this node at the time of this answer.
 fn says_vacant(answer: &VolumeAnswer) -> bool {
     match answer {
         VolumeAnswer::DescribeVolume(status) => status.is_vacant(),
@@ -361,7 +361,7 @@ fn says_vacant(answer: &VolumeAnswer) -> bool {
     }
 }
 
-/// The same message, with the time that is left of it.
+/// The same message, with the remaining time.
 fn hurried(ask: &VolumeAsk, within: Duration) -> VolumeAsk {
     match ask {
         VolumeAsk::Claim(claim) => VolumeAsk::Claim(volume::Claim { within, ..claim.clone() }),

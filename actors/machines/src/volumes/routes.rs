@@ -26,7 +26,7 @@ impl Volumes {
         });
     }
 
-    /// Applies all items of the instances, and sends each route that is another one then.
+    /// Applies all items of the instances, and sends each route that has changed.
     fn heard(&mut self, items: &[InstancesItem], cx: &mut StepContext<Self>) {
         let mut touched = BTreeSet::new();
         for item in items {
@@ -38,12 +38,12 @@ impl Volumes {
                 FeedItem::Change { news: InstancesNews::Left(report), .. } => {
                     touched.extend(self.set_instance(&report.plugin, None));
                 }
-                // No work is routed to those, or nothing has changed.
+                // No work is routed to these instances, or nothing has changed.
                 FeedItem::Change {
                     news: InstancesNews::Standby(_) | InstancesNews::Expected(_) | InstancesNews::Settled,
                     ..
                 } => {}
-                // After a lag comes a snapshot.
+                // A snapshot follows a lag.
                 FeedItem::Lagged { .. } => {}
             }
         }
@@ -63,7 +63,7 @@ impl Volumes {
         touched
     }
 
-    /// Records the instance that work is routed to. Plugins without volumes are ignored.
+    /// Records the instance to which work is routed. Plugins without volumes are ignored.
     fn set_instance(&mut self, key: &PluginKey, report: Option<&InstanceReport>) -> Option<PluginName> {
         let half = match key.plugin_type {
             PluginType::CsiNode => |plugin: &mut Plugin, report| plugin.node = report,
@@ -74,14 +74,14 @@ impl Volumes {
         Some(key.name.clone())
     }
 
-    /// Sends the route of a plugin if it is another one.
+    /// Sends the route of a plugin if it has changed.
     fn update_route(&mut self, name: &PluginName, cx: &mut StepContext<Self>) {
         let Some(plugin) = self.plugins.get_mut(name) else { return };
         let route = plugin.present_route();
         let is_new = route != plugin.route;
         let is_gone = plugin.node.is_none() && plugin.controller.is_none();
         plugin.route = route;
-        // One that fails for a moment, or of which one half has left, is still about to leave.
+        // A plugin that fails for a moment, or with one half gone, is still about to leave.
         let former = self.leaving.get(name);
         let has_left = is_gone || former.is_some_and(|former| plugin.is_taken_over_from(*former));
         if has_left {
@@ -102,23 +102,23 @@ impl Volumes {
 }
 
 impl Plugin {
-    /// The instances that work is routed to, healthy or not.
+    /// The instances to which work is routed, healthy or not.
     pub(super) fn served_by(&self) -> ServedBy {
         [&self.node, &self.controller].map(|report| report.as_ref().map(|report| report.generation))
     }
 
-    /// Whether another instance than one of these serves a half of it.
+    /// Whether an instance other than these serves a half of the plugin.
     pub(super) fn is_taken_over_from(&self, former: ServedBy) -> bool {
         let Route { node, controller } = &self.route;
         let present =
             [node.as_ref().map(|node| node.generation), controller.as_ref().map(|half| half.generation)];
         present.iter().zip(former).any(|(present, former)| {
-            // Where there was none, the first news of it may have come only now.
+            // If there was none, its first news may have arrived only now.
             former.is_some() && present.is_some() && *present != former
         })
     }
 
-    /// Only what is healthy is routed to (I2).
+    /// Work is routed only to healthy instances (I2).
     fn present_route(&self) -> Route {
         let healthy = |report: &Option<InstanceReport>| {
             let report = report.as_ref().filter(|report| report.health == Health::Healthy)?;

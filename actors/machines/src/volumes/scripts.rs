@@ -1,7 +1,8 @@
 //! Message scripts of the owner of the volumes: the pure machine under virtual time.
 //!
-//! A script says what callers ask, what the volumes report and answer, and which actors end; below stands, in order, what the owner
-//! does. Volumes are in the namespace `default` and of plugin `zfs` unless a script says otherwise. Lives are numbered as they start.
+//! A script lists the requests of callers, the reports and answers of the volumes, and the actors that end, followed by the actions of the
+//! owner, in order. Volumes are in the namespace `default` and of plugin `zfs` unless a script states otherwise. Incarnations are numbered
+//! as they start.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ use crate::volume::{
 use crate::{AskError, FeedItem};
 
 thread_local! {
-    /// What the store holds, and the ledger.
+    /// The contents of the store and of the ledger.
     static KEPT: RefCell<VolumesImage> = RefCell::default();
 }
 
@@ -51,7 +52,7 @@ fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Volumes>, Fault> {
                     image.known.push(Arc::new(KnownVolume::new(spec(name, "zfs")?)));
                 }
             }
-            // Their deletion was asked for.
+            // Their deletion was requested.
             "deleting" => {
                 for name in value.split(',') {
                     image.deleting.insert(spec(name, "zfs")?.key.clone());
@@ -109,7 +110,8 @@ fn say(stage: &mut Stage<Volumes>, verb: &str, args: &mut ArgumentConsumer<'_>) 
             let call = stage.take_call(is_it)?;
             stage.give(call, Ok(VolumesOutcome::Answered(Ok(answer))));
         }
-        // The oldest message to this life gets no answer: its actor has ended, the time is over, or the disk is full, for longer or since now.
+        // The oldest message to this incarnation gets no answer: its actor has ended, the time is over, or the disk is full, for longer or
+        // since now.
         "silent" | "overdue" | "full" | "filled" => {
             let life = life(args)?;
             let call =
@@ -159,7 +161,7 @@ fn say(stage: &mut Stage<Volumes>, verb: &str, args: &mut ArgumentConsumer<'_>) 
             };
             stage.give(call, outcome);
         }
-        // Whether a question is refused while the disk is sick, before this machine hears of it.
+        // Whether a question is refused while the disk is sick, before this machine receives it.
         "on-a-sick-disk" => {
             let verb = word(args, "verb")?;
             let ask = read_ask(&verb, args)?;
@@ -304,7 +306,7 @@ fn read_ask(verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<VolumesAsk, F
             snapshot_id: word(args, "id")?,
             within: within(args)?,
         }),
-        // Of the volumes that are named.
+        // Of the named volumes.
         "group" => VolumesAsk::CreateGroupSnapshot(CreateGroupSnapshot {
             name: word(args, "name")?,
             within: within(args)?,
@@ -383,7 +385,7 @@ fn read_ask(verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<VolumesAsk, F
     })
 }
 
-/// The stage as a word, then who has claims. Without both it is vacant.
+/// The stage as a word, then the allocations with claims. Without both it is vacant.
 fn read_status(volume: &VolumeKey, args: &mut ArgumentConsumer<'_>) -> Result<VolumeStatus, Fault> {
     let stage = match args.take_key("stage") {
         None | Some("down") => "down",
@@ -471,7 +473,7 @@ fn group() -> csi::VolumeGroupSnapshot {
     csi::VolumeGroupSnapshot { group_snapshot_id: "g1".to_owned(), ..csi::VolumeGroupSnapshot::default() }
 }
 
-/// Without a word, its id is `new-7`.
+/// Without an argument, its id is `new-7`.
 fn created(args: &mut ArgumentConsumer<'_>) -> Arc<csi::Volume> {
     let volume_id = args.take_key("id").unwrap_or("new-7").to_owned();
     Arc::new(csi::Volume { capacity_bytes: 4096, volume_id, ..csi::Volume::default() })
@@ -567,7 +569,7 @@ fn read_answer(args: &mut ArgumentConsumer<'_>) -> Result<VolumeAnswer, Fault> {
     })
 }
 
-/// What the instances say: `all` with the plugins that are there, else the change of one of them.
+/// The report of the instances: `all` with the present plugins, else the change of one of them.
 fn read_feed(args: &mut ArgumentConsumer<'_>) -> Result<Vec<FeedItem<InstancesNews, InstancesView>>, Fault> {
     let what = word(args, "kind of item")?;
     let limit = args.take_key("limit").map(str::parse).transpose()?;

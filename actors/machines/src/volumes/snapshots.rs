@@ -1,7 +1,7 @@
-//! Snapshots: their names.
+//! Protects the names of snapshots.
 //!
-//! A plugin knows a snapshot that is being taken by its name alone. A try whose outcome is unknown may have taken it, so until that is
-//! certain the name belongs to the volume that it was tried for: for another one it would be a retry with other arguments (C013, C050).
+//! While a snapshot is being taken, its plugin knows it by its name alone. A try with an unknown outcome may have taken it, so until that
+//! is certain the name belongs to the volume of that try: for another volume it would be a retry with other arguments (C013, C050).
 
 use super::open_orders::OpenOrder;
 use super::order_errors::OrderError;
@@ -11,7 +11,7 @@ use crate::vocabulary::PluginName;
 use crate::volume::VolumeKey;
 
 impl Volumes {
-    /// Refuses a snapshot of a volume while its plugin may be taking one of this name of another volume.
+    /// Refuses a snapshot of a volume while its plugin may be taking a snapshot with this name of another volume.
     pub(super) fn admit_snapshot(&self, volume: &VolumeKey, name: &str) -> Result<(), OrderError> {
         let known = self.known.get(volume).ok_or_else(|| UnknownVolume { volume: volume.clone() })?;
         let plugin = &known.spec.plugin;
@@ -30,7 +30,7 @@ impl Volumes {
         }
     }
 
-    /// The names of the snapshots of a plugin that are being taken, or may be, with the volumes that they are of.
+    /// The names of the snapshots of a plugin that are being taken, or may be, with their volumes.
     fn open_snapshots<'v>(
         &'v self,
         plugin: &'v PluginName,

@@ -30,18 +30,18 @@ pub struct KnownVolume {
     pub spec: Arc<VolumeSpec>,
     /// Its size, if it is known.
     pub capacity_bytes: Option<u64>,
-    /// From where it can be reached; empty means from everywhere.
+    /// The topology from which it can be reached; empty means from everywhere.
     pub accessible_topology: Vec<Topology>,
 }
 
 impl KnownVolume {
-    /// A volume of which only the identity is known.
+    /// A volume with only its identity known.
     #[must_use]
     pub const fn new(spec: Arc<VolumeSpec>) -> Self {
         Self { spec, capacity_bytes: None, accessible_topology: Vec::new() }
     }
 
-    /// Whether another description of it says nothing new. It may have been expanded since that one was made.
+    /// Whether another description of it has nothing new. The volume may have been expanded since that description.
     pub(super) fn has(&self, other: &Self) -> bool {
         let is_same = self.spec == other.spec && self.accessible_topology == other.accessible_topology;
         is_same && other.capacity_bytes <= self.capacity_bytes
@@ -58,7 +58,7 @@ impl KnownVolume {
         self.accessible_topology.iter().try_for_each(rules::topology)
     }
 
-    /// Whether a node at this place reaches it; one that does not say where it is reaches all (C148).
+    /// Whether a node at this place reaches it; a node without a known place reaches all volumes (C148).
     #[must_use]
     pub fn is_reachable_from(&self, node: Option<&Topology>) -> bool {
         let Some(node) = node else { return true };
@@ -99,11 +99,11 @@ impl Default for VolumesOptions {
     }
 }
 
-/// How much longer the actor of a volume may take to stop than undoing may.
+/// The additional time that the actor of a volume has to stop, beyond the time for undoing.
 const CHILD_MARGIN: Duration = Duration::from_secs(2);
 
 impl VolumesOptions {
-    /// How long the actor of a volume may take to stop before it is killed.
+    /// The time that the actor of a volume has to stop before it is killed.
     pub(super) fn child_bound(&self) -> Duration {
         self.volume.stop_within.saturating_add(CHILD_MARGIN)
     }
@@ -122,15 +122,15 @@ pub struct VolumesConfig {
     pub run: RunNumber,
 }
 
-/// What its store and the ledger hold.
+/// The contents of its store and of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct VolumesImage {
     /// The known volumes.
     pub known: Vec<Arc<KnownVolume>>,
-    /// The volumes that have rows in the ledger: of themselves, of claims, of audits or of orders. One of which no row says which volume it
-    /// is at its plugin is learned from its own row here, if it is known.
+    /// The volumes that have rows in the ledger: their own, or rows of claims, audits or orders. If no row contains the spec of a volume,
+    /// it is learned from the row of the known volume here, if there is one.
     pub in_ledger: Vec<Arc<VolumeSpec>>,
-    /// The volumes whose deletion was asked for, and of which it is not known what became of that.
+    /// The volumes with a requested deletion of unknown outcome.
     pub deleting: BTreeSet<VolumeKey>,
 }
 
@@ -139,11 +139,11 @@ pub struct VolumesImage {
 pub enum VolumesChange {
     /// Insert or replace the row of a known volume.
     Keep(Arc<KnownVolume>),
-    /// Remove it, also from those that are being deleted.
+    /// Remove it, also from the volumes that are being deleted.
     Forget(VolumeKey),
-    /// Insert it among those that are being deleted.
+    /// Insert it into the volumes that are being deleted.
     Delete(VolumeKey),
-    /// Remove it from those that are being deleted: it stays.
+    /// Remove it from the volumes that are being deleted: it stays.
     Stay(VolumeKey),
 }
 
@@ -181,7 +181,7 @@ pub enum VolumesCall {
     },
     /// Wait until actors of volumes have ended.
     AwaitEndings,
-    /// Kill every living actor, and forget all routes: this life of the machine knows none of them.
+    /// Kill every living actor, and forget all routes: this incarnation of the machine knows none of them.
     Sweep,
     /// Start the actor of a volume.
     Start {
@@ -211,7 +211,7 @@ pub enum VolumesCall {
     Stop {
         /// Its life.
         life: Attempt,
-        /// How.
+        /// The mode.
         mode: StopMode,
     },
     /// Kill the actor of a volume.
@@ -228,9 +228,9 @@ pub enum VolumesOutcome {
     Followed(Result<Vec<InstancesItem>, AskError>),
     /// These actors have ended; at least one.
     Ended(Vec<ChildEnded>),
-    /// The answer of a volume, or why there is none.
+    /// The answer of a volume, or the reason that there is none.
     Answered(Result<VolumeAnswer, AskError>),
-    /// What was read, or why not.
+    /// The result of a question, or the reason that there is none.
     Found(Result<Found, ReadError>),
     /// It was done.
     Done,
@@ -243,7 +243,7 @@ pub struct ChildEnded {
     pub volume: VolumeKey,
     /// The life of the actor.
     pub life: Attempt,
-    /// How it ended.
+    /// The ending.
     pub ending: Ending,
 }
 
@@ -262,9 +262,9 @@ pub enum VolumesTimer {
     Unused(AskId),
     /// A plugin that was reported as unused has not left in time: it takes new claims again.
     Leaving(PluginName),
-    /// The deletion of this volume, which it did not take when the owner repeated it, is repeated once more.
+    /// The deletion of this volume, which it did not accept when the owner repeated it, is repeated again.
     Delete(VolumeKey),
-    /// This volume has an id that another one has, and has not forgotten that, or was not allowed to delete it: that is decided once more.
+    /// This volume has an id that another one has, and has not forgotten it, or was not allowed to delete by it: that is decided again.
     Decide(VolumeKey),
 }
 
@@ -273,18 +273,18 @@ pub enum VolumesTimer {
 pub(super) enum Vacancy {
     /// It is in use, or may be.
     Unproven,
-    /// Its actor has reported so, and is being asked.
+    /// Its actor has reported that it is vacant, and is being asked.
     Asked,
     /// Its actor is being asked, and has reported again meanwhile. That report may be newer than the answer.
     ReportedSince,
-    /// An answer to what was asked after the last claim has proven it. Its actor stops.
+    /// An answer to a question after the last claim has proven it. Its actor stops.
     Proven,
 }
 
-/// What the volume has made of its deletion so far, which is asked for. It means nothing otherwise.
+/// The progress of the requested deletion of the volume. It has no meaning if none was requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct Deletion {
-    /// Whether it was first asked for in this life of the owner, and nothing was begun for any of its callers so far.
+    /// Whether it was first requested in this incarnation of the owner, and nothing was begun for any of its callers so far.
     pub(super) is_refused_only: bool,
     /// Whether it has to be repeated until the volume answers it.
     pub(super) is_due: bool,
@@ -295,32 +295,33 @@ pub(super) struct Deletion {
 pub(super) struct Entry {
     pub(super) child: DynamicChild,
     pub(super) spec: Arc<VolumeSpec>,
-    /// The last status that was reported, of whichever life.
+    /// The last reported status, of any incarnation of the actor.
     pub(super) status: Option<Arc<VolumeStatus>>,
     /// All allocations that may have a claim.
     pub(super) claimants: Claimants,
-    /// What waits for the next life of the actor.
+    /// The messages that wait for the next incarnation of the actor.
     pub(super) queue: VecDeque<Request>,
-    /// How many messages have callers who wait for the answer of an actor of this volume.
+    /// The number of messages whose callers wait for the answer of an actor of this volume.
     pub(super) in_flight: usize,
-    /// The number of the last message that was sent before the present life of the actor, or the last one, began.
+    /// The number of the last message that was sent before the present or latest incarnation of the actor began.
     pub(super) before_life: Attempt,
-    /// The number of the last claim or order that was sent. What is asked later and says that the volume is vacant proves it.
+    /// The number of the last claim or order that was sent. The answer to a later question proves that the volume is vacant.
     pub(super) last_begun: Attempt,
-    /// The number of the last creation or deletion that was sent, or of what makes it forget that it was created. What was asked before says
-    /// nothing of its existence.
+    /// The number of the last creation or deletion that was sent, or of the message that makes the volume forget its creation. Answers to
+    /// earlier questions prove nothing about its existence.
     pub(super) last_change: Attempt,
     /// Whether its existence is known and does not change.
     pub(super) is_settled: bool,
     pub(super) vacancy: Vacancy,
-    /// Whether its actor was started on a ledger, in this life of the owner or after a fall, and has not reported since what that has.
+    /// Whether its actor was started on a ledger, in this incarnation of the owner or after a crash, and has not reported its contents
+    /// since.
     pub(super) is_unread: bool,
     pub(super) deletion: Deletion,
-    /// How often the volume did not take a deletion that the owner repeated.
+    /// The number of times that the volume did not accept a deletion that the owner repeated.
     pub(super) delete_tries: BackoffState,
-    /// How often it could not be decided whether it may delete what it has, or it has not forgotten what another one has.
+    /// The number of times that its deletion could not be decided, or that it has not forgotten the id of another volume.
     pub(super) decide_tries: BackoffState,
-    /// How the actor ended last, unexpectedly.
+    /// The last unexpected ending of the actor.
     pub(super) fallen: Option<Arc<str>>,
 }
 
@@ -329,11 +330,11 @@ pub(super) struct Entry {
 pub(super) struct LeftVolume {
     pub(super) plugin: PluginName,
     pub(super) in_use: InUse,
-    /// Whether its actor ended before it had said who has claims.
+    /// Whether its actor ended before it had reported the claims.
     pub(super) is_unread: bool,
 }
 
-/// The instances of a plugin to which work is routed, and the route that was made of them.
+/// The instances of a plugin to which work is routed, and the resulting route.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Plugin {
     pub(super) node: Option<InstanceReport>,
@@ -346,43 +347,43 @@ pub(super) struct Plugin {
 pub struct Volumes {
     pub(super) config: VolumesConfig,
     pub(super) known: BTreeMap<VolumeKey, Arc<KnownVolume>>,
-    /// The names of the known volumes by plugin and id there: one for each, unless an earlier version has taken more.
+    /// The names of the known volumes by plugin and id there: one for each, unless an earlier version has accepted more.
     pub(super) names: BTreeMap<(PluginName, String), BTreeSet<VolumeKey>>,
-    /// The deletions, and the releases of allocations, whose callers were told that they go on.
+    /// The deletions, and the releases of allocations, whose callers got the answer that they continue.
     pub(super) unconfirmed: BTreeSet<(VolumeKey, Option<AllocationId>)>,
     pub(super) in_ledger: Vec<Arc<VolumeSpec>>,
-    /// The volumes that were created here, as their actors have said in this life of the machine.
+    /// The volumes that were created here, as their actors have reported in this incarnation of the machine.
     pub(super) created: BTreeSet<VolumeKey>,
-    /// What the actors of the volumes that are not what was asked for have reported last. It is shown also when there is no actor.
+    /// The last reports of the actors of unfit volumes. They are shown also when there is no actor.
     pub(super) unfit: BTreeMap<VolumeKey, Arc<VolumeStatus>>,
-    /// The known volumes whose deletion was asked for, and of which it is not known what became of that.
+    /// The known volumes with a requested deletion of unknown outcome.
     pub(super) deleting: BTreeSet<VolumeKey>,
     pub(super) entries: BTreeMap<VolumeKey, Entry>,
     pub(super) plugins: BTreeMap<PluginName, Plugin>,
     /// The messages that volumes have not answered yet, by number.
     pub(super) asks: BTreeMap<Attempt, InFlight>,
-    /// The numbers of those to each volume.
+    /// The numbers of the messages to each volume.
     pub(super) sent: BTreeMap<VolumeKey, BTreeSet<Attempt>>,
     /// The questions that plugins have not answered yet, by number.
     pub(super) reads: BTreeMap<Attempt, Reading>,
-    /// The number of the latest of both.
+    /// The latest number of both.
     pub(super) asked: Attempt,
-    /// How many callers wait for volumes of each plugin.
+    /// The number of callers that wait for volumes of each plugin.
     pub(super) waiting: BTreeMap<PluginName, usize>,
     pub(super) batches: BTreeMap<AskId, Batch>,
     pub(super) unused: BTreeMap<AskId, UnusedWaiter>,
     /// The plugins that were reported as unused, and are about to leave.
     pub(super) leaving: BTreeMap<PluginName, ServedBy>,
-    /// What the host has said in this run about the claims of an earlier one (V14).
+    /// The host's report in this run about the claims of an earlier run (V14).
     pub(super) confirmation: Option<volume::ConfirmClaims>,
-    /// The number of the latest life of any child. It starts at random, so that lives known to a former life of this machine have
-    /// other numbers.
+    /// The number of the latest incarnation of any child. It starts at random, so that incarnations known to an earlier incarnation of this
+    /// machine have other numbers.
     pub(super) life: Attempt,
     pub(super) stop: Option<StopMode>,
-    /// The volumes that are still in use, of which the actors have ended with the host.
+    /// The volumes that are still in use after their actors have ended with the host.
     pub(super) left: Vec<LeftVolume>,
-    /// When it was asked to stop.
+    /// The time of the request to stop.
     pub(super) stop_began: Timestamp,
-    /// What became of each volume since.
+    /// The result for each volume since.
     pub(super) steps: Vec<StopStep>,
 }

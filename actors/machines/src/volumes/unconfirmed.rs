@@ -1,16 +1,16 @@
-//! Deletions and releases whose callers were told that they go on.
+//! Remembers deletions and releases whose callers got the answer that they continue.
 
 use super::purposes::{Purpose, Request};
 use super::state::Volumes;
 use crate::vocabulary::AllocationId;
 use crate::volume::{self, Deleted, ForceScope, Released, VolumeAnswer, VolumeAsk, VolumeKey};
 
-/// How many of them are remembered at most.
+/// The maximum number of remembered ones.
 const UNCONFIRMED_MAX: usize = 1_024;
 
 impl Volumes {
-    /// What a caller that asks again gets as the answer to a deletion or release that went on meanwhile: that there was something. So an
-    /// answer that there was nothing means another name.
+    /// The answer for a caller that asks again after a deletion or release that continued meanwhile: that there was something. So an answer
+    /// that there was nothing means another name.
     pub(super) fn confirmed_late(
         &mut self,
         key: &VolumeKey,
@@ -41,7 +41,7 @@ impl Volumes {
             | VolumeAsk::DescribeVolume(_) => return answer,
         };
         match answer {
-            // The owner has asked again by itself: who asked first may ask once more (C059).
+            // The owner has asked again by itself: the first caller may ask again (C059).
             VolumeAnswer::DeleteVolume(Ok(Deleted { did_exist: true }))
                 if request.purpose == Purpose::Note =>
             {
@@ -71,7 +71,7 @@ impl Volumes {
         }
     }
 
-    /// Forgets those that do not go on any more if they were given up by force: nothing of them will be confirmed (V9).
+    /// Forgets those that no longer continue after they were given up by force: they will never be confirmed (V9).
     fn forced(&mut self, key: &VolumeKey, force: &volume::ForceRelease, answer: &VolumeAnswer) {
         if !matches!(answer, VolumeAnswer::ForceRelease(Ok(_))) {
             return;
@@ -83,7 +83,7 @@ impl Volumes {
         self.unconfirmed.retain(|(volume, of)| volume != key || !is_meant(of));
     }
 
-    /// Remembers one that goes on. An allocation that had no claim has none afterwards.
+    /// Remembers one that continues. An allocation that had no claim has none afterwards.
     fn remember_unconfirmed(&mut self, of: (VolumeKey, Option<AllocationId>)) {
         let entry = self.entries.get(&of.0);
         let is_held = |id: &AllocationId| {

@@ -1,4 +1,4 @@
-//! Waiting until a plugin is unused, which takes no new claims meanwhile (V13).
+//! Waits until a plugin is unused. The plugin takes no new claims meanwhile (V13).
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::volume::VolumeKey;
 
 /// The limit of callers that wait until plugins are unused.
 const UNUSED_WAITING_MAX: usize = 1_024;
-/// How long a plugin that was reported as unused takes no new claims if it does not leave.
+/// The time for which a plugin that was reported as unused takes no new claims if it does not leave.
 const LEAVING_WITHIN: Duration = Duration::from_secs(5);
 
 /// The generations of the node and the controller half of a plugin.
@@ -23,7 +23,7 @@ pub(super) type ServedBy = [Option<Generation>; 2];
 pub(super) struct UnusedWaiter {
     pub(super) plugin: PluginName,
     pub(super) since: Timestamp,
-    /// What served the plugin then; another one that serves it takes new claims.
+    /// The instances that served the plugin then; another one that serves it takes new claims.
     pub(super) served_by: ServedBy,
 }
 
@@ -75,7 +75,7 @@ impl Volumes {
         self.leaves(plugin.clone(), cx);
     }
 
-    // === What takes no new claims ===
+    // === Plugins that take no new claims ===
 
     /// A plugin is reported as unused, and is about to leave if it is there.
     fn leaves(&mut self, plugin: PluginName, cx: &mut StepContext<Self>) {
@@ -91,7 +91,7 @@ impl Volumes {
         }
     }
 
-    /// Refuses what would begin with a volume of a plugin that is about to leave, unless another instance serves it since.
+    /// Refuses to begin an operation on a volume of a plugin that is about to leave, unless another instance serves it since.
     pub(super) fn check_stays(&self, volume: &VolumeKey, plugin: &PluginName) -> Result<(), PluginLeaving> {
         let served = self.plugins.get(plugin);
         let is_meant = |waiter: &UnusedWaiter| {

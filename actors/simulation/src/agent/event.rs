@@ -1,38 +1,38 @@
-//! What can happen to an agent in a small world, and how much of it.
+//! The events of an agent in a small world, and their bounds.
 
 use std::fmt;
 
 use callboard_actors::shell::StopMode;
 use callboard_actors::vocabulary::AllocationId;
 
-/// How much may happen, of each kind.
+/// How often each kind of event may happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AgentBounds {
-    /// How often it is requested to replace `old` with `new`.
+    /// How often the replacement of `old` with `new` is requested.
     pub replacements: u8,
     /// How often the start of an allocation is requested.
     pub starts: u8,
     /// How often the stop of an allocation is requested.
     pub stops_asked: u8,
-    /// How often it is requested to start the process of an allocation again.
+    /// How often the restart of an allocation's process is requested.
     pub restarts: u8,
     /// How many processes end by themselves.
     pub deaths: u8,
-    /// How many questions about health have no answer.
+    /// How many questions about health receive no answer.
     pub losses: u8,
-    /// How often time passes until something is due.
+    /// How often time passes until the next timer is due.
     pub pauses: u8,
     /// How many steps crash.
     pub crashes: u8,
-    /// In which ways it may be told to stop, once.
+    /// The modes in which it may be asked to stop, once.
     pub stops: &'static [StopMode],
-    /// Whether processes survive the host, and an earlier run of it has left that of `old`.
+    /// Whether processes survive the host, and an earlier run of it has left the process of `old`.
     pub survives: bool,
     /// Whether `old` uses a volume.
     pub volumes: bool,
     /// How many claims and releases of its volume are refused.
     pub refusals: u8,
-    /// How many processes do not end when they are killed, but later.
+    /// How many processes do not end when they are killed, only later.
     pub hangs: u8,
 }
 
@@ -84,37 +84,37 @@ impl Who {
     }
 }
 
-/// What can happen.
+/// An event of this world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AgentEvent {
-    /// It is requested to replace `old` with `new`.
+    /// The replacement of `old` with `new` is requested.
     Replace,
     /// The start of an allocation is requested.
     Start(Who),
     /// The stop of an allocation is requested.
     Stop(Who),
-    /// The allocations request that the process of an allocation is started again.
+    /// The allocations request a restart of an allocation's process.
     Restart(Who),
-    /// The oldest open call of an allocation comes back: it has its volumes, is started or deregistered, or has released them.
+    /// The oldest open call of an allocation returns: it has its volumes, is started or deregistered, or has released them.
     Return(Who),
-    /// The volumes of an allocation are refused, for now or for good, or their release is not confirmed.
+    /// The volumes of an allocation are refused, temporarily or permanently, or their release is not confirmed.
     Refuse {
-        /// Whose volumes.
+        /// The allocation.
         who: Who,
         /// Whether a claim may succeed later.
         is_transient: bool,
     },
     /// A process that was asked to end will not end when it is killed.
     Hang(Who),
-    /// A process ends as it was asked to.
+    /// A process that was asked to end ends.
     End(Who),
     /// A process ends by itself.
     Die(Who),
-    /// The agent hears of the processes that have ended.
+    /// The agent is notified of the processes that have ended.
     Reap,
     /// The oldest question about health is answered: healthy for the whole time, or not within the timeout.
     Health(bool),
-    /// The oldest question about health has no answer: the instances are not there.
+    /// The oldest question about health receives no answer: the instances are not running.
     LoseHealth,
 }
 

@@ -1,6 +1,6 @@
-//! The law of a replacement: no allocation is stopped for it unless the answers about health permit it (F16). And that of a host that
-//! detaches: processes that survive it are not stopped (S3). And that of what is reported of a stop: each that is under way has its limits, and
-//! what it has ended is not refused to those that ask for it once more (S3).
+//! The laws of the agent: no allocation is stopped for a replacement unless answers about health permit it (F16); processes that survive a
+//! detaching host are not stopped (S3); each reported stop in progress has its limits, and asking again to stop what has ended is not
+//! refused (S3).
 
 use std::collections::BTreeSet;
 
@@ -15,21 +15,21 @@ use callboard_actors::vocabulary::{Moment, Timestamp};
 use super::event::Who;
 use crate::{Law, LawChecker, Left, Verdict};
 
-/// Sees everything that the agent does.
+/// Observes every step of the agent.
 #[derive(Debug, Clone, Hash, Default)]
 pub struct AgentLaws {
-    /// Which allocations may be stopped: it or a restart was requested, a replacement permits it, or their volumes were refused for good.
+    /// The allocations that may be stopped: on request, for a restart or a replacement, or since their volumes were refused permanently.
     may_stop: BTreeSet<Who>,
-    /// The replacement that is under way, if there is one.
+    /// The replacement in progress, if there is one.
     replacement: Option<Replacement>,
     /// Whether processes survive the host.
     survives: bool,
-    /// Whether the host lets go of them.
+    /// Whether the host detaches from them.
     is_detached: bool,
-    /// Whether the host stops or lets go, and what of it has ended since then.
+    /// Whether the host stops or detaches, and the allocations that have ended since then.
     is_leaving: bool,
     ended: BTreeSet<Who>,
-    /// What is found of it.
+    /// The violations found.
     pub(super) verdict: Verdict,
 }
 
@@ -39,7 +39,7 @@ struct Replacement {
     /// Whether it has started `new`.
     has_started: bool,
     until: Timestamp,
-    /// Whether `new` was not healthy in time, so that the health of `old` decides.
+    /// Whether the timeout of `new` has elapsed, so that the health of `old` decides.
     is_missed: bool,
     /// Whether `old` is being stopped for it, since `new` has been healthy.
     completes: bool,
@@ -110,7 +110,7 @@ impl AgentLaws {
     fn done(&mut self, moment: Moment, effects: &[Effect<Agent>]) {
         for call in calls(effects) {
             match call {
-                // It is started: what was said of its end before concerns another process.
+                // It is started: earlier permissions to stop it concern another process.
                 AgentCall::Prepare(spec) => {
                     self.may_stop.remove(&Who::of(&spec.allocation));
                 }
@@ -136,7 +136,7 @@ impl AgentLaws {
         }
     }
 
-    /// What is reported of a task that stops or has stopped.
+    /// The report about a task that stops or has stopped.
     fn told(&mut self, moment: Moment, task: &TaskReport) {
         let is_bounded =
             |bound: &StopBound| bound.by >= moment.now && bound.kill.is_none_or(|kill| kill <= bound.by);
@@ -151,7 +151,7 @@ impl AgentLaws {
         }
     }
 
-    /// A caller that is answered that `old` was not replaced can rely on it.
+    /// A caller can rely on the answer that `old` was not replaced.
     fn answered(&mut self, id: AskId, answer: &AgentAnswer) {
         if let AgentAnswer::StopTask(Err(TaskError::NotRunning { allocation, .. })) = answer
             && self.ended.contains(&Who::of(allocation))
@@ -173,7 +173,7 @@ impl AgentLaws {
     }
 }
 
-/// The allocation whose process is to be started again.
+/// The allocation whose process must be restarted.
 fn restarted(item: &FeedItem<AllocationsNews, AllocationsView>) -> Option<Who> {
     match item {
         FeedItem::Change { news: AllocationsNews::RestartRequested { allocation, .. }, .. } => {
@@ -191,9 +191,9 @@ fn calls(effects: &[Effect<Agent>]) -> impl Iterator<Item = &AgentCall> {
 }
 
 impl LawChecker<Agent> for AgentLaws {
-    /// A replacement that is not decided yet is asked for again and begins anew.
+    /// A replacement that is not decided yet is requested again and starts from the beginning.
     fn rebuilt(&mut self, _: Moment, _: &Agent) {
-        // It surveys its processes, and stops what is left of them again.
+        // It surveys its processes, and stops the remaining ones again.
         self.ended.clear();
         self.replacement.take_if(|replacement| !replacement.completes);
     }

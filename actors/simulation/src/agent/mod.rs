@@ -1,4 +1,4 @@
-//! The agent of `callboard run` in the simulation: a world so small that every order of a replacement is tried (F16), and every order of
+//! The agent of `callboard run` in the simulation: a world small enough to try every order of a replacement (F16), and every order of
 //! the claims to volumes and of the ends of the processes that use them (V7, V8).
 //!
 //! Two allocations of one plugin: `old` runs with the host and may use volumes, `new` starts on request. The machine is that of

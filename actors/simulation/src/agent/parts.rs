@@ -19,9 +19,9 @@ use crate::{Law, Violation};
 pub(super) struct Process {
     pub(super) attempt: Attempt,
     pub(super) pid: u32,
-    /// When it is killed, if it was asked to end.
+    /// The time at which it is killed, if it was asked to end.
     pub(super) killed_at: Option<Timestamp>,
-    /// Whether it will live on then.
+    /// Whether it survives that kill.
     pub(super) hangs: bool,
 }
 
@@ -30,7 +30,7 @@ impl Process {
         Self { attempt, pid, killed_at: None, hangs: false }
     }
 
-    /// When time alone ends it.
+    /// The time at which it ends without a further event.
     pub(super) fn ends_at(&self) -> Option<Timestamp> {
         self.killed_at.filter(|_| !self.hangs)
     }
@@ -73,7 +73,7 @@ pub(super) fn context(allocation: &AllocationId) -> TaskContext {
     TaskContext { environment: BTreeMap::new(), mounts: Vec::new(), socket }
 }
 
-/// What the allocations say of an allocation whose process is to be started again.
+/// The allocations' request to restart an allocation's process.
 pub(super) fn restart_requested(who: Who) -> AgentOutcome {
     let task = TaskName::new("plugin").expect("it is a name");
     let news =

@@ -1,4 +1,4 @@
-//! The agent, its two processes, the allocations, the volumes, the health of the plugins and time: small enough to try every order.
+//! The agent, its two processes, the allocations, volumes, the health of the plugins and time: small enough to try every order of events.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -43,20 +43,20 @@ pub struct AgentScene {
     living: BTreeMap<Who, Process>,
     /// The latest process id.
     pid: u32,
-    /// What has ended, and was not reported.
+    /// The ended processes that were not reported.
     ended: VecDeque<(Who, Attempt)>,
     awaits_endings: Option<u64>,
-    /// The call that waits for what the allocations say.
+    /// The call that waits for notifications of the allocations.
     follows: Option<u64>,
-    /// The calls that come back later.
+    /// The calls that return later.
     pending: BTreeMap<Who, VecDeque<(u64, AgentCall)>>,
     questions: VecDeque<Question>,
     volumes: Volumes,
     /// Whether a process does not end when it is killed.
     has_hung: bool,
-    /// Whether time passed before the agent heard of an end; it may have given up on it.
+    /// Whether time passed before the agent was notified of an end; it may have given up waiting for it.
     is_heard_late: bool,
-    /// Whether the stop of an allocation was requested, or its volumes were refused for good.
+    /// Whether the stop of an allocation was requested, or its volumes were refused permanently.
     is_stopped_by_hand: bool,
     /// Whether processes survive the host.
     survives: bool,
@@ -99,7 +99,7 @@ impl AgentScene {
         living.collect()
     }
 
-    /// Tells the agent of the processes that have ended, if it waits for them.
+    /// Reports the ended processes to the agent, if it waits for them.
     fn reap(&mut self, stage: &mut Stage<Self>) {
         let Some(number) = self.awaits_endings.take() else { return };
         let ended = self.ended.drain(..).map(|(who, attempt)| Ended {
@@ -282,7 +282,7 @@ impl Scene for AgentScene {
             AgentCall::Claim { ref allocation, .. } => {
                 self.pending.entry(Who::of(allocation)).or_default().push_back((number, call));
             }
-            // It comes back in any way.
+            // The outcome is always the same.
             AgentCall::CallOff(_) => stage.returned(number, AgentOutcome::CalledOff),
             AgentCall::Release { ref allocation, within, .. } => {
                 self.volumes.late_at = Some(stage.now() + within);
@@ -317,7 +317,7 @@ impl Scene for AgentScene {
         self.pending.clear();
         self.volumes.proven.clear();
         self.volumes.late_at = None;
-        // An end that was given up on, and then is heard of by a step that crashes, is not reported again.
+        // An end that the agent gave up waiting for, and that a crashing step then receives, is not reported again.
         self.volumes.may_stay_held |= self.is_heard_late;
         self.questions.clear();
         stage.actor().store.0.clone()
@@ -358,7 +358,7 @@ impl Scene for AgentScene {
     }
 
     /// A replacement leaves one of the two running, no process lives that the agent does not know to run, and no volume is held for
-    /// one that is not meant to run.
+    /// an allocation that is not meant to run.
     fn check_end(&self, stage: &Stage<Self>) -> Result<(), Violation> {
         if let Some(mode) = stage.stopped() {
             let (has_ended, lives) = (stage.actor().has_ended(), !self.living.is_empty());

@@ -1,4 +1,4 @@
-//! The volumes of the small world: who holds them, and whose claim was proven since its last start.
+//! The volumes of the small world: the allocations that hold them, and those whose claim was proven since their last start.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -13,28 +13,28 @@ use crate::{Law, Violation};
 
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Volumes {
-    /// Who may hold them.
+    /// The allocations that may hold them.
     pub(super) held: BTreeSet<Who>,
-    /// Whose claim was proven, and has not been used to start a process.
+    /// The allocations whose claim was proven and has not been used to start a process.
     pub(super) proven: BTreeSet<Who>,
-    /// Whether the claims of one that has stopped may stay: an end was never heard of.
+    /// Whether a stopped allocation may keep its claims: an end was never reported to the agent.
     pub(super) may_stay_held: bool,
-    /// Whether a release was refused when the time for it was over: a host that stops leaves it to the next one.
+    /// Whether a release was refused after its deadline: a host that stops leaves it to the next run.
     pub(super) is_given_up: bool,
-    /// Whose processes use them.
+    /// The allocations that use volumes.
     users: BTreeSet<Who>,
-    /// When the answer to the release that is under way is late.
+    /// The deadline of the release in flight.
     pub(super) late_at: Option<Timestamp>,
 }
 
 impl Volumes {
-    /// Used by this allocation, if by one, of which an earlier run has left claims if it has left its process.
+    /// Volumes used by this allocation, if any. An earlier run has left its claims if it has left its process.
     pub(super) fn used_by(user: Option<Who>, survives: bool) -> Self {
         let held = user.filter(|_| survives);
         Self { users: user.into_iter().collect(), held: held.into_iter().collect(), ..Self::default() }
     }
 
-    /// A process is started: every one needs a claim that was proven for it.
+    /// A process is started: each start needs a claim that was proven for it.
     pub(super) fn launch(&mut self, who: Who) -> Result<(), Violation> {
         if self.users.contains(&who) && !self.proven.remove(&who) {
             return violation(Law::V7, format!("{} is started without its volumes", who.as_str()));
@@ -42,7 +42,7 @@ impl Volumes {
         Ok(())
     }
 
-    /// None of these, which have stopped, still has claims.
+    /// None of these stopped allocations still has claims.
     pub(super) fn check_released(&self, stopped: impl IntoIterator<Item = Who>) -> Result<(), Violation> {
         match stopped.into_iter().find(|who| !self.may_stay_held && self.held.contains(who)) {
             Some(who) => violation(Law::S4, format!("{} has stopped and holds volumes", who.as_str())),
@@ -72,7 +72,7 @@ impl Volumes {
     }
 }
 
-/// The only one.
+/// The only volume.
 pub(super) fn volume() -> AllocationVolume {
     let volume = VolumeKey {
         namespace: VolumeNamespace::new("default").expect("it is a name"),

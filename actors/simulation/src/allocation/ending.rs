@@ -1,4 +1,4 @@
-//! What the supervisor of an allocation and those around it come to when nothing goes wrong any more.
+//! Checks the final state of the supervisor of an allocation and its surroundings once faults have stopped.
 
 use callboard_actors::allocation::{AllocationPhase, Task};
 use callboard_actors::shell::{Machine, StopMode};
@@ -31,7 +31,7 @@ impl AllocationScene {
         if self.neighbours.around.has_directory && !self.is_disturbed {
             return violation(Law::A4, "it has left, and its files are there");
         }
-        // The next start of the host drops what is not confirmed.
+        // The next start of the host drops unconfirmed registrations.
         let is_left_to_next = stage.stopped.is_some() && self.is_disturbed;
         if self.neighbours.registered.is_some() && !is_left_to_next {
             return violation(Law::A4, "it has left, and is registered");
@@ -67,7 +67,7 @@ impl AllocationScene {
             Task::NotStarted | Task::Exited if status.phase != AllocationPhase::Prepared => {
                 violation(Law::A3, format!("a task that does not run is shown as {}", status.phase.as_str()))
             }
-            // What an earlier run left is left alone.
+            // A registration of an earlier run is left alone.
             Task::NotStarted | Task::Exited | Task::Leaving => Ok(()),
         }
     }

@@ -1,27 +1,27 @@
-//! What can happen to the supervisor of one allocation in a small world, and how much of it.
+//! The events of the supervisor of one allocation in a small world, and their bounds.
 
 use std::fmt;
 
 use callboard_actors::shell::StopMode;
 
-/// How much may happen, of each kind.
+/// How often each kind of event may happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AllocationBounds {
-    /// How often the host prepares the task, says that it runs, or that it has ended.
+    /// How often the host prepares the task, or reports that it runs or has ended.
     pub orders: u8,
-    /// How often an answer is bad, hangs, or never comes.
+    /// How often an answer is bad, hangs, or never arrives.
     pub faults: u8,
-    /// How often time passes until something is due.
+    /// How often time passes until the next timer is due.
     pub pauses: u8,
-    /// How often its instance has news.
+    /// How often its instance has a notification.
     pub news: u8,
-    /// How often the supervisor falls and another one takes its work up.
+    /// How often the supervisor crashes and a successor continues its work.
     pub falls: u8,
     /// How often the host is killed and starts again.
     pub kills: u8,
     /// How often the allocation is stopped.
     pub leaves: u8,
-    /// In which ways the host may end, once.
+    /// The modes in which the host may end, once.
     pub stops: &'static [StopMode],
 }
 
@@ -31,21 +31,21 @@ impl AllocationBounds {
         Self { orders: 0, faults: 0, pauses: 0, news: 0, falls: 0, kills: 0, leaves: 0, stops: &[] };
 }
 
-/// How a question is answered.
+/// The answer to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reply {
-    /// As one would wish.
+    /// A good answer.
     Good,
-    /// Not as one would wish.
+    /// A bad answer.
     Bad,
-    /// In an unusual way: a permission is refused, or the receiver is not there.
+    /// An unusual answer: a permission is refused, or the receiver is not running.
     Odd,
-    /// Not in time.
+    /// No answer in time.
     Late,
 }
 
 impl Reply {
-    /// Its word in a history.
+    /// Its name in a history.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -57,18 +57,18 @@ impl Reply {
     }
 }
 
-/// What becomes of the oldest message that is on its way to the registry.
+/// The fate of the oldest message in flight to the registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Receipt {
-    /// It is taken, and answered.
+    /// It is accepted, and answered.
     Taken,
-    /// It is refused, or the receiver is not there.
+    /// It is refused, or the receiver is not running.
     Refused,
-    /// It is still to come when its sender gives it up.
+    /// It arrives only after its sender has given up.
     GivenUp,
 }
 
-/// What can happen.
+/// An event of this world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllocationEvent {
     /// The host prepares the task.
@@ -79,13 +79,13 @@ pub enum AllocationEvent {
     Exit,
     /// The allocation is stopped.
     StopSupervision,
-    /// A call comes back, counted from the oldest.
+    /// A call returns, counted from the oldest.
     Return(usize, Reply),
-    /// The registry comes to the next message.
+    /// The registry handles the next message.
     Registry(Receipt),
-    /// Its instance has news.
+    /// Its instance has a notification.
     News,
-    /// The supervisor falls, and another one takes its work up.
+    /// The supervisor crashes, and a successor continues its work.
     Fall,
     /// The host is killed, and starts again.
     Kill,

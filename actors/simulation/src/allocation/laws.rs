@@ -1,4 +1,4 @@
-//! A plain account of what the supervisor of an allocation was told, asked and heard; `saying` holds what it does against it.
+//! A plain model of the messages, questions and answers of an allocation's supervisor; `saying` checks its effects against it.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ use super::super::stand_in::Constant;
 
 type Outcome = Result<AllocationOutcome, CallLost>;
 
-/// Sees everything that the supervisor of one allocation does in one life.
+/// Observes every step of the supervisor of one allocation in one life.
 #[derive(Debug, Clone, Hash)]
 pub struct AllocationLaws {
     pub(super) config: Constant<Rc<AllocationConfig>>,
@@ -29,50 +29,50 @@ pub struct AllocationLaws {
     /// How often the task was started.
     pub(super) starts: u64,
     pub(super) course: Course,
-    /// The questions that are under way, and since which start.
+    /// The questions in flight, with the start of the task that each is about.
     pub(super) questions: BTreeMap<Attempt, u64>,
-    /// The latest call that makes directories.
+    /// The latest call that creates directories.
     pub(super) making: Option<Attempt>,
     pub(super) entry: Entry,
-    /// The phase that was shown last.
+    /// The phase that was last published.
     pub(super) shown: Option<AllocationPhase>,
-    /// The message to the registry that is under way.
+    /// The message to the registry in flight.
     pub(super) message: Option<Attempt>,
     pub(super) way_out: Option<StopProgress>,
     pub(super) is_detached: bool,
-    /// What is found of it.
+    /// The violations found.
     pub(in super::super) verdict: Verdict,
 }
 
-/// What became of the present start of the task.
+/// The state of the present start of the task.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Course {
     pub(super) began: Timestamp,
-    /// What kept it from being ready, as last heard.
+    /// The reason why it is not ready, as last reported.
     pub(super) cause: Option<String>,
-    /// Since when the file system has refused its socket, without a pause.
+    /// The time since which the file system has refused its socket without a break.
     pub(super) denied_since: Option<Timestamp>,
-    /// Whether it has just said that it is ready.
+    /// Whether it has just answered that it is ready.
     pub(super) says_ready: bool,
-    /// Who it is; then it is ready.
+    /// Its identity; then it is ready.
     pub(super) identity: Option<Identity>,
-    /// Whether the host was told that it will not become ready.
+    /// Whether the host was notified that it will not become ready.
     pub(super) is_given_up: bool,
-    /// Whether no instance looks after it, as heard in this round.
+    /// Whether no instance watches it, as reported in this round.
     pub(super) is_unwatched: bool,
-    /// Since when it has been unhealthy without a break after it was ready, as heard, or since a restart was asked for.
+    /// The time since which it has been reported unhealthy without a break after it was ready, or since a restart was requested.
     pub(super) unhealthy_since: Option<Timestamp>,
-    /// By when it has to ask for what its instance has had news of.
+    /// The time by which it must ask about the notification of its instance.
     pub(super) question_due: Option<Timestamp>,
-    /// Whether the question that is under way is for news.
+    /// Whether the question in flight is about a notification.
     pub(super) asks_for_news: bool,
-    /// Whether it was just heard that it is unhealthy.
+    /// Whether it was just reported unhealthy.
     pub(super) is_unwell: bool,
-    /// The health that was told last.
+    /// The health that was last reported.
     pub(super) told: Option<TaskEventKind>,
 }
 
-/// What the registry knows, as heard.
+/// The registry's knowledge, as reported.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Entry {
     Unknown,
@@ -80,24 +80,24 @@ pub(super) enum Entry {
     Out,
 }
 
-/// How far it is with leaving.
+/// The progress of a stop.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct StopProgress {
     pub(super) began: Timestamp,
-    /// Whether the host itself ends, and what is owed is left to its next start.
+    /// Whether the host itself ends, and remaining work is left to its next start.
     pub(super) is_last: bool,
     pub(super) was_registered: bool,
     pub(super) waiting: Option<Attempt>,
-    /// Whether it was heard that calls have ended, or that this cannot be heard.
+    /// Whether it was notified that calls have ended, or that this cannot be determined.
     pub(super) are_calls_over: bool,
     pub(super) removing: Option<Attempt>,
     pub(super) is_removed: bool,
-    /// Whether something was not put in order, so that its report must say so.
+    /// Whether something was not cleaned up, so that its report must mention it.
     pub(super) owes_remark: bool,
 }
 
 impl AllocationLaws {
-    /// Nothing has happened since this supervisor began.
+    /// No step since this supervisor began.
     #[must_use]
     pub fn new(config: AllocationConfig, now: Timestamp) -> Self {
         let task = config.task;
@@ -119,22 +119,22 @@ impl AllocationLaws {
         }
     }
 
-    /// What its supervisor takes the task to be doing, unless that is on its way out.
+    /// The state of the task as its supervisor knows it, unless the supervisor is stopping.
     pub(in super::super) const fn task(&self) -> Task {
         self.task
     }
 
-    /// Until when the present start has time to become ready.
+    /// The time until which the present start may become ready.
     pub(super) fn ready_until(&self) -> Timestamp {
         self.course.began + self.config.spec.health_timeout
     }
 
-    /// Whether the task runs, and something may be asked of it.
+    /// Whether the task runs, and may be asked.
     pub(super) fn is_looked_after(&self) -> bool {
         self.task == Task::Running && !self.course.is_given_up && self.is_in_service()
     }
 
-    /// Whether it is registered, and so looked at again and again.
+    /// Whether it is registered, and so looked at in rounds.
     pub(super) fn has_rounds(&self) -> bool {
         self.is_looked_after() && self.shown == Some(AllocationPhase::Registered)
     }
@@ -143,7 +143,7 @@ impl AllocationLaws {
         self.way_out.is_none() && !self.is_detached
     }
 
-    // === What it receives ===
+    // === Its requests ===
 
     fn told(&mut self, moment: Moment, ask: &AllocationAsk) {
         match ask {
@@ -154,7 +154,7 @@ impl AllocationLaws {
                 self.course = Course { began: moment.now, ..Course::default() };
             }
             AllocationAsk::NoteExit(_) if self.is_in_service() => self.task = Task::Exited,
-            // Whatever ran before has ended.
+            // Any earlier process has ended.
             AllocationAsk::MakeReady(_) if self.is_in_service() && self.task == Task::Running => {
                 self.task = Task::Exited;
             }
@@ -172,7 +172,7 @@ impl AllocationLaws {
         self.way_out.get_or_insert_with(|| StopProgress::new(moment.now)).is_last |= is_last;
     }
 
-    // === What it hears ===
+    // === Its notifications ===
 
     fn heard(&mut self, moment: Moment, attempt: Attempt, call: &AllocationCall, outcome: &Outcome) {
         match call {
@@ -204,7 +204,7 @@ impl AllocationLaws {
         }
     }
 
-    /// News that was asked for in vain is asked for again after a short pause, not with the next round.
+    /// A question about a notification that failed is retried after a short pause, not with the next round.
     fn answered_news(&mut self, moment: Moment, outcome: &Outcome) {
         let is_answered = matches!(outcome, Ok(AllocationOutcome::Health(Ok(_))));
         if std::mem::take(&mut self.course.asks_for_news) && !is_answered {
@@ -225,14 +225,14 @@ impl AllocationLaws {
                 }
                 Entry::Out
             }
-            // It may have been taken, and it may not.
+            // It may have been accepted or not.
             (_, _) => Entry::Unknown,
         };
     }
 }
 
 impl AllocationLaws {
-    /// One that waits to be registered does not wait for its pause when the disk takes writes again.
+    /// A supervisor that waits to register does not wait for its pause when the disk takes writes again.
     fn registers_when_the_disk_is_sound(&mut self, ask: &AllocationAsk, effects: &[Effect<Allocation>]) {
         let is_due = matches!(ask, AllocationAsk::NoteDisk(_))
             && self.is_looked_after()
@@ -284,7 +284,7 @@ impl Course {
 }
 
 impl Course {
-    /// The instances say how it is.
+    /// The instances report its health.
     fn looked_at(&mut self, moment: Moment, seen: &[Health]) {
         if seen.iter().any(|health| matches!(health, Health::Unhealthy { .. })) {
             self.is_seen_unwell(moment);
@@ -313,7 +313,7 @@ impl StopProgress {
         }
     }
 
-    /// Whether it may go on although what it waits for has not come.
+    /// Whether it may continue although the result that it waits for has not arrived.
     pub(super) fn is_stop_deadline_passed(&self, moment: Moment, timeout: Duration) -> bool {
         moment.now.since(self.began) >= timeout
     }

@@ -1,4 +1,4 @@
-//! The supervisor of an allocation in the simulation: its laws, and a world so small that every order is tried.
+//! The supervisor of an allocation in the simulation: its laws, and a world small enough to try every order of events.
 
 mod laws;
 mod saying;
@@ -15,5 +15,5 @@ pub use event::{AllocationBounds, AllocationEvent, Receipt, Reply};
 pub use laws::AllocationLaws;
 pub(super) use surroundings::Surroundings;
 
-/// Everything around the supervisor of one allocation that matters to it.
+/// The relevant surroundings of the supervisor of one allocation.
 pub type AllocationWorld = super::search::SceneWorld<scene::AllocationScene>;

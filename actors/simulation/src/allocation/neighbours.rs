@@ -1,4 +1,4 @@
-//! Whom the supervisor of an allocation talks to: the task's plugin, its files, the registry and the instances, as plain models.
+//! The neighbours of an allocation's supervisor as plain models: the task's plugin, its files, the registry and the instances.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use callboard_actors::shell::{AskError, CallLost};
 use super::event::{Receipt, Reply};
 use super::surroundings::Surroundings;
 
-/// What comes back to the supervisor, and to which call.
+/// A call that returns to the supervisor, with its outcome.
 pub(super) type Returned = (u64, Result<AllocationOutcome, CallLost>);
 
-/// A call that has not come back.
+/// A call that has not returned.
 #[derive(Debug, Clone, Hash)]
 struct Pending {
     number: u64,
     call: AllocationCall,
-    /// Which process of the plugin it was asked of.
+    /// The process of the plugin that was asked.
     process: u64,
 }
 
-/// A message on its way to the registry, and who waits for the answer.
+/// A message in flight to the registry, and the caller that waits for the answer.
 #[derive(Debug, Clone, Hash)]
 struct InFlight {
     number: Option<u64>,
@@ -36,7 +36,7 @@ enum Message {
     Deregister(Deregister),
 }
 
-/// Everybody around one supervisor.
+/// All neighbours of one supervisor.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Neighbours {
     pub(super) around: Surroundings,
@@ -60,19 +60,19 @@ impl Neighbours {
         self.in_flight.push_back(InFlight { number: Some(number), message });
     }
 
-    /// No caller waits for answers any more. What has been sent arrives all the same.
+    /// No caller waits for answers any longer. Messages in flight still arrive.
     pub(super) fn forget_caller(&mut self) {
         self.calls.clear();
         self.in_flight.iter_mut().for_each(|in_flight| in_flight.number = None);
     }
 
-    /// The host is killed: nothing arrives any more.
+    /// The host is killed: nothing in flight arrives.
     pub(super) fn next_run(&mut self) {
         self.calls.clear();
         self.in_flight.clear();
     }
 
-    // === What can come back ===
+    // === Possible results ===
 
     pub(super) fn has_in_flight(&self) -> bool {
         !self.in_flight.is_empty()
@@ -82,7 +82,7 @@ impl Neighbours {
         !self.calls.is_empty()
     }
 
-    /// In which ways the calls that are under way can come back.
+    /// The ways in which the calls in flight can return.
     pub(super) fn replies(&self) -> impl Iterator<Item = (usize, Reply)> + '_ {
         let all = [Reply::Good, Reply::Bad, Reply::Odd, Reply::Late];
         let pending = self.calls.iter().enumerate();
@@ -92,7 +92,7 @@ impl Neighbours {
         })
     }
 
-    /// In which ways the registry can deal with the next message.
+    /// The ways in which the registry can handle the next message.
     pub(super) fn receipts(&self) -> impl Iterator<Item = Receipt> + '_ {
         let is_awaited = self.in_flight.front().is_some_and(|in_flight| in_flight.number.is_some());
         let all = [Receipt::Taken, Receipt::Refused, Receipt::GivenUp];
@@ -100,7 +100,7 @@ impl Neighbours {
             .filter(move |receipt| is_awaited || *receipt == Receipt::Taken && self.has_in_flight())
     }
 
-    // === What comes back ===
+    // === Results ===
 
     pub(super) fn reply(&mut self, place: usize, reply: Reply) -> Option<Returned> {
         if place >= self.calls.len() {
@@ -110,7 +110,7 @@ impl Neighbours {
         Some((number, self.around.meet(&call, process, reply)?))
     }
 
-    /// The registry comes to the next message.
+    /// The registry handles the next message.
     pub(super) fn receive(&mut self, receipt: Receipt) -> Option<Returned> {
         if receipt == Receipt::GivenUp {
             let number = self.in_flight.front_mut()?.number.take()?;

@@ -1,4 +1,4 @@
-//! What the supervisor of an allocation says and does, held against what it was told and has heard.
+//! Checks the effects of an allocation's supervisor against its inputs.
 
 use callboard_actors::allocation::{
     Allocation, AllocationAnswer, AllocationCall, AllocationNews, AllocationOutcome, AllocationPhase,
@@ -31,7 +31,7 @@ impl AllocationLaws {
         self.verdict.violation(law, || what.to_owned());
     }
 
-    /// A plugin that is not ready when its time is up is reported.
+    /// A plugin that is not ready before its timeout is reported.
     pub(super) fn check_time(&mut self, moment: Moment) {
         let is_waited_for = self.is_looked_after() && self.course.identity.is_none();
         if is_waited_for && moment.now > self.ready_until() {
@@ -45,7 +45,7 @@ impl AllocationLaws {
         }
     }
 
-    /// What its instance knows is asked for at once, or when the question that is under way has its answer.
+    /// A notification of its instance is followed by a question at once, or when the question in flight is answered.
     pub(super) fn check_news(&mut self, is_late: impl Fn(Timestamp) -> bool) {
         let asks = self.questions.values().any(|start| *start == self.starts);
         if self.course.question_due.is_some_and(is_late) && self.has_rounds() && !asks {
@@ -53,7 +53,7 @@ impl AllocationLaws {
         }
     }
 
-    // === What it calls ===
+    // === Its calls ===
 
     fn called(&mut self, moment: Moment, attempt: Attempt, call: &AllocationCall) {
         match call {
@@ -165,7 +165,7 @@ impl AllocationLaws {
         }
     }
 
-    // === What it answers ===
+    // === Its answers ===
 
     fn prepared(&mut self, input: &Input<Allocation>, made: &Result<TaskContext, PrepareError>) {
         let Ok(context) = made else { return };
@@ -200,7 +200,7 @@ impl AllocationLaws {
         }
     }
 
-    // === What it tells ===
+    // === Its notifications ===
 
     fn shows(&mut self, status: &AllocationStatus) {
         let is_registered = matches!(self.entry, Entry::In(_));
@@ -232,12 +232,12 @@ impl AllocationLaws {
                 self.must_name_cause(message);
                 self.course.is_given_up = true;
             }
-            // What is to be remarked is looked at in the report.
+            // The remarks are checked in the report.
             TaskEventKind::StoppedWithRemarks => {}
         }
     }
 
-    /// Whether it was ready, is found unhealthy in this step, and has been for as long as it may.
+    /// Whether it was ready, is found unhealthy in this step, and has been unhealthy for the permitted time.
     fn is_unhealthy_for_too_long(&self, moment: Moment) -> bool {
         let RestartWhen::UnhealthyFor(time) = self.config.spec.restart_when else { return false };
         let is_over = |since: Timestamp| moment.now.since(since) >= time;

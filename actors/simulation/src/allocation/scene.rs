@@ -1,4 +1,4 @@
-//! The supervisor of one allocation, its task and everybody around it: small enough to try every order.
+//! The supervisor of one allocation, its task and its neighbours: small enough to try every order of events.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ use super::neighbours::{Neighbours, Returned};
 use super::owner::Owner;
 use super::surroundings::Surroundings;
 
-/// The owner of a supervisor, and everybody it talks to.
+/// The owner of a supervisor, and all neighbours of the supervisor.
 #[derive(Debug, Clone, Hash)]
 pub struct AllocationScene {
     pub(super) neighbours: Neighbours,
     pub(super) owner: Owner,
     is_signed_off: bool,
-    /// Whether something went wrong, or took too long, on the way out.
+    /// Whether a fault or a timeout occurred during the stop.
     pub(super) is_disturbed: bool,
 }
 
@@ -39,7 +39,7 @@ impl AllocationScene {
         self.owner.says(stage.askers(), ask);
     }
 
-    /// News of its instance concern it when it is registered, and news of the disk before that.
+    /// A registered supervisor receives notifications about its instance, and before that notifications about the disk.
     fn news(stage: &Stage<Self>) -> AllocationAsk {
         match stage.actor.checker.has_rounds() {
             true => AllocationAsk::NoteHealth(NoteHealth),
@@ -47,7 +47,7 @@ impl AllocationScene {
         }
     }
 
-    /// The next supervisor knows what the former one was told, and hears again what has no answer.
+    /// The next supervisor knows what the former one was notified of, and receives all unanswered messages again.
     fn fall(&mut self, stage: &mut Stage<Self>) {
         stage.replace(supervisor(config(self.owner.task, self.owner.health.clone()), stage.now));
         self.neighbours.forget_caller();
@@ -56,7 +56,7 @@ impl AllocationScene {
         start.into_iter().for_each(|start| self.order(stage, start));
     }
 
-    /// The task may run on, and the next start of the host reports it.
+    /// The task may continue to run, and the next start of the host reports it.
     fn kill(&mut self, stage: &mut Stage<Self>) {
         self.owner.forgets();
         self.is_signed_off = false;
@@ -64,9 +64,9 @@ impl AllocationScene {
         stage.begin_run(supervisor(config(self.owner.task, self.owner.health.clone()), stage.now));
     }
 
-    // === What can happen ===
+    // === Possible events ===
 
-    /// A host that ends, or that got the last report of a supervisor, needs no other supervisor.
+    /// A host that ends, or that received the last report of a supervisor, needs no other supervisor.
     fn may_fall(&self, stage: &Stage<Self>) -> bool {
         !self.is_signed_off && stage.stopped.is_none()
     }
@@ -226,7 +226,7 @@ impl Scene for AllocationScene {
         self.neighbours.has_calls().then_some(AllocationEvent::Return(0, Reply::Good))
     }
 
-    /// From there on one round is like the other.
+    /// From there on all rounds are alike.
     fn is_at_rest(&self, stage: &Stage<Self>) -> bool {
         let status = stage.actor.machine().map(Machine::view);
         status.is_some_and(|status| {

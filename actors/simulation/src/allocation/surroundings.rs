@@ -1,4 +1,4 @@
-//! What surrounds a task that is a plugin, as plain models: its process and its files.
+//! The surroundings of a task that is a plugin, as plain models: its process and its files.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,9 +18,9 @@ use super::event::Reply;
 pub(in super::super) struct Surroundings {
     allocation: AllocationId,
     socket: SocketPath,
-    /// The name that the plugin tells.
+    /// The name that the plugin reports.
     provider: Arc<str>,
-    /// How many processes of the plugin there have been. The version that each tells is its number.
+    /// How many processes of the plugin there have been. The version that each reports is its number.
     pub(in super::super) process: u64,
     pub(in super::super) has_directory: bool,
 }
@@ -34,12 +34,12 @@ impl Surroundings {
         Self { allocation, socket, provider, process: 0, has_directory: false }
     }
 
-    /// The version of the plugin that runs.
+    /// The version of the running plugin.
     pub(in super::super) fn version(&self) -> Arc<str> {
         self.process.to_string().into()
     }
 
-    /// What comes of a call that was made while this process ran. Nothing if it is not one to the task or its files, nor to the
+    /// The result of a call that was made while this process ran. `None` if the call is neither to the task or its files, nor to the
     /// instances.
     pub(in super::super) fn meet(
         &mut self,
@@ -78,7 +78,7 @@ impl Surroundings {
                     (!is_good).then(|| "a file was left".to_owned()).into_iter().collect(),
                 )
             }
-            // These go another way.
+            // These are handled elsewhere.
             AllocationCall::Register(_) | AllocationCall::Deregister(_) => return None,
         }))
     }

@@ -1,4 +1,4 @@
-//! What the owner of the allocations and their supervisors come to when nothing goes wrong any more.
+//! Checks the final state of the owner of the allocations and of their supervisors once faults have stopped.
 
 use callboard_actors::allocation::Task;
 use callboard_actors::shell::StopMode;

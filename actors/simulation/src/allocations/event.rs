@@ -1,37 +1,37 @@
-//! What can happen to the owner of the allocations in a small world, and how much of it.
+//! The events of the owner of the allocations in a small world, and their bounds.
 
 use std::fmt;
 
 use callboard_actors::shell::StopMode;
 
-/// How much may happen, of each kind.
+/// How often each kind of event may happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AllocationsBounds {
     /// How many allocations there are, at most two.
     pub allocations: usize,
-    /// How often the host says that a task is to be prepared, has started or has ended.
+    /// How often the host requests to prepare a task, or reports that it has started or ended.
     pub orders: u8,
     /// How often it stops an allocation.
     pub leaves: u8,
-    /// How often it prepares one with other contents, or adopts its task.
+    /// How often it prepares an allocation with other contents, or adopts its task.
     pub oddities: u8,
-    /// How often directories cannot be made, a deregistration is not possible in time, or a supervisor is stuck.
+    /// How often directories cannot be created, a deregistration is not possible in time, or a supervisor is stuck.
     pub faults: u8,
     /// How often a supervisor crashes.
     pub falls: u8,
-    /// How often a supervisor tells how its plugin does.
+    /// How often a supervisor reports the state of its plugin.
     pub news: u8,
-    /// How often the owner of the volumes does not say at once that a plugin is unused.
+    /// How often the owner of the volumes does not answer at once that a plugin is unused.
     pub waits: u8,
     /// How many steps of the owner crash.
     pub crashes: u8,
-    /// How often the owner ends by force, or has let go of everything, and another one takes its place with the same memory.
+    /// How often the owner ends by force, or has let go of everything, and a successor takes its place with the same memory.
     pub successors: u8,
     /// How often the host is killed.
     pub kills: u8,
-    /// How often time passes until something is due.
+    /// How often time passes until the next timer is due.
     pub pauses: u8,
-    /// In which ways the host may end, once.
+    /// The modes in which the host may end, once.
     pub stops: &'static [StopMode],
 }
 
@@ -54,14 +54,14 @@ impl AllocationsBounds {
     };
 }
 
-/// What the host says of an allocation.
+/// A message of the host about an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostOrder {
     /// It is to be prepared.
     Prepare,
     /// It is to be prepared, with other contents than the first time.
     PrepareOther,
-    /// It runs already, and is to be looked after.
+    /// It runs already, and is to be adopted.
     Adopt,
     /// Its task has started.
     Started,
@@ -85,14 +85,14 @@ impl HostOrder {
     ];
 }
 
-/// What the owner of the volumes answers to the oldest question whether a plugin is unused.
+/// The answer of the owner of the volumes to the oldest question whether a plugin is unused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VolumesWord {
     /// No volume of it is in use.
     Unused,
     /// Some are, at the end of the timeout.
     Used,
-    /// There is no answer, since it does not run.
+    /// There is no answer, since the owner of the volumes does not run.
     Away,
     /// There is no answer in time.
     Silent,
@@ -111,24 +111,24 @@ impl VolumesWord {
     }
 }
 
-/// What a supervisor does.
+/// The actions of a supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SupervisorAct {
-    /// The directories are made.
+    /// The directories are created.
     Makes,
-    /// They cannot be made.
+    /// They cannot be created.
     FailsToMake,
     /// Its plugin is ready, and it registers it.
     Registers,
-    /// The registry has taken its deregistration.
+    /// The registry has accepted its deregistration.
     Deregisters,
-    /// It puts everything away, and ends.
+    /// It cleans up everything, and ends.
     PutsAway,
-    /// It puts everything away although the registry has not taken its deregistration.
+    /// It cleans up everything although the registry has not accepted its deregistration.
     PutsAwayInDebt,
-    /// It tells how its plugin does.
+    /// It reports the state of its plugin.
     Tells,
-    /// It answers no more: what it was told first runs out of time.
+    /// It no longer answers: the deadline of its oldest message elapses.
     IsStuck,
     /// It crashes.
     Crashes,
@@ -162,22 +162,22 @@ impl SupervisorAct {
     }
 }
 
-/// What can happen.
+/// An event of this world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllocationsEvent {
-    /// The host says something of an allocation.
+    /// The host sends a message about an allocation.
     Say(usize, HostOrder),
     /// The supervisor of an allocation does something.
     Act(usize, SupervisorAct),
     /// The next answer of the supervisors of an allocation arrives.
     Answer(usize),
-    /// The next news of the supervisors of an allocation arrives.
+    /// The next notification of the supervisors of an allocation arrives.
     News(usize),
-    /// Word of the supervisors that have ended arrives.
+    /// The endings of supervisors arrive.
     Endings,
     /// The owner of the volumes answers, or does not.
     Volumes(VolumesWord),
-    /// The owner ends by force and its supervisors are let go, or they are already, and another owner takes its place.
+    /// The owner ends by force and its supervisors are let go, or they are already, and a successor takes its place.
     Succeed,
     /// The host is killed, and starts again.
     Kill,

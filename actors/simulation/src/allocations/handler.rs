@@ -1,4 +1,4 @@
-//! What the shell of the owner holds: the actors of the supervisors, and word of those that have ended.
+//! The state of the owner's shell: the actors of the supervisors, and their endings.
 
 use callboard_actors::allocation::{AllocationConfig, AllocationStatus};
 use callboard_actors::allocations::SupervisorEnded;
@@ -9,11 +9,11 @@ use super::event::SupervisorAct;
 use super::scene::allocation;
 use super::supervisor::{Entry, Supervisor};
 
-/// All that the owner has at its hands.
+/// Everything that the owner's shell holds.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Handler {
     pub(super) entries: Vec<Entry>,
-    /// Who has ended, and its owner has not heard so.
+    /// The ended supervisors that were not reported to their owner.
     endings: Vec<SupervisorEnded>,
 }
 
@@ -36,20 +36,20 @@ impl Handler {
         self.entries[place].supervisor.as_ref().map_or(Attempt::default(), |supervisor| supervisor.life)
     }
 
-    /// Starts a supervisor, unless this life of it is there. False means that another one lives.
+    /// Starts a supervisor, unless this life of it exists. False if another one lives.
     pub(super) fn start(&mut self, life: Attempt, config: AllocationConfig) -> bool {
         let place = self.place(&config.spec.allocation);
         if self.life(place) == life {
             return true;
         }
         let is_alone = self.entries[place].supervisor.is_none();
-        // It would be taken for the end of the new one.
+        // The old ending would be taken for the end of the new one.
         self.endings.retain(|ended| (&ended.allocation, ended.life) != (&config.spec.allocation, life));
         self.entries[place].supervisor = Some(Supervisor::born(life, config));
         is_alone
     }
 
-    /// How the supervisor of this life is.
+    /// The status of the supervisor of this life.
     pub(super) fn look(&self, place: usize, life: Attempt) -> Result<AllocationStatus, AskError> {
         let supervisor = self.entries[place].supervisor.as_ref().filter(|supervisor| supervisor.life == life);
         let missing = || AskError::NotRunning { actor: "allocation".to_owned() };
@@ -70,14 +70,14 @@ impl Handler {
         }
     }
 
-    /// A supervisor does something.
+    /// A supervisor acts.
     pub(super) fn act(&mut self, place: usize, act: SupervisorAct) {
         let life = self.life(place);
         let ending = self.entries[place].act(act);
         self.ended(place, life, ending);
     }
 
-    /// Its owner is gone, and takes all supervisors along; the registry keeps what it knows.
+    /// Its owner is gone with all supervisors; the registry keeps its registrations.
     pub(super) fn let_go(&mut self) {
         for entry in &mut self.entries {
             entry.supervisor = None;
@@ -87,7 +87,7 @@ impl Handler {
         self.endings.clear();
     }
 
-    /// The host is killed: what it had registered leaves after a grace.
+    /// The host is killed: its registrations leave after a grace.
     pub(super) fn forget_all(&mut self) {
         self.let_go();
         self.entries.iter_mut().for_each(|entry| *entry = Entry::default());
@@ -98,7 +98,7 @@ impl Handler {
         !self.endings.is_empty()
     }
 
-    /// Who has ended since this was asked before.
+    /// The supervisors that have ended since the last call.
     pub(super) fn take_endings(&mut self) -> Vec<SupervisorEnded> {
         std::mem::take(&mut self.endings)
     }

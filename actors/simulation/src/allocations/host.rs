@@ -1,4 +1,4 @@
-//! The host: what it says of allocations, and what it is answered.
+//! The host: its messages about allocations, and the answers to them.
 
 use callboard_actors::allocation::{AllocationSpec, Task};
 use callboard_actors::allocations::{
@@ -14,7 +14,7 @@ use super::event::{HostOrder, name};
 use super::scene::{AllocationsScene, allocation};
 
 impl AllocationsScene {
-    /// Whether the host could say this now.
+    /// Whether the host could send this now.
     pub(super) fn may_say(stage: &Stage<Self>, place: usize, order: HostOrder) -> bool {
         let known = stage.actor.checker.known(&allocation(place));
         match order {
@@ -25,7 +25,7 @@ impl AllocationsScene {
         }
     }
 
-    /// The host says something.
+    /// The host sends a message.
     pub(super) fn say(&mut self, stage: &mut Stage<Self>, place: usize, order: HostOrder) {
         let allocation = allocation(place);
         let ask = match order {
@@ -49,7 +49,7 @@ impl AllocationsScene {
         self.asked.insert(stage.askers(), place);
     }
 
-    /// A caller that gets the answer that an allocation is stopped may rely on it.
+    /// A caller may rely on the answer that an allocation is stopped.
     pub(super) fn check_answer(&self, place: usize, answer: &AllocationsAnswer) -> Result<(), Violation> {
         let AllocationsAnswer::StopAllocation(Ok(_)) = answer else { return Ok(()) };
         let entry = &self.handler.entries[place];

@@ -1,4 +1,4 @@
-//! What the laws know of each allocation.
+//! The knowledge of the laws about each allocation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,40 +8,40 @@ use callboard_actors::allocations::Order;
 use callboard_actors::shell::AskId;
 use callboard_actors::vocabulary::{Attempt, Health};
 
-/// What was answered already is sent anew under this number.
+/// The number of messages that were answered already and are sent again.
 pub(super) const NO_ASKER: AskId = AskId::new(0);
 
-/// What is known of one allocation.
+/// The known state of one allocation.
 #[derive(Debug, Clone, Hash)]
 pub(in super::super) struct Known {
     pub(super) spec: Arc<AllocationSpec>,
-    /// What its task does, by what the host has said.
+    /// The state of its task, as reported by the host.
     pub(in super::super) task: Task,
-    /// The health that was told last.
+    /// The health that was last reported.
     pub(super) health: Health,
     /// The present life of its supervisor.
     pub(in super::super) life: Attempt,
-    /// Whether that has ended, and its owner has heard so.
+    /// Whether that life has ended, and its owner was notified.
     pub(super) is_down: bool,
     /// Whether it crashed too often.
     pub(in super::super) is_given_up: bool,
-    /// What was taken and not answered.
+    /// The orders that were accepted and not answered.
     pub(in super::super) orders: BTreeMap<AskId, Order>,
-    /// The last order that was ever taken.
+    /// The last order that was ever accepted.
     pub(super) noted: AskId,
-    /// The last order that the present supervisor was told of.
+    /// The last order that the present supervisor received.
     pub(super) told: AskId,
-    /// How many it was told of since it was started.
+    /// How many orders it has received since it was started.
     pub(super) told_ever: usize,
-    /// Whether it was told as registered since its task has started (V13).
+    /// Whether it was reported as registered since its task has started (V13).
     pub(super) is_registered: bool,
-    /// The stops that waited for the volumes of its plugin. They take their places when the wait is over; and whether the present
-    /// supervisor was told of them.
+    /// The stops that waited for the volumes of its plugin, and take effect when the wait is over; and whether the present
+    /// supervisor has received each.
     pub(super) late: BTreeMap<AskId, bool>,
 }
 
 impl Known {
-    /// Whether this is to be told for what was said under that number. Where a task was started behind its preparation, the
+    /// Whether this is the message due for the order under that number. Where a task was started while its preparation was unanswered, the
     /// listener may be that task; no other listener is accepted.
     pub(super) fn is_order(&self, ask: AskId, order: &Order) -> bool {
         match self.orders.get(&ask) {
@@ -50,7 +50,7 @@ impl Known {
         }
     }
 
-    /// Whether its present supervisor may be told of this now: each once, and in the order in which they were said.
+    /// Whether its present supervisor may receive this now: each order once, and in order.
     pub(super) fn is_next(&mut self, ask: AskId) -> bool {
         match self.late.get_mut(&ask) {
             Some(is_told) => !std::mem::replace(is_told, true),
@@ -58,7 +58,7 @@ impl Known {
         }
     }
 
-    /// Another supervisor of it was told nothing yet.
+    /// A new supervisor of it has received nothing yet.
     pub(super) fn begins_anew(&mut self) {
         (self.told, self.told_ever) = (NO_ASKER, 0);
         self.late.values_mut().for_each(|is_told| *is_told = false);
@@ -81,7 +81,7 @@ impl Known {
         }
     }
 
-    /// What is asked again after a crash was said before all that came since, and says nothing new of the task.
+    /// An order that is repeated after a crash is older than all that followed, and changes nothing about the task.
     pub(super) fn takes(&mut self, id: AskId, order: &Order) {
         if id > self.noted || *order == Order::Stop {
             self.noted = self.noted.max(id);

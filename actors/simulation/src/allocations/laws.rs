@@ -1,4 +1,4 @@
-//! The laws of the owner of the allocations, against a plain list of what the host has said of each and has not had answered.
+//! Checks the owner of the allocations against a plain list of the host's unanswered messages about each allocation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use super::super::law::Law;
 use super::super::law_checker::{LawChecker, Verdict};
 use super::known::{Known, NO_ASKER};
 
-/// Sees everything that the owner of the allocations does.
+/// Observes every step of the owner of the allocations.
 #[derive(Debug, Clone, Hash, Default)]
 pub struct AllocationsLaws {
     pub(super) known: BTreeMap<AllocationId, Known>,
@@ -22,14 +22,14 @@ pub struct AllocationsLaws {
     pub(super) ending: Option<StopMode>,
     /// The stops that wait until the volumes of the plugin are released.
     pub(super) waiting: BTreeMap<AskId, AllocationId>,
-    /// Which were let go after too many crashes, so that nothing was put away.
+    /// The allocations whose supervisor was let go after too many crashes, so that nothing was cleaned up.
     pub(in super::super) abandoned: BTreeSet<AllocationId>,
-    /// What is found of it.
+    /// The violations found.
     pub(in super::super) verdict: Verdict,
 }
 
 impl AllocationsLaws {
-    /// Another owner takes the place of the former one, with its memory: callers that waited for an answer were refused.
+    /// A successor replaces the former owner, with its memory: callers that waited for an answer were refused.
     pub(in super::super) fn succeed(&mut self) {
         for known in self.known.values_mut() {
             known.orders.clear();
@@ -37,7 +37,7 @@ impl AllocationsLaws {
         }
     }
 
-    /// What is known of an allocation.
+    /// The known state of an allocation.
     pub(in super::super) fn known(&self, allocation: &AllocationId) -> Option<&Known> {
         self.known.get(allocation)
     }
@@ -46,7 +46,7 @@ impl AllocationsLaws {
         self.verdict.violation(Law::A5, what);
     }
 
-    // === What it hears ===
+    // === Its requests and notifications ===
 
     fn asked(&mut self, id: AskId, ask: &AllocationsAsk, effects: &[Effect<Allocations>]) {
         let Some((allocation, order)) = ordered(ask) else { return };
@@ -106,7 +106,7 @@ impl AllocationsLaws {
         }
     }
 
-    // === What it does ===
+    // === Its effects ===
 
     fn called(&mut self, call: &AllocationsCall, input: &Input<Allocations>) {
         match call {
@@ -171,7 +171,7 @@ impl AllocationsLaws {
         let found = if known.life != life || known.is_down {
             Some(format!("life {life} of {allocation} is told {order:?}, and is over"))
         } else if ask == NO_ASKER {
-            // What was answered is sent anew behind what was said before it.
+            // An answered order is sent again after the earlier unanswered ones.
             let is_so =
                 matches!((order, known.task), (Order::Start, Task::Running) | (Order::Stop, Task::Leaving));
             (!is_so).then(|| format!("{order:?} is told of {allocation}, which was not requested"))
@@ -241,7 +241,7 @@ impl AllocationsLaws {
         }
     }
 
-    /// A supervisor that was started again got all that waits, and one that is gone has answered all.
+    /// A supervisor that was restarted has received all waiting orders, and all orders of a removed supervisor are answered.
     fn check(&mut self, input: &Input<Allocations>, effects: &[Effect<Allocations>]) {
         if !matches!(input, Input::Resumed) {
             for effect in effects {
@@ -305,7 +305,7 @@ impl LawChecker<Allocations> for AllocationsLaws {
         for effect in effects {
             match effect {
                 Effect::Call { call, .. } => self.called(call, input),
-                // A report is no order.
+                // A report is not an order.
                 Effect::Reply(_, AllocationsAnswer::AllocationReported(())) => {}
                 Effect::Reply(id, _) => self.forget(*id),
                 Effect::Persist(_, AllocationsChange::Keep(allocation, record)) => {
@@ -347,7 +347,7 @@ pub(super) fn is_answered(id: AskId, effects: &[Effect<Allocations>]) -> bool {
     effects.iter().any(|effect| matches!(effect, Effect::Reply(answered, _) if *answered == id))
 }
 
-/// What an ask orders, and for which allocation.
+/// The order in a request, and its allocation.
 fn ordered(ask: &AllocationsAsk) -> Option<(&AllocationId, Order)> {
     match ask {
         AllocationsAsk::PrepareAllocation(prepare) => Some((&prepare.spec.allocation, Order::Prepare)),

@@ -1,4 +1,4 @@
-//! What the owner of the allocations keeps in memory, beyond the reach of a crash of its own.
+//! The memory of the owner of the allocations, which survives its crashes.
 
 use callboard_actors::allocations::{Allocations, AllocationsChange, AllocationsImage};
 use callboard_actors::shell::{Ticket, Written};
@@ -10,12 +10,12 @@ use super::super::stand_in::Disk;
 pub struct Memory(AllocationsImage);
 
 impl Memory {
-    /// What an owner is built from.
+    /// The image from which an owner is built.
     pub(in super::super) fn image(&self) -> AllocationsImage {
         self.0.clone()
     }
 
-    /// How many allocations it knows.
+    /// The number of allocations that it knows.
     pub(in super::super) fn len(&self) -> usize {
         self.0.records.len()
     }

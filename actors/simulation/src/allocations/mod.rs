@@ -1,4 +1,4 @@
-//! The owner of the supervisors of allocations in the simulation: its laws, and a world so small that every order is tried.
+//! The owner of the supervisors of allocations in the simulation: its laws, and a world small enough to try every order of events.
 
 mod known;
 mod laws;
@@ -20,5 +20,5 @@ pub use event::{AllocationsBounds, AllocationsEvent, HostOrder, SupervisorAct, V
 pub use laws::AllocationsLaws;
 pub use memory::Memory;
 
-/// Everything around the owner of the allocations that matters to it.
+/// The relevant surroundings of the owner of the allocations.
 pub type AllocationsWorld = super::search::SceneWorld<scene::AllocationsScene>;

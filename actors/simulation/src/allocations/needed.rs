@@ -12,7 +12,7 @@ use super::super::law::Law;
 use super::laws::{AllocationsLaws, is_answered};
 
 impl AllocationsLaws {
-    /// Whether volumes may depend on an allocation: it was registered, and no other one carries on for its plugin.
+    /// Whether volumes may depend on an allocation: it was registered, and no other one continues to serve its plugin.
     fn is_needed(&self, allocation: &AllocationId) -> bool {
         let Some(known) = self.known.get(allocation) else { return false };
         let types = known.spec.role.plugin_types();
@@ -25,7 +25,7 @@ impl AllocationsLaws {
         known.is_registered && known.task != Task::Leaving && self.ending.is_none() && !carries_on
     }
 
-    /// Whether a stop waits from now on.
+    /// Whether a stop waits from now on. Records it.
     pub(super) fn waits(
         &mut self,
         id: AskId,
@@ -51,7 +51,7 @@ impl AllocationsLaws {
         }
     }
 
-    /// Whether something that prepares an allocation came behind a stop of it that waits.
+    /// Whether an order that prepares an allocation came after a stop of it that still waits.
     pub(super) fn is_behind_stop(&self, allocation: &AllocationId, ask: AskId, order: &Order) -> bool {
         let is_before = |(id, of): (&AskId, &AllocationId)| of == allocation && *id < ask;
         matches!(order, Order::Prepare | Order::Adopt) && self.waiting.iter().any(is_before)
@@ -72,7 +72,7 @@ impl AllocationsLaws {
                     let what = format!("{allocation} is stopped, and its volumes may be in use");
                     self.verdict.violation(Law::V13, || what);
                 }
-                // Others that wait are carried out with it.
+                // Other waiting stops are carried out with it.
                 stopped.map_or_else(Vec::new, |allocation| self.waiting_of(&allocation))
             }
             Input::Asked { ask: AllocationsAsk::TaskExited(TaskExited { allocation, .. }), .. } => {
@@ -83,7 +83,7 @@ impl AllocationsLaws {
             {
                 self.waiting_of(&stop.allocation)
             }
-            // Another one carries on from now on, perhaps.
+            // Another allocation may serve the plugin from now on.
             Input::Asked { ask: AllocationsAsk::AllocationReported(_), .. }
             | Input::Returned { call: AllocationsCall::Look { .. }, .. } => {
                 let is_needed = |allocation: &AllocationId| self.is_needed(allocation);
@@ -105,7 +105,7 @@ impl AllocationsLaws {
         }
     }
 
-    /// What nothing depends on is not kept from stopping.
+    /// An allocation that no volume depends on is not kept from stopping.
     fn check_refusals(&mut self, effects: &[Effect<Allocations>]) {
         for effect in effects {
             let Effect::Reply(_, AllocationsAnswer::StopAllocation(Err(error))) = effect else { continue };

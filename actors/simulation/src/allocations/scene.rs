@@ -1,4 +1,4 @@
-//! The owner of the supervisors of one or two allocations, these as plain models, and the host: small enough to try every order.
+//! The owner of the supervisors of one or two allocations, these as plain models, and the host: small enough to try every order of events.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -25,9 +25,9 @@ use super::memory::Memory;
 pub struct AllocationsScene {
     pub(super) handler: Handler,
     await_endings: Option<u64>,
-    /// The questions whether a plugin is unused that are not answered.
+    /// The unanswered questions whether a plugin is unused.
     pub(super) questions: VecDeque<u64>,
-    /// About which allocation the host asked what has no answer.
+    /// The allocation of each unanswered message of the host.
     pub(super) asked: BTreeMap<u64, usize>,
 }
 
@@ -44,12 +44,12 @@ impl AllocationsScene {
         self.handler.act(place, act);
     }
 
-    /// A supervisor that falls while everything ends is not replaced.
+    /// A supervisor that crashes while everything ends is not replaced.
     fn excuse(&mut self, stage: &Stage<Self>, place: usize, falls: bool) {
         self.handler.entries[place].is_excused |= falls && stage.stopped.is_some();
     }
 
-    // === What arrives ===
+    // === Arrivals ===
 
     fn answer(&mut self, stage: &mut Stage<Self>, place: usize) {
         if let Some((call, answer)) = self.handler.entries[place].answers.pop_front() {
@@ -76,7 +76,7 @@ impl AllocationsScene {
 
     // === The owner ===
 
-    /// Another owner takes the place of one that ended by force or let go of everything, a moment later.
+    /// A successor replaces an owner that ended by force or let go of everything, a moment later.
     fn succeed(&mut self, stage: &mut Stage<Self>) {
         self.handler.let_go();
         self.asked.clear();
@@ -245,7 +245,7 @@ impl Scene for AllocationsScene {
         Ok(())
     }
 
-    /// Of those that have fallen the owner hears only when everything ends.
+    /// The owner is notified of crashed supervisors only when everything ends.
     fn stopping(&mut self, stage: &Stage<Self>) {
         for (place, entry) in self.handler.entries.iter_mut().enumerate() {
             let known = stage.actor.checker.known(&allocation(place));

@@ -1,5 +1,4 @@
-//! The supervisors of one allocation, as a plain model, with what stands around them: the registry's word, and what they said and
-//! has not arrived.
+//! The supervisors of one allocation, as a plain model, with their surroundings: the registry's entry, and their messages in flight.
 
 use std::collections::VecDeque;
 
@@ -13,49 +12,49 @@ use callboard_actors::vocabulary::{Attempt, Health, Timestamp};
 
 use super::event::SupervisorAct;
 
-/// What a supervisor answers, or that it cannot.
+/// The answer of a supervisor, or the reason why it cannot answer.
 pub(super) type Answered = Result<OrderAnswer, AskError>;
 
-/// One allocation, as it is in truth.
+/// The true state of one allocation.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Entry {
-    /// The supervisor that lives, if one does.
+    /// The living supervisor, if there is one.
     pub(super) supervisor: Option<Supervisor>,
     /// Whether the registry knows the plugin.
     pub(super) is_registered: bool,
     /// Whether its directories are there.
     pub(super) has_files: bool,
-    /// Whether no actor could be asked to deregister it any more.
+    /// Whether no actor could be asked to deregister it any longer.
     pub(super) is_excused: bool,
-    /// What supervisors answered, by the call of their owner.
+    /// The answers of supervisors, by the call of their owner.
     pub(super) answers: VecDeque<(u64, Answered)>,
-    /// What they told, with their lives.
+    /// Their notifications, with their lives.
     pub(super) news: VecDeque<(Attempt, AllocationNews)>,
 }
 
-/// One that lives.
+/// A living supervisor.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Supervisor {
     pub(super) life: Attempt,
     status: AllocationStatus,
     context: callboard_actors::allocation::TaskContext,
-    /// What it knows of the task.
+    /// Its knowledge of the task.
     pub(super) task: Task,
-    /// Whether the registry is to know nothing of the plugin, and has not heard so.
+    /// Whether the plugin is to be deregistered, and the registry has not received that.
     owes: bool,
-    /// Which calls wait for directories.
+    /// The calls that wait for directories.
     preparing: Vec<u64>,
     stage: Stage,
 }
 
-/// How far on its way out it is.
+/// The progress of its stop.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Stage {
-    /// It is not.
+    /// It does not stop.
     Serving,
-    /// It puts everything away; these calls wait for it. It owes nothing to anyone if the host ends.
+    /// It cleans up everything; these calls wait for it. If the host ends, nothing remains to be done.
     Leaving { askers: Vec<u64>, is_last: bool },
-    /// It has put everything away, and still has to deregister.
+    /// It has cleaned up everything, and still has to deregister.
     Owing,
 }
 
@@ -82,7 +81,7 @@ impl Supervisor {
         Self { life, status, context, task, owes, preparing: Vec::new(), stage }
     }
 
-    /// How it is.
+    /// Its status.
     pub(super) fn status(&self) -> AllocationStatus {
         self.status.clone()
     }
@@ -107,9 +106,9 @@ fn report(deregistered: bool) -> AllocationStopped {
 }
 
 impl Entry {
-    // === What its owner wants of it ===
+    // === Requests of its owner ===
 
-    /// The supervisor of this life receives something. One that is not there answers so.
+    /// The supervisor of this life receives an order. If it does not live, the answer is an error.
     pub(super) fn told(&mut self, call: u64, life: Attempt, order: &Order) {
         let Some(supervisor) = self.supervisor.as_mut().filter(|supervisor| supervisor.life == life) else {
             self.answers.push_back((call, Err(not_running())));
@@ -155,7 +154,7 @@ impl Entry {
         }
     }
 
-    /// The host ends. Gives whether the supervisor of this life has ended over it.
+    /// The host ends. Returns the ending of the supervisor of this life, if that has ended.
     pub(super) fn stop(&mut self, life: Attempt, mode: StopMode) -> Option<Ending> {
         self.supervisor.as_ref().filter(|supervisor| supervisor.life == life)?;
         if mode == StopMode::Detach {
@@ -174,14 +173,14 @@ impl Entry {
         }
     }
 
-    /// It ends, and callers that wait for it are answered.
+    /// It ends, and waiting callers are answered.
     pub(super) fn end(&mut self, ending: Ending) -> Option<Ending> {
         let supervisor = self.supervisor.take()?;
         self.answers.extend(supervisor.waiting().into_iter().map(|call| (call, Err(not_running()))));
         Some(ending)
     }
 
-    // === What it does ===
+    // === Its actions ===
 
     /// Whether its supervisor can do this now.
     pub(super) fn can(&self, act: SupervisorAct) -> bool {
@@ -202,12 +201,12 @@ impl Entry {
         }
     }
 
-    /// What its supervisor waits for longest.
+    /// The call that its supervisor has kept waiting longest.
     pub(super) fn oldest(&self) -> Option<u64> {
         self.supervisor.as_ref()?.waiting().into_iter().min()
     }
 
-    /// Its supervisor does something. Gives its ending, if it has ended over it.
+    /// Its supervisor acts. Returns its ending, if it has ended.
     pub(super) fn act(&mut self, act: SupervisorAct) -> Option<Ending> {
         let supervisor = self.supervisor.as_mut()?;
         match act {
@@ -247,7 +246,7 @@ impl Entry {
                 self.news.push_back((supervisor.life, news));
                 None
             }
-            // Its owner alone sees that.
+            // Only its owner sees that.
             SupervisorAct::IsStuck => None,
             SupervisorAct::Crashes => self.end(Ending::BudgetSpent("it crashed".to_owned())),
         }

@@ -1,4 +1,4 @@
-//! The owner of the volumes, as far as a stop of an allocation depends on it.
+//! The part of the owner of the volumes that a stop of an allocation depends on.
 
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
-//! What can happen to a small database, and how much of it.
+//! The events of a small database, and their bounds.
 
 use std::fmt;
 
 use callboard_actors::persister::{DiskFault, Reached};
 
-/// How much may happen, of each kind.
+/// How often each kind of event may happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DatabaseBounds {
     /// How many actors keep something in it.
@@ -13,19 +13,19 @@ pub struct DatabaseBounds {
     pub writes_each: u8,
     /// How many of these writes are too large.
     pub large: u8,
-    /// How often an actor is replaced by another one, which reads what there is.
+    /// How often an actor is replaced by another one, which reads the existing rows.
     pub successors: u8,
-    /// What fails of the disk, and when: each of these may happen while something is under way.
+    /// The faults of the disk, and when they begin: each may begin while something is in flight.
     pub troubles: &'static [Trouble],
-    /// How many of these happen.
+    /// How many of these faults happen.
     pub troubles_max: u8,
-    /// How often the host is gone all at once.
+    /// How often host and power are lost at once.
     pub cuts: u8,
     /// How often the database is closed in order.
     pub closes: u8,
     /// How many records are damaged while it is closed.
     pub damages: u8,
-    /// How often what waits is merged by row.
+    /// How often the waiting writes are merged by row.
     pub merges: u8,
 }
 
@@ -45,46 +45,46 @@ impl DatabaseBounds {
     };
 }
 
-/// Something begins to fail while the disk is used.
+/// A fault that begins while the disk is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Trouble {
-    /// After so many changes of the disk.
+    /// After this number of changes of the disk.
     pub after: u64,
-    /// What fails, until the disk is mended.
+    /// The fault, until the disk is repaired.
     pub fault: DiskFault,
 }
 
-/// What can happen.
+/// An event of this world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DatabaseEvent {
     /// An owner hands over a write.
     Write(u8),
     /// An owner hands over a write that is too large.
     WriteTooMuch(u8),
-    /// What waits is begun: of writes all of them, or one. Something may begin to fail meanwhile.
+    /// The next waiting item is taken: all waiting writes or one write, or a job. A fault may begin meanwhile.
     GoOn {
-        /// Whether a commit takes all that waits.
+        /// Whether a commit takes all waiting writes.
         takes_all: bool,
-        /// What begins to fail.
+        /// The fault that begins.
         trouble: Option<Trouble>,
     },
-    /// The owners of a commit that is over are notified.
+    /// The owners of a finished commit are notified.
     Tell,
-    /// An owner hears how its writes ended.
+    /// An owner receives the outcome of its writes.
     Hear(u8),
-    /// An owner, or another one in its place, reads what there is.
+    /// An owner, or its replacement, reads the existing rows.
     Load(u8),
-    /// What waits is merged by row, as behind a sick disk.
+    /// The waiting writes are merged by row, as behind a sick disk.
     Merge,
-    /// The disk is mended.
+    /// The disk is repaired.
     Mend,
-    /// The host closes the database behind everything that waits.
+    /// The host closes the database after all waiting items.
     Close,
     /// A bit of a record flips while no process has the database open.
     Damage,
-    /// The host and the power are gone; of what was not synced this much had reached the disk.
+    /// Host and power are lost; this part of the unsynced data had reached the disk.
     Cut(Reached),
-    /// A host opens the database. Something may begin to fail meanwhile.
+    /// A host opens the database. A fault may begin meanwhile.
     Open(Option<Trouble>),
 }
 

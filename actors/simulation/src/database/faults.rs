@@ -1,29 +1,29 @@
-//! Persisters that are wrong on purpose, so that one can see which law reports it.
+//! Persisters with deliberate faults, to show which law detects them.
 
-/// A fault that is put between the queue and the store.
+/// A fault between the queue and the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PersisterFault {
-    /// It tells its owners before the commit is on disk.
+    /// It notifies its owners before the commit is on disk.
     AnswersBeforeTheSync,
     /// It loses the last row of a commit that several writes share.
     DropsARow,
-    /// It tells only the first of those who share a commit.
+    /// It notifies only the first of the owners that share a commit.
     ForgetsAnOwner,
     /// It carries out the writes of a commit in another order.
     ReversesACommit,
-    /// After a failure it goes on with what was decided on top of it.
+    /// After a failure it carries out writes that depend on the failed one.
     GoesOnAfterAFailure,
     /// After a failure every further commit fails.
     StaysBroken,
-    /// It tells a failure twice.
+    /// It reports a failure twice.
     TellsTwice,
-    /// It brings a commit to disk in two halves.
+    /// It writes a commit to disk in two halves.
     TakesHalves,
-    /// It brings what was merged to disk in two halves.
+    /// It writes merged writes to disk in two halves.
     TakesHalvesOfAMerge,
-    /// It begins the same run again.
+    /// It does not increase the run number.
     KeepsItsRun,
-    /// It says nothing of records that are damaged.
+    /// It does not report damaged records.
     OverlooksDamage,
     /// It loads a table without its first record.
     LosesARecord,

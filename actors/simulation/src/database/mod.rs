@@ -1,4 +1,4 @@
-//! The database as one would explain it: rows, and what waits for them; and the persister that is held against this.
+//! A plain model of the database: rows and waiting writes; and the persister that is checked against it.
 //!
 //! ```text
 //!   writes ──► queue of production ──► store of production ──► disk in memory
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The queue, the store and all below it are those of production, with a real file of redb on a disk in memory. Only the actor
-//! and its thread are missing: the [`DatabaseModel`] takes what comes next from the queue on request.
+//! and its thread are missing: the [`DatabaseModel`] takes the next item from the queue on request.
 
 mod event;
 mod faults;

@@ -1,7 +1,7 @@
-//! The persister without its actor and its thread: the queue and the store of production, and the laws of both.
+//! Runs the persister without its actor and its thread: the queue and the store of production, and the laws of both.
 //!
-//! It takes what comes next on request. Beside the queue stands a plain list of what was handed over, beside the store
-//! a plain list of rows; after each step they must say the same.
+//! It takes the next item on request. A plain list of the writes handed over stands beside the queue, and a plain list of rows beside
+//! the store; after each step they must be equal.
 
 mod committing;
 mod telling;
@@ -21,21 +21,21 @@ use super::faults::PersisterFault;
 use super::plain::{Changes, Plain};
 use super::volume::{Action, ActionOutcome, Medium, Place, Reading};
 
-/// Work that waits behind the writes before it.
+/// A job that waits behind the writes before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Job {
-    /// An owner reads what is its own.
+    /// An owner reads its rows.
     Load(Owner),
     /// The database is closed.
     Close,
 }
 
-/// What comes of taking the next thing.
+/// The result of taking the next item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Nothing waits.
     Idle,
-    /// A commit is done, or has failed; its owners are notified by [`DatabaseModel::tell`].
+    /// A commit has succeeded or failed; its owners are notified by [`DatabaseModel::tell`].
     Committed {
         /// Whether it is on disk.
         is_written: bool,
@@ -49,7 +49,7 @@ pub(crate) enum Step {
 /// A row: table, key and encoded record.
 pub(crate) type Row = (Place, Vec<u8>);
 
-/// What an owner receives about its writes; see [`Settled`](callboard_actors::persister::Settled).
+/// A notification of an owner about its writes; see [`Settled`](callboard_actors::persister::Settled).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Word {
     pub(crate) owner: Owner,
@@ -58,10 +58,10 @@ pub(crate) struct Word {
     pub(crate) is_written: bool,
 }
 
-/// Which life of which ledger.
+/// The life of a ledger.
 pub(super) type Life = (Owner, u64);
 
-/// Something that waits, as one would write it down.
+/// A waiting item, in plain form.
 #[derive(Debug, Clone, Hash)]
 enum Waits {
     Write {
@@ -79,28 +79,28 @@ enum Waits {
     Job,
 }
 
-/// The ledger of an owner, as one would write it down.
+/// The ledger of an owner, in plain form.
 #[derive(Debug, Clone, Copy, Hash, Default)]
 struct Ledger {
     opening: u64,
-    /// The epoch up to which nothing is taken any more.
+    /// The epoch up to which nothing is accepted any longer.
     closed_through: Option<u64>,
-    /// The epoch up to which its owner was told no.
+    /// The epoch up to which a failure was reported to its owner.
     told_no: Option<u64>,
-    /// The last write that its owner was told of.
+    /// The last write that was reported to its owner.
     told: Option<(u64, u64)>,
 }
 
-/// A commit that is over, and whose result was not told yet.
+/// A finished commit whose result was not reported yet.
 #[derive(Debug, Clone, Hash)]
 struct Finished {
     batch: Rc<Batch>,
     is_written: bool,
-    /// What each of its writes is: life, epoch and sequence.
+    /// Its writes: life, epoch and sequence of each.
     writes: Vec<(Life, u64, u64)>,
 }
 
-/// Whether a host has the database.
+/// The state of the database for the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum DatabaseState {
     Open,
@@ -110,7 +110,7 @@ enum DatabaseState {
     Gone,
 }
 
-/// The queue and the store of production, and what must come of them.
+/// The queue and the store of production, and their required results.
 #[derive(Debug, Clone)]
 pub(crate) struct DatabaseModel<D> {
     volume: D,
@@ -122,18 +122,18 @@ pub(crate) struct DatabaseModel<D> {
     finished: VecDeque<Finished>,
     pub(crate) words: VecDeque<Word>,
     plain: Plain,
-    /// What was found out about commits of which it was unknown whether they took effect, in their order.
+    /// Whether each commit with an unknown outcome took effect, as found out later, in order.
     pub(crate) took_effect: Vec<bool>,
-    /// What fails now, or will.
+    /// The present or future fault of the disk.
     trouble: Option<(u64, DiskFault)>,
-    /// The records that are damaged, which is not known yet.
+    /// The damaged records that were not detected yet.
     damaged: Vec<Place>,
     fault: Option<PersisterFault>,
     has_failed: bool,
     pub(crate) verdict: Verdict,
 }
 
-/// Where it is not known what lies on the disk, the whole history counts.
+/// While the content of the disk is unknown, the whole history counts.
 impl<D: Medium> Hash for DatabaseModel<D> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Self {
@@ -146,7 +146,7 @@ impl<D: Medium> Hash for DatabaseModel<D> {
 }
 
 impl<D: Medium> DatabaseModel<D> {
-    /// The database on this volume, and perhaps a fault of the persister. No host runs yet.
+    /// The database on this volume, with an optional fault of the persister. No host runs yet.
     pub(crate) fn new(volume: D, fault: Option<PersisterFault>) -> Self {
         Self {
             volume,
@@ -167,7 +167,7 @@ impl<D: Medium> DatabaseModel<D> {
         }
     }
 
-    // === What may be known ===
+    // === The observable state ===
 
     /// Whether a host has the database open.
     pub(crate) fn is_open(&self) -> bool {
@@ -179,18 +179,18 @@ impl<D: Medium> DatabaseModel<D> {
         self.database == DatabaseState::Gone
     }
 
-    /// How many things wait.
+    /// The number of waiting items.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether the next thing that waits is a write.
+    /// Whether the next waiting item is a write.
     pub(crate) fn is_write_next(&self) -> bool {
         matches!(self.waiting.front(), Some(Waits::Write { .. }))
     }
 
-    /// Whether something may be begun: a thread goes on behind a commit that succeeded before its owners are notified, and not
-    /// behind one that failed.
+    /// Whether the next item may be taken: a thread continues after a commit that succeeded before its owners are notified, but not
+    /// after a failed one.
     pub(crate) fn may_go_on(&self) -> bool {
         match self.finished.front() {
             None => !self.waiting.is_empty(),
@@ -198,12 +198,12 @@ impl<D: Medium> DatabaseModel<D> {
         }
     }
 
-    /// Whether the result of a commit is to be told.
+    /// Whether the result of a commit is to be reported.
     pub(crate) fn may_tell(&self) -> bool {
         !self.finished.is_empty()
     }
 
-    /// What fails of the disk, or will.
+    /// The present or future fault of the disk.
     pub(crate) const fn trouble(&self) -> Option<(u64, DiskFault)> {
         self.trouble
     }
@@ -224,13 +224,13 @@ impl<D: Medium> DatabaseModel<D> {
 
     // === The disk ===
 
-    /// This fails once the disk was changed so many times more.
+    /// This fault begins after this number of further changes of the disk.
     pub(crate) fn fails_after(&mut self, changes: u64, fault: DiskFault) {
         self.trouble = Some((changes, fault));
         self.volume.carry_out(Action::Fail(changes, fault));
     }
 
-    /// Nothing fails any more.
+    /// The fault ends.
     pub(crate) fn is_mended(&mut self) {
         self.trouble = None;
         self.volume.carry_out(Action::Mend);
@@ -242,7 +242,7 @@ impl<D: Medium> DatabaseModel<D> {
         self.damaged.push(place);
     }
 
-    /// The host is gone with all that waits, and of what was not synced this much had reached the disk.
+    /// The host is gone with all waiting items, and this part of the unsynced data had reached the disk.
     pub(crate) fn is_cut(&mut self, reached: Reached) {
         self.volume.carry_out(Action::Cut(reached));
         self.trouble = None;
@@ -261,7 +261,7 @@ impl<D: Medium> DatabaseModel<D> {
 
     // === A host ===
 
-    /// A host opens the database. False means that it could not.
+    /// A host opens the database. False if it could not.
     pub(crate) fn open(&mut self) -> bool {
         self.forget_the_host();
         let opened = match &*self.volume.carry_out(Action::Open) {
@@ -294,7 +294,7 @@ impl<D: Medium> DatabaseModel<D> {
         }
     }
 
-    /// An owner, or another one in its place, is notified of its writes from now on.
+    /// An owner, or its replacement, is notified of its writes from now on.
     pub(crate) fn open_ledger(&mut self, owner: Owner) {
         let ledger = self.ledgers.entry(owner).or_default();
         *ledger = Ledger { opening: ledger.opening + 1, ..Ledger::default() };
@@ -330,15 +330,15 @@ impl<D: Medium> DatabaseModel<D> {
         }
     }
 
-    /// Lays work down behind every write that waits.
+    /// Queues a job behind every waiting write.
     pub(crate) fn lay(&mut self, job: Job) {
         self.queue.push_job(job);
         self.waiting.push_back(Waits::Job);
     }
 
-    // === What is read ===
+    // === Reading ===
 
-    /// Reads everything, if the disk is sound; it must be what the plain rows say.
+    /// Reads everything, if the disk is sound; it must equal the plain rows.
     fn read_after(&mut self, law: Law) {
         if self.trouble.is_none() && self.database == DatabaseState::Open {
             self.read(law);
@@ -380,7 +380,7 @@ impl<D: Medium> DatabaseModel<D> {
         Some(reading)
     }
 
-    /// While the database is open, only a failing disk is a reason to fail, and trying again helps.
+    /// While the database is open, only a failing disk is a reason to fail, and a retry helps.
     fn check_failure(&mut self, is_transient: bool, what: &str) {
         if self.database == DatabaseState::Open && (self.trouble.is_none() || !is_transient) {
             let trouble = self.trouble;

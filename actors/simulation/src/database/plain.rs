@@ -1,16 +1,16 @@
-//! The plain model of a database: rows, and the commits of which it is unknown whether they took effect.
+//! The plain model of a database: rows, and the commits with an unknown outcome.
 
 use super::volume::{Lines, Place};
 
-/// What a commit does, row by row; without a record the row goes.
+/// The changes of a commit, row by row; without a record the row is removed.
 pub(super) type Changes = Vec<(Place, Option<Vec<u8>>)>;
 
-/// What must lie in the database.
+/// The required content of the database.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Plain {
-    /// What lay there when it was read last, and what was surely committed since.
+    /// The rows at the last read, with the commits since that are certain.
     lines: Lines,
-    /// From the first doubtful commit on.
+    /// The commits from the first doubtful one on.
     unread: Vec<Commit>,
 }
 
@@ -30,7 +30,7 @@ fn apply(lines: &mut Lines, changes: &Changes) {
 }
 
 impl Plain {
-    /// These were brought to disk.
+    /// These changes are on disk.
     pub(super) fn committed(&mut self, changes: Changes) {
         if self.unread.is_empty() {
             apply(&mut self.lines, &changes);
@@ -39,12 +39,12 @@ impl Plain {
         }
     }
 
-    /// These are on disk or not, all of them or none.
+    /// These changes are on disk or not, all of them or none.
     pub(super) fn doubted(&mut self, changes: Changes) {
         self.unread.push(Commit { changes, is_certain: false });
     }
 
-    /// Whether it is not known of some commit whether it took effect.
+    /// Whether the outcome of any commit is unknown.
     pub(super) const fn is_doubtful(&self) -> bool {
         !self.unread.is_empty()
     }
@@ -54,13 +54,13 @@ impl Plain {
         self.lines.remove(place);
     }
 
-    /// What certainly lies there.
+    /// The rows that are certainly there.
     pub(super) const fn lines(&self) -> &Lines {
         &self.lines
     }
 
-    /// Whether this may lie in the database. If so, it is known from now on which of the doubtful commits took effect: this is
-    /// said of each, in their order.
+    /// Whether the database may contain this. If so, it is known from now on which of the doubtful commits took effect: returned for
+    /// each, in order.
     pub(super) fn is_found(&mut self, found: &Lines) -> Option<Vec<bool>> {
         let doubtful = self.unread.iter().filter(|commit| !commit.is_certain).count();
         if doubtful == 0 {

@@ -1,8 +1,8 @@
-//! A volume that can be copied: it is its history, and is played again from the beginning where it is needed.
+//! A volume that can be copied: it consists of its history, and is replayed from the beginning where needed.
 //!
-//! An open database cannot be copied, and one that is opened on a copy of its file is not what it was: it has begun a new run,
-//! and has forgotten which syncs failed. What comes of an action follows from the actions before it, so each history is played
-//! once, however many worlds share it, and all copies know what comes of it.
+//! An open database cannot be copied, and a copy of its file that is opened is not the same: it has begun a new run,
+//! and has forgotten which syncs failed. The result of an action follows from the actions before it, so each history is played
+//! once, however many worlds share it, and all copies share the result.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -11,16 +11,16 @@ use std::rc::Rc;
 
 use super::volume::{Action, ActionOutcome, Medium, Reader, Volume};
 
-/// What is known of all histories that were played.
+/// The results of all histories that were played.
 #[derive(Debug)]
 struct Known {
     outcomes: HashMap<u128, Rc<ActionOutcome>>,
-    /// The last one that was played, and the volume as it is behind it.
+    /// The last history that was played, and the volume after it.
     last: Option<(u128, Volume)>,
     readers: &'static [Reader],
 }
 
-/// A volume with this history. Copies share what is known.
+/// A volume with this history. Copies share the results.
 #[derive(Debug, Clone)]
 pub(super) struct Replayed {
     actions: Vec<Action>,
@@ -36,7 +36,7 @@ impl Replayed {
     }
 }
 
-/// The history that comes of one more action.
+/// The history with one more action.
 fn extended(history: u128, action: &Action) -> u128 {
     let hash = |salt: u8| {
         let mut hasher = DefaultHasher::new();
@@ -81,7 +81,7 @@ impl Medium for Replayed {
     }
 }
 
-/// What lies on it is known from what comes of reading it, and how it came to be is no part of its state.
+/// Its content is known from the results of reading it, and its history is not part of its state.
 impl Hash for Replayed {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }

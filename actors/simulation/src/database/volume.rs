@@ -8,21 +8,21 @@ use callboard_actors::persister::{
 };
 use callboard_actors::vocabulary::RunNumber;
 
-/// Where a row lies: the name of its table, and its key.
+/// The place of a row: the name of its table, and its key.
 pub(super) type Place = (&'static str, Vec<u8>);
 
-/// What lies in a database: encoded records at their places.
+/// The content of a database: encoded records at their places.
 pub(super) type Lines = BTreeMap<Place, Vec<u8>>;
 
-/// What was found in a database.
+/// The result of reading a database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
     pub(super) lines: Lines,
-    /// The places of those that were set aside.
+    /// The places of records that were set aside.
     pub(super) damaged: Vec<Place>,
 }
 
-/// Reads one table in the way of production, and encodes again what was read.
+/// Reads one table like production, and encodes the records again.
 pub(crate) type Reader = fn(&mut Store, &mut Reading) -> Result<(), LoadError>;
 
 /// The [`Reader`] of the table of a record type.
@@ -34,50 +34,50 @@ pub(crate) fn read_table<R: Record>(store: &mut Store, reading: &mut Reading) ->
     Ok(())
 }
 
-/// What can be done to a volume.
+/// An action on a volume.
 #[derive(Debug, Clone, Hash)]
 pub(crate) enum Action {
     /// A host opens the database.
     Open,
-    /// It brings these to disk.
+    /// It writes these to disk.
     Commit(Rc<Batch>),
     /// It reads all tables.
     Read,
     /// It closes the database.
     Close,
-    /// The host is gone, and so is the power; this much had reached the disk.
+    /// Host and power are lost; this part of the unsynced data had reached the disk.
     Cut(Reached),
-    /// This fails once so many more changes of the disk have been tried.
+    /// This fault begins after this number of further tried changes of the disk.
     Fail(u64, DiskFault),
-    /// Nothing fails any more.
+    /// The fault ends.
     Mend,
-    /// A bit flips wherever these bytes stand.
+    /// A bit flips wherever these bytes are.
     Damage(Vec<u8>),
 }
 
-/// What comes of it.
+/// The result of an action.
 #[derive(Debug, Clone)]
 pub(crate) enum ActionOutcome {
-    /// It is done; a power cut would take nothing away, or it would.
+    /// The action is done; a power cut would undo it unless it is synced.
     Done {
         is_synced: bool,
     },
-    /// A host runs for the so manieth time.
+    /// A host has opened the database, with this run number.
     Opened(RunNumber),
     Read(Reading),
-    /// It could not be done. Trying again may help, or not.
+    /// The action failed. A retry may help if the failure is transient.
     Failed {
         is_transient: bool,
         what: String,
     },
 }
 
-/// What actions are carried out on.
+/// A medium on which actions are carried out.
 pub(crate) trait Medium {
-    /// Does one, and says what comes of it.
+    /// Carries out an action, and returns its result.
     fn carry_out(&mut self, action: Action) -> Rc<ActionOutcome>;
 
-    /// A number that stands for all actions so far, where they are counted.
+    /// A number that identifies all actions so far, where they are counted.
     fn history(&self) -> u128 {
         0
     }
@@ -92,7 +92,7 @@ pub(crate) struct Volume {
 }
 
 impl Volume {
-    /// An empty disk. These say what lies in the database.
+    /// An empty disk. These readers read the content of the database.
     pub(crate) fn new(readers: &'static [Reader]) -> Self {
         Self { disk: MemoryDisk::default(), store: None, readers }
     }
@@ -131,7 +131,7 @@ impl Volume {
         }
     }
 
-    /// Nothing that the host would still write on its way out reaches the disk.
+    /// Nothing that the host would still write while it ends reaches the disk.
     fn cut(&mut self, reached: Reached) {
         self.disk.set_fault(Some(DiskFault::Broken));
         self.store = None;
@@ -193,7 +193,7 @@ mod tests {
         const SCHEMA: u16 = 1;
     }
 
-    /// The searches break a small disk before each of so many of its changes (`actors/simulation/tests/interleavings/database.rs`).
+    /// The searches break a small disk before each of this number of changes (`actors/simulation/tests/interleavings/database.rs`).
     #[test]
     fn a_small_commit_changes_the_disk_eight_times_at_most_and_an_opening_thirty_two_times_p4() {
         let mut volume = Volume::new(&[read_table::<Line>]);

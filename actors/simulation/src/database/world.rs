@@ -1,4 +1,4 @@
-//! A database, its disk and two or three actors that write, small enough that every order of what can happen to them is tried.
+//! A database, its disk and two or three actors that write, small enough to try every order of events.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::model::{DatabaseModel, Job, Step};
 use super::replayed::Replayed;
 use super::volume::{Reader, read_table};
 
-/// What the actors keep.
+/// The record of the actors.
 #[derive(Serialize, Deserialize)]
 struct Line(String);
 
@@ -33,31 +33,31 @@ struct Author {
     epoch: u64,
     sequence: u64,
     writes_left: u8,
-    /// Of which writes nothing was heard yet: epoch and sequence.
+    /// The writes without a reported outcome: epoch and sequence.
     unsettled: BTreeSet<(u64, u64)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Phase {
     Writing,
-    /// It was told no, and begins again from what is on disk.
+    /// A failure was reported to it, and it begins again from the rows on disk.
     Failed,
     Loading,
 }
 
-/// The world, with what may still happen.
+/// The world, with its remaining bounds.
 #[derive(Debug, Clone, Hash)]
 pub struct DatabaseWorld {
     model: DatabaseModel<Replayed>,
     authors: Vec<Author>,
     left: DatabaseBounds,
     is_closing: bool,
-    /// It could not be opened, and that would be so again.
+    /// It could not be opened, and a retry would fail too.
     is_shut_out: bool,
 }
 
 impl DatabaseWorld {
-    /// A world in which so much may happen, with a persister that is wrong if a fault is given.
+    /// A world with these bounds, with a fault in the persister if one is given.
     #[must_use]
     pub fn new(bounds: DatabaseBounds, fault: Option<PersisterFault>) -> Self {
         let author = Author {
@@ -82,7 +82,7 @@ impl DatabaseWorld {
         (0..).zip(&self.authors)
     }
 
-    /// A host opens the database, and all actors have read what is theirs.
+    /// A host opens the database, and all actors have read their rows.
     fn open(&mut self) {
         self.is_closing = false;
         self.is_shut_out = !self.model.open();
@@ -96,7 +96,7 @@ impl DatabaseWorld {
         }
     }
 
-    /// Each write has a row of its own, one that comes and goes, and one in common with all others.
+    /// Each write has a row of its own, a row that it puts and deletes in turn, and a row in common with all others.
     fn write(&mut self, who: u8, is_large: bool) {
         let author = &mut self.authors[usize::from(who)];
         author.sequence += 1;
@@ -122,7 +122,7 @@ impl DatabaseWorld {
         let author = &mut self.authors[usize::from(who)];
         author.phase = Phase::Loading;
         author.epoch += 1;
-        // Earlier callers get nothing more.
+        // Earlier callers receive nothing more.
         author.unsettled.clear();
         self.model.open_ledger(OWNERS[usize::from(who)]);
         self.model.words.retain(|word| word.owner != OWNERS[usize::from(who)]);
@@ -167,7 +167,7 @@ impl DatabaseWorld {
         }
     }
 
-    /// No trouble, and each that may come now.
+    /// No fault, and each fault that may begin now.
     fn troubles(&self) -> Vec<Option<Trouble>> {
         let may_come = self.left.troubles_max > 0 && self.model.trouble().is_none();
         let more = self.left.troubles.iter().filter(|_| may_come).copied().map(Some);
@@ -295,7 +295,7 @@ impl Play for DatabaseWorld {
         found(self.model.verdict.broken())
     }
 
-    /// On a mended disk everybody hears how its writes ended, and can write again.
+    /// On a repaired disk every owner receives the outcome of its writes, and can write again.
     fn settle(&mut self) -> Result<(), Violation> {
         self.calm_down()?;
         if !self.model.is_open() {

@@ -16,12 +16,12 @@ use super::known::{Heard, Known, Outcome};
 use super::pauses::Pauses;
 use super::pinged::Pinged;
 
-/// Sees everything that one driver does.
+/// Observes every step of one driver.
 #[derive(Debug, Clone, Hash)]
 pub struct DriverLaws {
     config: Constant<DriverConfig>,
     known: Known,
-    /// The step that is under way.
+    /// The step in flight.
     flying: Option<(CallKey, DriverCall)>,
     retry_at: Option<Timestamp>,
     reads_on: bool,
@@ -30,14 +30,14 @@ pub struct DriverLaws {
     pauses: Pauses,
     stopped: Option<StopMode>,
     is_gone: bool,
-    /// Whether its program was refused, and is the same since.
+    /// Whether its program was refused, and has not changed since.
     is_refused: bool,
     told: Option<DriverReport>,
-    /// What is found of it.
+    /// The violations found.
     pub(in super::super) verdict: Verdict,
 }
 
-/// What must have been done over a connection before the plugin is believed to be healthy.
+/// The steps that must be done over a connection before the plugin counts as healthy.
 const NEEDED: [StartStep; 5] = [
     StartStep::Ping,
     StartStep::Identify,
@@ -47,7 +47,7 @@ const NEEDED: [StartStep; 5] = [
 ];
 
 impl DriverLaws {
-    /// A driver that is born with this.
+    /// A driver with this configuration.
     #[must_use]
     pub fn new(config: DriverConfig) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl DriverLaws {
         self.verdict.violation(law, || format!("driver {name}: {}", what()));
     }
 
-    // === What comes in ===
+    // === Inputs ===
 
     fn hear(&mut self, input: &Input<Driver>) -> Heard {
         match input {
@@ -110,7 +110,7 @@ impl DriverLaws {
                     None => Heard::Stale,
                 };
             }
-            // It is still being looked whether a process of it runs.
+            // The search for a running process of it is not over yet.
             Input::Returned { key, call: DriverCall::HangUp { .. }, .. } if *key == CallKey::default() => {}
             Input::Returned { key, call, outcome } => {
                 if self.flying.take_if(|(flying, _)| flying == key).is_none() {
@@ -185,7 +185,7 @@ impl DriverLaws {
         Heard::Something
     }
 
-    // === What goes out ===
+    // === Effects ===
 
     fn calls(&mut self, key: CallKey, call: &DriverCall) {
         match call {
@@ -300,7 +300,7 @@ impl DriverLaws {
         self.told = Some(report.clone());
     }
 
-    /// What it reports is what it is, at once; something always follows; and what it leaves is in order.
+    /// Its report is its present state, at once; some action always follows; and its effects are in order.
     fn check(&mut self, heard: &Heard, effects: &[Effect<Driver>], machine: &Driver) {
         let view = machine.view();
         let is_pinged = self.config.limits.ping_every.is_some();

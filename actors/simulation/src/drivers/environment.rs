@@ -1,4 +1,4 @@
-//! What a driver stands on, as a plain model: its process, as the owner of the processes knows it, and the plugin in it.
+//! A plain model of a driver's surroundings: its process, as the owner of the processes knows it, and the plugin in it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use callboard_actors::process::{Launched, ProcessName, ProcessTag};
 use callboard_actors::processes::Recalled;
 use callboard_actors::vocabulary::Timestamp;
 
-/// How many events a plugin keeps for those who ask later.
+/// How many events a plugin keeps for later readers.
 const KEPT_MAX: usize = 64;
 
 /// One process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Process {
     launch: u64,
-    /// In which run of the host it was launched.
+    /// The run of the host in which it was launched.
     run: u64,
 }
 
-/// One event that the plugin has told: of which task, and which one of that task it is.
+/// An event that the plugin has reported: its task, and its number within that task.
 #[derive(Debug, Clone, Copy, Hash)]
 struct SentEvent {
     task: u8,
@@ -44,7 +44,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Nothing runs yet.
+    /// No process runs yet.
     #[must_use]
     pub fn new(name: ProcessName, tasks: Arc<[TaskKey]>, keeps_positions: bool) -> Self {
         Self {
@@ -75,14 +75,14 @@ impl Environment {
         self.process.is_some_and(|process| tag_of(process.launch) == tag)
     }
 
-    /// A launch is ordered. False if there is a process already, or a launch under way.
+    /// A launch is ordered. False if a process or a launch in flight exists already.
     pub(super) const fn launch_begins(&mut self) -> bool {
         let is_first = self.process.is_none() && !self.is_launching;
         self.is_launching = true;
         is_first
     }
 
-    /// A launch has come to its end: the process is ready. `None` if it was given up meanwhile.
+    /// A launch has ended: the process is ready. `None` if the launch was given up meanwhile.
     pub(super) fn launch_succeeds(&mut self) -> Option<Launched> {
         if std::mem::take(&mut self.is_launching) {
             self.launches += 1;
@@ -110,7 +110,7 @@ impl Environment {
         })
     }
 
-    /// What became of the process. A launch that is under way is waited for.
+    /// The state of the process. Waits for a launch in flight.
     pub(super) fn recalled(&mut self) -> Recalled {
         if self.is_launching {
             self.launch_succeeds();
@@ -123,7 +123,7 @@ impl Environment {
         self.process = None;
     }
 
-    /// This launch is ended, or whichever there is. Gives whether there was one.
+    /// Ends this launch, or any launch. Returns whether there was one.
     pub(super) fn stopped(&mut self, tag: Option<ProcessTag>) -> bool {
         let is_meant =
             self.process.is_some_and(|process| tag.is_none_or(|tag| tag == tag_of(process.launch)));
@@ -137,7 +137,7 @@ impl Environment {
         was_there
     }
 
-    /// The host is no more. A process that is bound to it ends with it, and so does a launch under way.
+    /// The host is gone. A process that is bound to it ends with it, and so does a launch in flight.
     pub(super) fn next_run(&mut self, survives: bool) {
         self.run += 1;
         self.is_launching = false;
@@ -148,7 +148,7 @@ impl Environment {
 
     // === The plugin's events ===
 
-    /// Something happens to a task, and the plugin reports it. Without a process it is not reported.
+    /// A task has an event, and the plugin reports it. Without a process there is no report.
     pub(super) fn happens(&mut self, task: u8) {
         if self.process.is_none() {
             return;
@@ -162,7 +162,7 @@ impl Environment {
         }
     }
 
-    /// Which one of its task the latest event was, and of which launch.
+    /// The latest event of the task, and its launch.
     pub(super) fn latest_of(&self, task: u8) -> Option<(u64, u32)> {
         let process = self.process?;
         Some((process.launch, self.ordinals.get(&task).copied().unwrap_or(0)))
@@ -174,7 +174,7 @@ impl Environment {
         Some(Arc::from(format!("s{}", process.launch)))
     }
 
-    /// Where a stream begins that is opened after this event.
+    /// The position of a stream that is opened after this event.
     pub(super) fn cursor_after(&self, after: Option<&EventPosition>) -> u64 {
         if !self.keeps_positions {
             return self.next;
@@ -183,12 +183,12 @@ impl Environment {
         after.filter(is_ours).map_or(1, |after| after.sequence + 1)
     }
 
-    /// Whether something is there to be read from here.
+    /// Whether events can be read from here.
     pub(super) const fn has_more(&self, cursor: u64) -> bool {
         cursor < self.next
     }
 
-    /// What is there to be read from here.
+    /// The events that can be read from here.
     pub(super) fn read(&self, cursor: u64) -> (Vec<Result<TaskEventItem, String>>, u64) {
         let first = self.next - u64::try_from(self.told.len()).unwrap_or(0);
         let stream = self.stream();
@@ -213,13 +213,13 @@ impl Environment {
     }
 }
 
-/// The clock of these plugins counts launches in seconds and the events of a task in nanoseconds, so that one can tell from the
-/// time of an event which it is.
+/// The clock of these plugins counts launches in seconds and the events of a task in nanoseconds, so that the time of an event
+/// identifies the event.
 const fn mark(launch: u64, ordinal: u32) -> Timestamp {
     Timestamp::from_epoch(Duration::new(launch, ordinal))
 }
 
-/// Which launch, and which event of its task.
+/// The launch, and the number of the event within its task.
 pub(super) fn marked(event: &TaskEvent) -> (u64, u32) {
     let at = event.at.unwrap_or_default().since_epoch();
     (at.as_secs(), at.subsec_nanos())

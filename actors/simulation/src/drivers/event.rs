@@ -1,4 +1,4 @@
-//! What can happen in the small world of one driver, and how much of it.
+//! The events in the small world of one driver, and their bounds.
 
 use std::fmt;
 
@@ -7,27 +7,27 @@ use callboard_actors::vocabulary::Attempt;
 
 use super::model::Conduct;
 
-/// What a host can say.
+/// An order of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Order {
     /// The driver is wanted.
     Add,
-    /// It is not wanted any more.
+    /// It is no longer wanted.
     Remove,
-    /// It is to be brought anew.
+    /// It is to be restarted.
     Restart,
     /// A client wants to use it.
     Dispense,
-    /// The task is known, and its handler comes later.
+    /// The task is known, and its handler registers later.
     Announce,
-    /// A handler of the task comes.
+    /// A handler of the task registers.
     Handle,
     /// The task is forgotten.
     Forget,
 }
 
 impl Order {
-    /// The word for it.
+    /// The name of the order.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -42,43 +42,43 @@ impl Order {
     }
 }
 
-/// How much may happen, of each kind.
+/// How often each kind of event may happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DriversBounds {
-    /// What the host has said before anything else happens.
+    /// The orders of the host before anything else happens.
     pub begin: &'static [Order],
-    /// How often it says more, and what.
+    /// How many more orders it gives, and which.
     pub orders: (u8, &'static [Order]),
-    /// Whether everything has gone well until the driver served, before anything else happens.
+    /// Whether the driver has started without faults and serves before anything else happens.
     pub is_serving: bool,
-    /// How many calls come back in another way than well, and in which.
+    /// How many calls return badly, and in which ways.
     pub faults: (u8, &'static [Conduct]),
     /// Whether the driver is pinged while it is watched.
     pub pings: bool,
-    /// How often the process ends of itself.
+    /// How often the process exits by itself.
     pub exits: u8,
-    /// How often something happens to the task.
+    /// How often the task has an event.
     pub events: u8,
-    /// How many items wait for the handler, and whether it reads only now and then.
+    /// How many items wait for the handler, and whether it reads only from time to time.
     pub journal: (usize, bool),
     /// Whether the plugin numbers its events.
     pub keeps_positions: bool,
     /// Whether the process survives its host.
     pub survives: bool,
-    /// How often time passes until something is due.
+    /// How often time passes until the next timer is due.
     pub pauses: u8,
-    /// How many steps crash, or actors fall.
+    /// How many steps or actors crash.
     pub crashes: u8,
-    /// Whether what actors say reaches their owner before anything else happens.
+    /// Whether messages of actors reach their owner before anything else happens.
     pub is_prompt: bool,
     /// How often the host is killed and started again.
     pub kills: u8,
-    /// How it may be told to stop.
+    /// The modes in which it may be asked to stop.
     pub stops: &'static [StopMode],
 }
 
 impl DriversBounds {
-    /// A driver comes, and nothing goes wrong.
+    /// A driver starts, without faults.
     pub const NONE: Self = Self {
         begin: &[Order::Add],
         orders: (0, &[]),
@@ -98,34 +98,34 @@ impl DriversBounds {
     };
 }
 
-/// What can happen.
+/// An event of this world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DriversEvent {
-    /// What an actor said reaches the owner.
+    /// A message of an actor reaches the owner.
     Mail(Attempt),
-    /// Word of ended actors reaches the owner.
+    /// The endings of actors reach the owner.
     Endings,
-    /// A call comes back.
+    /// A call returns in this way.
     Answer(Attempt, u64, Conduct),
-    /// The process ends of itself.
+    /// The process exits by itself.
     Exit,
-    /// Something happens to the task.
+    /// The task has an event.
     Happen,
     /// The handler reads.
     Read,
-    /// The host says something.
+    /// The host gives an order.
     Say(Order),
-    /// Time passes until something is due.
+    /// Time passes until the next timer is due.
     Pass,
     /// The next step of the owner crashes.
     CrashOwner,
     /// The next step of an actor crashes.
     CrashChild(Attempt),
-    /// An actor falls.
+    /// An actor crashes.
     Fall(Attempt),
     /// The host is requested to stop.
     Stop(StopMode),
-    /// The host is killed, and another one begins.
+    /// The host is killed, and another one starts.
     Kill,
 }
 

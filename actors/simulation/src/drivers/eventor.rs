@@ -1,4 +1,4 @@
-//! The laws of one eventor. What its handlers get is held against the plugin's events by their [subscribers](super::Subscribers).
+//! The laws of one eventor. Its [subscribers](super::Subscribers) compare the items of handlers with the plugin's events.
 
 use std::collections::BTreeMap;
 
@@ -15,24 +15,24 @@ use super::super::law::Law;
 use super::super::law_checker::{LawChecker, Verdict};
 use super::pauses::Pauses;
 
-/// Sees everything that one eventor does.
+/// Observes every step of one eventor.
 #[derive(Debug, Clone, Hash)]
 pub struct EventorLaws {
     options: EventorOptions,
     flying: Option<CallKey>,
-    /// The generation whose events it is to have.
+    /// The generation whose events it must read.
     attends: Option<Generation>,
     is_to_reopen: bool,
     pauses: Pauses,
     watched: BTreeMap<TaskKey, JournalId>,
     is_stopped: bool,
     has_finished: bool,
-    /// What is found of it.
+    /// The violations found.
     pub(in super::super) verdict: Verdict,
 }
 
 impl EventorLaws {
-    /// An eventor that is set up like this.
+    /// An eventor with this configuration.
     #[must_use]
     pub fn new(options: EventorOptions) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl EventorLaws {
         self.verdict.violation(law, || format!("eventor: {}", what()));
     }
 
-    /// Whether the step is about a stream that is no more.
+    /// Whether the step concerns a stream that no longer exists.
     fn hear(&mut self, input: &Input<Eventor>) -> bool {
         match input {
             Input::Asked { ask: EventorAsk::SubscribeTo(SubscribeTo { generation }), .. } => {

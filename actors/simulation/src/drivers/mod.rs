@@ -1,4 +1,4 @@
-//! The drivers: their owner, each driver, each eventor; their laws, and a model in which they live.
+//! The drivers: their owner, each driver, each eventor; their laws, and a model that contains them.
 //!
 //! ```text
 //!   world ── answers, exits, events, time ──► model: owner ◄── mail ── driver ◄──► environment: process, plugin, its events
@@ -7,7 +7,7 @@
 //!                                                                        └──► subscribers: journals and handlers
 //! ```
 //!
-//! The machines are those of production. The environment stands for the owner of the processes and the plugin, as they promise to be;
+//! The machines are those of production. The environment models the owner of the processes and the plugin, as their contracts require;
 //! the subscribers stand for the handlers of tasks, each with a journal of production.
 
 mod known;

@@ -1,6 +1,6 @@
-//! The owner of the drivers with its children, what they stand on, and everything that is on its way between them.
+//! The owner of the drivers with its children, their surroundings, and all messages in flight between them.
 //!
-//! What leaves one of them is carried by the model, and the world says when it arrives and what comes of it.
+//! The model carries out the effects of each of them, and the world decides when they arrive, and with which result.
 
 mod answering;
 mod carrying;
@@ -35,16 +35,16 @@ use super::eventor::EventorLaws;
 use super::owner::DriversLaws;
 use super::subscribers::Subscribers;
 
-/// The asker whose answers are not needed.
+/// The asker of messages that need no answer.
 const NO_ASKER: u64 = 0;
 
-/// The owner, the children, their plugins and handlers, and what is between them.
+/// The owner, the children, their plugins and handlers, and the messages between them.
 #[derive(Debug, Clone, Hash)]
 pub struct DriversModel {
     options: Constant<DriversModelOptions>,
     owner: Owner,
     children: BTreeMap<Attempt, Child>,
-    /// What children said that have ended; it arrives all the same.
+    /// Messages of children that have ended; they still arrive.
     late: BTreeMap<Attempt, Late>,
     environments: BTreeMap<DriverName, Environment>,
     audiences: BTreeMap<DriverName, Subscribers>,
@@ -53,14 +53,14 @@ pub struct DriversModel {
     generations: Generation,
     await_endings: Option<u64>,
     endings: VecDeque<ChildEnded>,
-    /// How the host was told to stop.
+    /// The mode in which the host was asked to stop.
     stopped: Option<StopMode>,
-    /// Whether a process could not be ended, so that one may be left.
+    /// Whether a process could not be ended, so that it may remain.
     is_excused: bool,
     pub(in super::super) set_off: Vec<SetOff>,
-    /// Who was answered by the owner, and how.
+    /// The callers that the owner answered, with the answers.
     pub(in super::super) answered: Vec<(u64, Option<Rc<DriversAnswer>>)>,
-    /// What the owner told, as a trace has it, if it is traced.
+    /// The notifications of the owner, as a trace shows them, if a trace is made.
     pub(in super::super) told: Option<Vec<Observed>>,
     pub(in super::super) has_ended: bool,
     steps_before: Count,
@@ -98,7 +98,7 @@ impl DriversModel {
         }
     }
 
-    /// The host is gone, whatever it was at, and another one starts on what it left.
+    /// The host is gone in the middle of any work, and another one starts from what is left.
     pub(in super::super) fn next_run(&mut self) {
         self.steps_before = Count(self.steps());
         for (driver, environment) in &mut self.environments {
@@ -117,7 +117,7 @@ impl DriversModel {
         (self.is_excused, self.has_ended) = (false, false);
     }
 
-    /// The law that was broken first by anyone in here.
+    /// The first law that was broken by any actor of the model.
     #[must_use]
     pub fn broken(&self) -> Option<&Violation> {
         let audiences = || self.audiences.values().find_map(|subscribers| subscribers.verdict.broken());
@@ -128,7 +128,7 @@ impl DriversModel {
         self.owner.checker.verdict.violation(law, || what);
     }
 
-    /// How many steps were taken in here.
+    /// The number of steps taken in the model.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.steps_before.0 + self.owner.steps()
@@ -145,18 +145,18 @@ impl DriversModel {
         self.environments.get(driver).is_some_and(Environment::is_running)
     }
 
-    /// Whether a process could not be ended, so that one may be left.
+    /// Whether a process could not be ended, so that it may remain.
     pub(super) const fn is_excused(&self) -> bool {
         self.is_excused
     }
 
-    /// What a driver is to be.
+    /// The specification of a driver.
     pub(in super::super) fn spec(&self, driver: &DriverName) -> DriverSpec {
         let spec = self.options.specs.iter().find(|spec| spec.name == *driver);
         spec.unwrap_or(&self.options.specs[0]).clone()
     }
 
-    // === What comes from outside ===
+    // === Messages from outside ===
 
     /// Builds the machine of the owner, if it waits for that.
     pub(in super::super) fn load(&mut self, moment: Moment) {
@@ -169,7 +169,7 @@ impl DriversModel {
         self.carry(moment);
     }
 
-    /// A handler for this task comes.
+    /// A handler for this task registers.
     pub(in super::super) fn handler(&mut self, moment: Moment, asker: u64, driver: &DriverName, task: u8) {
         let (Some(environment), Some(subscribers)) =
             (self.environments.get(driver), self.audiences.get_mut(driver))
@@ -182,7 +182,7 @@ impl DriversModel {
         self.ask(moment, asker, RegisterTaskHandler { driver: driver.clone(), task: self.task(task), sink });
     }
 
-    /// One whose registration was refused waits for nothing.
+    /// A handler whose registration was refused waits for nothing.
     fn handler_answered(&mut self, asker: u64, answer: Option<&DriversAnswer>) {
         let Some((driver, sink)) = self.coming.remove(&asker) else { return };
         let is_refused = !matches!(answer, Some(DriversAnswer::RegisterTaskHandler(Ok(()))));
@@ -191,14 +191,14 @@ impl DriversModel {
         }
     }
 
-    /// All handlers of a driver's tasks read what waits for them.
+    /// All handlers of a driver's tasks read their waiting items.
     pub(in super::super) fn handlers_read(&mut self, driver: &DriverName) {
         if let Some(subscribers) = self.audiences.get_mut(driver) {
             subscribers.read();
         }
     }
 
-    /// Whether something waits for handlers.
+    /// Whether items wait for handlers.
     pub(in super::super) fn has_unread(&self) -> bool {
         self.audiences.values().any(Subscribers::has_unread)
     }
@@ -211,14 +211,14 @@ impl DriversModel {
     /// The owner is requested to stop.
     pub(in super::super) fn request_stop(&mut self, moment: Moment, mode: StopMode) {
         self.stopped = Some(mode);
-        // What is left of a driver that has no actor is for the owner of the processes to end.
+        // The owner of the processes must end what is left of a driver without an actor.
         self.is_excused |=
             self.environments.keys().any(|driver| self.life_of(driver, ChildKind::Driver).is_none());
         self.owner.request_stop(moment, mode);
         self.carry(moment);
     }
 
-    /// The process of a driver ends of itself.
+    /// The process of a driver exits by itself.
     pub(in super::super) fn exits(&mut self, driver: &DriverName) {
         if let Some(environment) = self.environments.get_mut(driver) {
             environment.exits();
@@ -226,7 +226,7 @@ impl DriversModel {
         self.mark_changed(driver);
     }
 
-    /// Something happens to a task, and the plugin tells.
+    /// A task has an event, and the plugin reports it.
     pub(in super::super) fn happens(&mut self, driver: &DriverName, task: u8) {
         if let Some(environment) = self.environments.get_mut(driver) {
             environment.happens(task);
@@ -254,28 +254,28 @@ impl DriversModel {
         }
     }
 
-    /// A child falls for no reason of its own.
+    /// A child crashes for no reason of its own.
     pub(in super::super) fn falls(&mut self, moment: Moment, life: Attempt) {
         self.end_child(life, Ending::Killed);
         self.carry(moment);
     }
 
-    // === Who lives ===
+    // === Living actors ===
 
-    /// All that live.
+    /// All living actors.
     pub(in super::super) fn lives(&self) -> impl Iterator<Item = Attempt> + '_ {
         self.children.keys().copied()
     }
 
-    /// The latest actor of this kind that a driver has.
+    /// The latest actor of this kind of a driver.
     pub(in super::super) fn life_of(&self, driver: &DriverName, kind: ChildKind) -> Option<Attempt> {
         let is_meant = |child: &Child| child.name == *driver && child.kind() == kind;
         self.children.iter().rev().find(|(_, child)| is_meant(child)).map(|(life, _)| *life)
     }
 
-    // === What is on its way ===
+    // === Messages in flight ===
 
-    /// Whose mail could arrive now.
+    /// The actors whose messages could arrive now.
     pub(in super::super) fn mail(&self) -> Vec<Attempt> {
         let living = self.children.iter().filter(|(_, child)| !child.mail.is_empty()).map(|(life, _)| *life);
         living.chain(self.late.keys().copied()).collect()
@@ -292,12 +292,12 @@ impl DriversModel {
         true
     }
 
-    /// Whether word of endings could arrive now.
+    /// Whether endings could arrive now.
     pub(in super::super) fn has_endings(&self) -> bool {
         self.await_endings.is_some() && !self.endings.is_empty()
     }
 
-    /// Word of endings reaches the owner.
+    /// The endings reach the owner.
     pub(in super::super) fn deliver_endings(&mut self, moment: Moment) {
         if let Some(call) = self.await_endings.take_if(|_| !self.endings.is_empty()) {
             let endings = self.endings.drain(..).collect();
@@ -308,18 +308,18 @@ impl DriversModel {
 
     // === Time ===
 
-    /// When something is due next.
+    /// The time at which something is due next.
     pub(in super::super) fn next_timer(&self) -> Option<Timestamp> {
         self.children.values().filter_map(Child::next_timer).chain(self.owner.next_timer()).min()
     }
 
-    /// Whatever is due by now runs in the owner.
+    /// Runs all timers of the owner that are due by now.
     pub(in super::super) fn owner_timers_due(&mut self, moment: Moment) {
         self.owner.timers_due(moment);
         self.carry(moment);
     }
 
-    /// Whatever is due by now runs in this child.
+    /// Runs all timers of this child that are due by now.
     pub(in super::super) fn child_timers_due(&mut self, moment: Moment, life: Attempt) {
         match self.children.get_mut(&life).map(|child| &mut child.actor) {
             Some(Actor::Driver(child)) => child.actor.timers_due(moment),
@@ -330,7 +330,7 @@ impl DriversModel {
         self.carry(moment);
     }
 
-    /// Whatever is due by now runs.
+    /// Runs all timers that are due by now.
     pub(super) fn timers_due(&mut self, moment: Moment) {
         self.owner_timers_due(moment);
         let lives: Vec<Attempt> = self.lives().collect();
@@ -339,9 +339,9 @@ impl DriversModel {
         }
     }
 
-    // === When all is calm ===
+    // === At rest ===
 
-    /// Every handler has had what there is; after an orderly end nothing runs that should not.
+    /// Every handler has received all events; after an orderly end no process runs that should not.
     pub(in super::super) fn check_calm(&mut self) {
         if self.has_ended {
             self.check_end();

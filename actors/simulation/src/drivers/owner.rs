@@ -20,27 +20,27 @@ use super::restarts::Restarts;
 #[derive(Debug, Clone, Hash, Default)]
 struct Lives {
     driver: Option<Attempt>,
-    /// Whether the driver was told to end.
+    /// Whether the driver was requested to end.
     is_ending: bool,
     eventor: Option<Attempt>,
-    /// Whether the eventor has said that it began.
+    /// Whether the eventor has reported that it began.
     has_begun: bool,
-    /// Which generation the eventor was given.
+    /// The generation that the eventor was given.
     attends: Option<Generation>,
-    /// What the driver said last, and whether leases can be had; nothing that it said before it heard of its restart.
+    /// The last report of the driver, and whether leases can be had; reports from before it received its restart do not count.
     said: Option<(DriverReport, bool)>,
-    /// The number of the restart that was requested of it, until it has heard of that.
+    /// The number of the restart that was requested of it, until it has received that.
     restart: Option<Attempt>,
 }
 
 impl Lives {
-    /// Whether this was said before the driver heard of its restart.
+    /// Whether the driver sent this before it received its restart.
     fn is_outdated(&self, report: &DriverReport) -> bool {
         !self.is_ending && self.restart.is_some_and(|number| report.restart < number)
     }
 }
 
-/// Sees everything that the owner of the drivers does.
+/// Observes every step of the owner of the drivers.
 #[derive(Debug, Clone, Hash, Default)]
 pub struct DriversLaws {
     lives: BTreeMap<DriverName, Lives>,
@@ -48,7 +48,7 @@ pub struct DriversLaws {
     waiting: BTreeMap<AskId, (DriverName, Wanted)>,
     restarts: Restarts,
     is_stopped: bool,
-    /// What is found of it.
+    /// The violations found.
     pub(in super::super) verdict: Verdict,
 }
 
@@ -57,9 +57,9 @@ impl DriversLaws {
         self.verdict.violation(law, || format!("owner of the drivers: {}", what()));
     }
 
-    // === What comes in ===
+    // === Inputs ===
 
-    /// Whether it comes of an earlier life of an actor.
+    /// Whether the input is of an earlier life of an actor.
     fn hear(&mut self, input: &Input<Drivers>) -> bool {
         match input {
             Input::StopRequested(_) => self.is_stopped = true,
@@ -134,7 +134,7 @@ impl DriversLaws {
         }
     }
 
-    // === What goes out ===
+    // === Effects ===
 
     fn calls(&mut self, call: &DriversCall, input: &Input<Drivers>) {
         match call {
@@ -246,7 +246,7 @@ impl DriversLaws {
 
     // === After a step ===
 
-    /// Who waits for a driver that can be had has it.
+    /// No caller waits for a driver that is ready.
     fn check_readiness(&mut self) {
         let is_ready = |driver: &DriverName| {
             self.lives.get(driver).is_some_and(|lives| {
@@ -263,7 +263,7 @@ impl DriversLaws {
         }
     }
 
-    /// Whether the program of a driver is refused, as the driver said last.
+    /// Whether the program of a driver is refused, by its last report.
     fn is_refused(&self, driver: &DriverName) -> bool {
         self.lives.get(driver).is_some_and(|lives| {
             let said = lives.said.as_ref().map(|(report, _)| report.stage);
@@ -311,7 +311,7 @@ impl DriversLaws {
         }
     }
 
-    /// Nothing of a driver that has left is watched: its handlers are notified that nothing comes any more.
+    /// Nothing of a driver that has left is watched: its handlers are notified that no more events come.
     fn check_left(&mut self, driver: &DriverName) {
         if !self.is_stopped
             && let Some(tasks) = self.watched.get(driver).filter(|tasks| !tasks.is_empty())

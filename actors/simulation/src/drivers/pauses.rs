@@ -1,4 +1,4 @@
-//! How long the pause between two tries may be: a plain count beside the machine's own.
+//! The permitted pause between two tries: a plain count beside the machine's own.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use callboard_actors::vocabulary::{Backoff, Timestamp};
 
 use super::known::Outcome;
 
-/// How soon a launch is tried again of which nothing was begun.
+/// The pause before a launch is retried if the last one began nothing.
 const RELAUNCH_PAUSE: Duration = Duration::from_secs(1);
 
-/// How many failures there were since the last calm, and how many launches.
+/// The number of failures since the last calm, and of launches.
 #[derive(Debug, Clone, Copy, Hash, Default)]
 pub(super) struct Pauses {
     failures: u32,
     last: Option<Timestamp>,
-    /// How many launches began anything, or are under way.
+    /// How many launches began anything, or are in flight.
     launches: u64,
-    /// Whether nothing was begun of the last one.
+    /// Whether the last launch began nothing.
     was_not_begun: bool,
 }
 
 impl Pauses {
-    /// Notes a failure. Gives the shortest and the longest pause that may follow.
+    /// Records a failure. Returns the shortest and the longest pause that may follow.
     pub(super) fn failed(&mut self, backoff: &Backoff, now: Timestamp) -> (Duration, Duration) {
         if self.was_not_begun {
             return (RELAUNCH_PAUSE, RELAUNCH_PAUSE);
@@ -41,18 +41,18 @@ impl Pauses {
         (pause.saturating_sub(jitter), pause + jitter)
     }
 
-    /// The next failure is the first.
+    /// The next failure counts as the first.
     pub(super) fn reset(&mut self) {
         (self.failures, self.last) = (0, None);
     }
 
-    /// Such a step begins.
+    /// This step begins.
     pub(super) fn begun(&mut self, start_step: StartStep) {
         self.launches += u64::from(start_step == StartStep::Launch);
         self.was_not_begun = false;
     }
 
-    /// This is what came of a call.
+    /// A call returned this outcome.
     pub(super) fn returned(&mut self, call: &DriverCall, outcome: &Outcome) {
         if let (DriverCall::Advance(StartStep::Launch, _), Ok(Err(Trouble { kind, .. }))) = (call, outcome) {
             let did_not_begin = matches!(kind, TroubleKind::Refused | TroubleKind::NotBegun);

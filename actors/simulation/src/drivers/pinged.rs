@@ -1,25 +1,25 @@
-//! What became of the pings of a driver that is watched.
+//! Tracks the pings of a driver that is watched.
 
 use callboard_actors::driver::{Driver, DriverHealth, DriverReport, DriverStage};
 use callboard_actors::shell::{CallKey, CallLost, Effect};
 
 use super::known::{Heard, Outcome};
 
-/// The pings since it is watched.
+/// The pings since it has been watched.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Pinged {
-    /// Whether the next one is waited for.
+    /// Whether the timer of the next ping is set.
     pub(super) is_due: bool,
-    /// The one that is under way.
+    /// The ping in flight.
     pub(super) awaited: Option<CallKey>,
-    /// Whether the last one had no answer.
+    /// Whether the last ping had no answer.
     pub(super) is_unanswered: bool,
-    /// What the plugin said last of its health.
+    /// The last health that the plugin reported.
     pub(super) said: Option<(DriverHealth, String)>,
 }
 
 impl Pinged {
-    /// One came back. `None` if it is of another time; otherwise whether it has an answer, if that can be said.
+    /// A ping returned. `None` if it is stale; otherwise whether it has an answer, if that is known.
     pub(super) fn returned(&mut self, key: CallKey, outcome: &Outcome) -> Option<Option<bool>> {
         self.awaited.take_if(|awaited| *awaited == key)?;
         let is_answered = match outcome {
@@ -31,7 +31,7 @@ impl Pinged {
         Some(Some(is_answered))
     }
 
-    /// A ping without an answer shows in the report, and cuts and ends nothing: what is wrong, if anything is.
+    /// A ping without an answer shows in the report, and cuts and ends nothing. Returns the violation, if there is one.
     pub(super) fn check(
         &mut self,
         is_pinged: bool,

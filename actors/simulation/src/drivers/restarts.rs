@@ -1,4 +1,4 @@
-//! What becomes of restarts of drivers that their owner has acknowledged.
+//! Tracks the restarts of drivers that their owner has acknowledged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,17 +7,17 @@ use callboard_actors::drivers::{ChildEnded, Drivers, DriversAsk, DriversChange};
 use callboard_actors::shell::{Ending, Input};
 use callboard_actors::vocabulary::{Attempt, DriverName};
 
-/// The restarts that are not known to be done. A driver's process outlives its actor, so each actor of it is asked.
+/// The restarts that are not known to be done. A driver's process outlives its actor, so each actor of it receives the request.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Restarts {
-    /// Under which number the present actor was asked.
+    /// The number under which the present actor received the request.
     due: BTreeMap<DriverName, Attempt>,
-    /// Whose actor was started in this step, and has to be asked in it.
+    /// The drivers whose actor was started in this step and must receive the request in the same step.
     owed: BTreeSet<DriverName>,
 }
 
 impl Restarts {
-    /// The actor of a driver is started, over what came in.
+    /// The actor of a driver is started because of this input.
     pub(super) fn begins(&mut self, config: &DriverConfig, input: &Input<Drivers>) {
         let driver = &config.spec.name;
         let is_asked_now = matches!(
@@ -33,13 +33,13 @@ impl Restarts {
         }
     }
 
-    /// The present actor of a driver is asked.
+    /// The present actor of a driver receives the request.
     pub(super) fn asked(&mut self, driver: &DriverName, number: Attempt) {
         self.owed.remove(driver);
         self.due.insert(driver.clone(), number);
     }
 
-    /// What is kept of the drivers has changed: one that takes the place of another, or leaves, is not restarted.
+    /// The stored drivers have changed: a driver that replaces another, or leaves, is not restarted.
     pub(super) fn wrote(&mut self, change: &DriversChange) {
         match change {
             DriversChange::Keep(spec) => self.is_over(&spec.name),
@@ -51,7 +51,7 @@ impl Restarts {
         }
     }
 
-    /// The present actor of a driver has ended. It has ended the process if it was told to end, or ended in order.
+    /// The present actor of a driver has ended. It has ended the process if it was requested to end, or ended in order.
     pub(super) fn ended(&mut self, ended: &ChildEnded, was_ending: bool) {
         if was_ending || ended.ending == Ending::Normal {
             self.is_over(&ended.driver);
@@ -77,7 +77,7 @@ impl Restarts {
         }
     }
 
-    /// Whose actor was started in this step and not asked.
+    /// A driver whose actor was started in this step and received no request.
     pub(super) fn take_owed(&mut self) -> Option<DriverName> {
         std::mem::take(&mut self.owed).pop_first()
     }

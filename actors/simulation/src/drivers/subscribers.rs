@@ -1,4 +1,4 @@
-//! The handlers of tasks: what each was handed, read, and should have had.
+//! The handlers of tasks: the items that each was handed, has read, and should have.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use super::super::law::Law;
 use super::super::law_checker::Verdict;
 use super::environment::{Environment, marked};
 
-/// What one handler knows. It outlives hosts, as far as the handler writes it down.
+/// The state of one handler. It outlives hosts if the handler writes it down.
 #[derive(Debug, Clone, Copy, Hash, Default)]
 struct HandlerState {
-    /// The last event: of which launch of the plugin, and which one of the task.
+    /// The last event: the launch of the plugin, and the number within the task.
     last: Option<(u64, u32)>,
-    /// Whether a gap was told since.
+    /// Whether a gap was reported since.
     is_gap_told: bool,
-    /// Up to which event it need not have had everything.
+    /// The last event before it registered: it need not have events up to this one.
     begun: Option<(u64, u32)>,
     /// How many events and missing events were put into the journal.
     kept: u64,
@@ -40,15 +40,15 @@ struct Subscriber {
 #[derive(Debug, Clone, Hash, Default)]
 pub struct Subscribers {
     list: Vec<Subscriber>,
-    /// What each task's handler wrote down before its host ended.
+    /// The state that each task's handler wrote down before its host ended.
     written: BTreeMap<u8, (HandlerState, Option<EventPosition>)>,
     journal_items: usize,
-    /// What is found of it.
+    /// The violations found.
     pub(in super::super) verdict: Verdict,
 }
 
 impl Subscribers {
-    /// No task has a handler yet. Journals of sinks that are not read hold so many items.
+    /// No task has a handler yet. Journals of sinks that are not read hold this number of items.
     #[must_use]
     pub fn new(journal_items: usize) -> Self {
         Self { journal_items, ..Self::default() }
@@ -60,8 +60,8 @@ impl Subscribers {
 
     // === Sinks ===
 
-    /// A handler of a task comes, with a journal of so many items: it goes on where the task's last handler of an earlier run
-    /// wrote that it was.
+    /// A handler of a task registers, with a journal of this number of items: it continues from the position that the task's last
+    /// handler of an earlier run wrote down.
     pub(super) fn comes(&mut self, sink: JournalId, task: u8, limit: usize, environment: &Environment) {
         let (had, position) = self.written.remove(&task).unwrap_or_default();
         let begun = had.last.is_none().then(|| environment.latest_of(task)).flatten();
@@ -77,12 +77,12 @@ impl Subscribers {
         });
     }
 
-    /// Whether this is one of the sinks here.
+    /// Whether this sink is known here.
     pub(super) fn knows(&self, sink: JournalId) -> bool {
         self.list.iter().any(|subscriber| subscriber.sink == sink)
     }
 
-    /// Whether a handler waits that was not told that nothing comes any more.
+    /// Whether a handler waits that was not notified that no more events come.
     pub(super) fn is_waiting(&self) -> bool {
         self.list.iter().any(|subscriber| subscriber.task.is_some() && !subscriber.is_ended)
     }
@@ -103,7 +103,7 @@ impl Subscribers {
         self.list.len() - 1
     }
 
-    /// The place of the last event that was put into a sink, or that its handler had before.
+    /// The position of the last event that was put into a sink, or that its handler had before.
     pub(super) fn position(&mut self, sink: JournalId) -> Option<EventPosition> {
         let place = self.place(sink);
         self.list[place].journal.last().cloned()
@@ -115,7 +115,7 @@ impl Subscribers {
             place = self.place(heir);
         }
         let subscriber = &mut self.list[place];
-        // Its handler was told that nothing comes any more, and does not wait for anything.
+        // Its handler was notified that no more events come, and waits for nothing.
         if subscriber.is_ended {
             return;
         }
@@ -138,7 +138,7 @@ impl Subscribers {
         self.list[place].is_ended = true;
     }
 
-    /// The host is no more. Handlers that can say where they were go on from there in the next run.
+    /// The host is gone. Handlers that wrote down a position continue from there in the next run.
     pub(super) fn next_run(&mut self) {
         for subscriber in std::mem::take(&mut self.list) {
             if let (Some(task), Some(position)) = (subscriber.task, subscriber.position) {
@@ -149,12 +149,12 @@ impl Subscribers {
 
     // === Reading ===
 
-    /// Whether something waits for a handler.
+    /// Whether items wait for a handler.
     pub(super) fn has_unread(&self) -> bool {
         self.list.iter().any(|subscriber| subscriber.task.is_some() && !subscriber.journal.is_empty())
     }
 
-    /// Every handler reads what waits for it. Who was told that nothing comes any more leaves.
+    /// Every handler reads its waiting items.
     pub(super) fn read(&mut self) {
         for place in 0..self.list.len() {
             if self.list[place].task.is_none() {
@@ -201,7 +201,7 @@ impl Subscribers {
         }
     }
 
-    /// All is calm: the handler of each task has had its latest event, or knows that something is missing.
+    /// At rest, the handler of each task has had its latest event, or knows that something is missing.
     pub(super) fn check_calm(&mut self, environment: &Environment) {
         let latest = |subscriber: &Subscriber| subscriber.task.and_then(|task| environment.latest_of(task));
         let late: Vec<_> = self
@@ -215,7 +215,7 @@ impl Subscribers {
             .filter(|(latest, had)| had.last != Some(*latest) && !had.is_gap_told)
             .collect();
         for (latest, had) in late {
-            // The first events of a plugin without positions may come before anybody listens.
+            // The first events of a plugin without positions may come before any handler listens.
             if environment.stream().is_some() || had.last.is_some() {
                 let what =
                     format!("all is calm, {latest:?} was told, and its handler knows of {:?}", had.last);

@@ -1,4 +1,4 @@
-//! One driver with its owner, its eventor, its process and the handler of a task: small enough to try every order.
+//! One driver with its owner, its eventor, its process and the handler of a task: small enough to try every order of events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::super::search::{Play, World};
 use super::event::{DriversBounds, DriversEvent, Order};
 use super::model::{Conduct, DriversModel, DriversModelOptions, DriversTampers};
 
-/// The world, with what may still happen.
+/// The world, with its remaining bounds.
 #[derive(Debug, Clone, Hash)]
 pub struct DriversWorld {
     model: DriversModel,
@@ -26,16 +26,16 @@ pub struct DriversWorld {
     left: DriversBounds,
     lives: u64,
     askers: u64,
-    /// Who waits for an answer, and whether the driver was wanted before that was said.
+    /// The callers that wait for an answer, and whether the driver was wanted before their order.
     unanswered: BTreeMap<u64, bool>,
     is_stopping: bool,
     is_wanted: bool,
-    /// Whether a handler came after the driver was removed.
+    /// Whether a handler registered after the driver was removed.
     is_awaited: bool,
 }
 
 impl DriversWorld {
-    /// A world in which so much may happen, with faults in the machines if any are given.
+    /// A world with these bounds, with faults in the machines if any are given.
     #[must_use]
     pub fn new(bounds: DriversBounds, tampers: DriversTampers) -> Self {
         let mut process = ProcessSpec::new(Executable::at("/bin/driver"));
@@ -69,13 +69,13 @@ impl DriversWorld {
         };
         world.begin();
         if bounds.is_serving {
-            // A machine that is wrong on purpose may break a law here; it is found when the first event is played.
+            // A machine with a deliberate fault may break a law here; it is found when the first event is played.
             let _: Result<(), Violation> = world.calm_down();
         }
         world
     }
 
-    /// Lives of the owner begin to count at random.
+    /// The numbers of the owner's lives start at random.
     const fn moment(&self) -> Moment {
         Moment { now: self.now, random: self.lives << 36 | 500_000 }
     }
@@ -120,7 +120,7 @@ impl DriversWorld {
         let mut twice = None;
         for (asker, answer) in std::mem::take(&mut self.model.answered) {
             match self.unanswered.remove(&asker) {
-                // What was refused was never said.
+                // A refused order had no effect.
                 Some(was_wanted) if answer.is_none() => self.is_wanted = was_wanted,
                 Some(_) => {}
                 None if asker == 0 => {}
@@ -149,7 +149,7 @@ impl DriversWorld {
         found(self.model.broken())
     }
 
-    /// Everything that is on its way arrives, and every call comes back well. False if there was nothing.
+    /// All messages in flight arrive, and every call returns with a good result. False if there was nothing.
     fn goes_well(&mut self) -> Result<bool, Violation> {
         if let Some(life) = self.model.mail().into_iter().next() {
             self.take(&DriversEvent::Mail(life))?;
@@ -199,7 +199,7 @@ impl DriversWorld {
         self.model.answer(self.moment(), life, number, conduct);
     }
 
-    /// What every driver comes to when nothing goes wrong any more.
+    /// Checks the final state of every driver once faults have stopped.
     fn check_end(&mut self) -> Result<(), Violation> {
         self.model.check_calm();
         self.hear()?;

@@ -1,4 +1,4 @@
-//! What the calls of an instance came to.
+//! Classifies the results of an instance's calls.
 
 use callboard_actors::csi::Rpc;
 use callboard_actors::instance::{Instance, InstanceCall};
@@ -7,7 +7,7 @@ use callboard_actors::vocabulary::Health;
 
 use super::child::InstanceLaws;
 
-/// Whether a call came to nothing. That a node plugin declines what it may decline is no failure (I7).
+/// Whether a call failed. A node plugin that declines an optional call does not fail (I7).
 pub(super) fn is_failure(laws: &InstanceLaws, input: &Input<Instance>) -> bool {
     match input {
         Input::Returned { call: InstanceCall::Ask(rpc), outcome: Ok(Err(error)), .. } => {
@@ -18,7 +18,7 @@ pub(super) fn is_failure(laws: &InstanceLaws, input: &Input<Instance>) -> bool {
     }
 }
 
-/// Whether a call came back that a node plugin need not have.
+/// Whether a call returned that the plugin declined because it is optional.
 pub(super) fn is_declined(laws: &InstanceLaws, input: &Input<Instance>) -> bool {
     match input {
         Input::Returned { call: InstanceCall::Ask(rpc), outcome: Ok(Err(error)), .. } => {
@@ -37,7 +37,7 @@ pub(super) fn publishes_unhealthy(effects: &[Effect<Instance>]) -> bool {
     effects.iter().any(is_unhealthy)
 }
 
-/// Whether only a plugin that has said that it is ready is asked this.
+/// Whether this is only asked of a plugin that has reported that it is ready.
 pub(super) const fn needs_readiness(rpc: Rpc) -> bool {
     match rpc {
         Rpc::ControllerCapabilities

@@ -14,22 +14,22 @@ use super::super::law::Law;
 use super::super::law_checker::{LawChecker, Verdict};
 use super::calls::{is_declined, is_failure, needs_readiness, publishes_unhealthy};
 
-/// Sees everything that one instance does.
+/// Observes every step of one instance.
 #[derive(Debug, Clone, Hash)]
 pub struct InstanceLaws {
     config: InstanceConfig,
     /// The call in flight.
     flying: Option<(CallKey, InstanceCall)>,
-    /// What was read over the present connection; `None` without one.
+    /// The results that were read over the present connection; `None` without one.
     read: Option<BTreeSet<Rpc>>,
-    /// What the plugin as a whole offers, as it was last read.
+    /// The capabilities of the plugin as a whole, as last read.
     offers: Vec<PluginCapability>,
     is_ready: bool,
     is_retired: bool,
     is_gone: bool,
-    /// The wait for the calls in flight, when it retires.
+    /// The wait for the calls in flight, when the instance retires.
     draining: Option<CallKey>,
-    /// Whether that wait is over: none is in flight, or the deadline has passed.
+    /// Whether that wait is over: no call is in flight, or the deadline has passed.
     is_drained: bool,
     /// Whether its connection has ended.
     is_lost: bool,
@@ -38,12 +38,12 @@ pub struct InstanceLaws {
     failures: u32,
     told: Option<InstanceReport>,
     was_built: bool,
-    /// What is found of it.
+    /// The violations found.
     pub(in super::super) verdict: Verdict,
 }
 
 impl InstanceLaws {
-    /// An instance that is born with this.
+    /// An instance with this configuration.
     #[must_use]
     pub const fn new(config: InstanceConfig) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl InstanceLaws {
         }
     }
 
-    /// What it is born with.
+    /// Its configuration.
     #[must_use]
     pub const fn config(&self) -> &InstanceConfig {
         &self.config
@@ -77,9 +77,9 @@ impl InstanceLaws {
         self.verdict.violation(law, || format!("instance of {plugin}: {}", what()));
     }
 
-    // === What comes in ===
+    // === Inputs ===
 
-    /// Notes what an input means. True if it ends the call in flight.
+    /// Records an input. True if it ends the call in flight.
     fn hear(&mut self, input: &Input<Instance>) -> bool {
         match input {
             Input::Asked { ask: InstanceAsk::Retire(_), .. } | Input::StopRequested(_) => {
@@ -109,7 +109,7 @@ impl InstanceLaws {
         }
     }
 
-    /// The end of its one connection is its end (I2).
+    /// The instance ends with its one connection (I2).
     fn returned(&mut self, call: InstanceCall, outcome: &Result<Result<Reached, CallError>, CallLost>) {
         let had_connection = self.read.is_some();
         self.read_from(call, outcome);
@@ -152,7 +152,7 @@ impl InstanceLaws {
         }
     }
 
-    /// Whether an answer may be taken: a plugin that calls itself by another name than it is registered under, or had
+    /// Whether an answer may be accepted: a plugin that calls itself by another name than it is registered under, or had
     /// before, is refused (C031).
     fn is_credible(&self, answer: &Answer) -> bool {
         let Answer::PluginInfo(identity) = answer else { return true };
@@ -162,7 +162,7 @@ impl InstanceLaws {
         names.into_iter().all(|name| *name == identity.provider)
     }
 
-    /// Whether a plugin may not have this call: a node plugin (C146), or a controller that names a service it does not have (C034).
+    /// Whether a plugin may lack this call: a node plugin (C146), or a controller that names a service that it does not have (C034).
     pub(super) fn may_decline(&self, rpc: Rpc, error: &CallError) -> bool {
         let is_optional = match self.config.half {
             Half::Node => matches!(rpc, Rpc::NodeInfo | Rpc::ControllerCapabilities),
@@ -171,7 +171,7 @@ impl InstanceLaws {
         error.class() == Class::Unimplemented && is_optional
     }
 
-    /// Whether everything that a healthy plugin must have said was said over the connection there is.
+    /// Whether everything that a healthy plugin must report was read over the present connection.
     fn has_read_all(&self) -> bool {
         let needed: &[Rpc] = match self.config.half {
             Half::Controller => {
@@ -192,7 +192,7 @@ impl InstanceLaws {
         rpc.needs().is_none_or(|service| self.offers.contains(&service))
     }
 
-    // === What goes out ===
+    // === Effects ===
 
     fn calls(&mut self, key: CallKey, deadline: Duration, call: InstanceCall) {
         if matches!(call, InstanceCall::Drain(_)) {
@@ -227,7 +227,7 @@ impl InstanceLaws {
         self.flying = Some((key, call));
     }
 
-    /// It waits for the calls in flight, its own and those of leases, no longer than it may (SHD-04).
+    /// It waits for the calls in flight, its own and those of leases, no longer than its limit (SHD-04).
     fn drains(&mut self, key: CallKey, deadline: Duration) {
         if !self.is_retired {
             self.violation(Law::I1, || {
@@ -238,7 +238,7 @@ impl InstanceLaws {
             self.violation(Law::I1, || format!("it waits {deadline:?} for the calls in flight"));
         }
         self.draining = Some(key);
-        // What comes of its own call is stale from here on.
+        // The result of its own call is stale from here on.
         self.flying = None;
     }
 
@@ -267,7 +267,7 @@ impl InstanceLaws {
         self.told = Some(report.clone());
     }
 
-    /// Failures are tolerated for a while after it was healthy; after the end of the former connection until the first look is over.
+    /// Failures are tolerated for a while after it was healthy; after the end of the former connection, until the first look has ended.
     fn may_be_fit(&self) -> bool {
         let was_fit = self.config.former.as_ref().is_some_and(|former| former.fitness == Fitness::Fit);
         if self.was_healthy {
@@ -287,7 +287,7 @@ impl InstanceLaws {
         }
     }
 
-    /// When nothing is under way and it does not retire, the next look is set.
+    /// When no call is in flight and it does not retire, the next look is scheduled.
     fn rests(&mut self, moment: Moment, next: Option<Timestamp>, machine: &Instance) {
         let Some(next) = next else {
             self.violation(Law::I4, || "a look is over, and none is to follow".to_owned());
@@ -305,12 +305,12 @@ impl InstanceLaws {
         }
     }
 
-    /// A failure counts, the first as any later one.
+    /// A failure counts, the first like any later one.
     fn failed(&mut self, machine: &Instance) {
         self.failures += 1;
         let report = machine.view();
         let is_tolerated = self.read.is_some() && self.failures < self.config.limits.failures_until_unhealthy;
-        // One that was healthy and has lost its connection is looked at first.
+        // A healthy instance that has lost its connection is looked at first.
         let is_told = matches!(report.health, Health::Unhealthy { .. })
             || self.is_lost && self.was_healthy && report.health == Health::Starting;
         if !is_tolerated && !is_told {

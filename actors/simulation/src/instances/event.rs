@@ -1,4 +1,4 @@
-//! What can happen to the instances of one plugin, and how much of it.
+//! The events of the instances of one plugin, and their bounds.
 
 use std::fmt;
 
@@ -7,28 +7,28 @@ use callboard_actors::vocabulary::Attempt;
 use super::model::InFlight;
 use super::plugins::Behaviour;
 
-/// How much may happen, of each kind.
+/// How often each kind of event may happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InstancesBounds {
     /// How often the registry routes the plugin elsewhere or nowhere.
     pub routes: u8,
-    /// How often another allocation registers and stands by, or one that stands by takes over.
+    /// How often another allocation registers and stands by, or a standby takes over.
     pub standbys: u8,
-    /// How many of these may be allocations that register; `None` for all of them.
+    /// How many of these may be registrations; `None` for all of them.
     pub joins: Option<u8>,
     /// How many connections end.
     pub hangups: u8,
-    /// How many calls the plugin meets in another way than well, in each of these ways.
+    /// How many calls the plugin answers badly, in each of these ways.
     pub faults: u8,
-    /// Which ways there are.
+    /// The possible bad behaviours.
     pub behaviours: &'static [Behaviour],
-    /// How often a client wants the plugin, or a look at it, or to know when it has retired.
+    /// How often a client wants the plugin, or a look at it, or a notification that it has retired.
     pub asks: u8,
     /// How often a client waits until an allocation has been healthy for a while.
     pub gates: u8,
-    /// How often time passes until something is due.
+    /// How often time passes until the next timer is due.
     pub pauses: u8,
-    /// How many steps crash, or instances fall.
+    /// How many steps or instances crash.
     pub crashes: u8,
     /// How often the supervisor of the instances ends, and its own supervisor starts another.
     pub successors: u8,
@@ -54,38 +54,38 @@ impl InstancesBounds {
     };
 }
 
-/// What can happen.
+/// An event of this world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InstancesEvent {
-    /// Another allocation takes the place of the active one, or the active one leaves and one that stands by takes over.
+    /// Another allocation replaces the active one, or the active one leaves and a standby takes over.
     Route(bool),
     /// Another allocation registers, and stands by.
     Join,
-    /// One that stands by takes over, and the active one stands by.
+    /// A standby takes over, and the active one stands by.
     TakeOver,
     /// The connection of an instance ends.
     HangUp(Attempt),
-    /// Something arrives.
+    /// A message in flight arrives.
     Deliver(InFlight),
-    /// The plugin meets a call.
+    /// The plugin answers a call in this way.
     Answer(Attempt, u64, Behaviour),
     /// A client wants the plugin.
     Dispense,
     /// A client wants a look at it.
     Check,
-    /// A client wants to know when it has retired.
+    /// A client waits until it has retired.
     AwaitRetired,
     /// A client waits until the latest allocation has been healthy for a while.
     AwaitHealthy,
-    /// Time passes until something is due.
+    /// Time passes until the next timer is due.
     Pass,
     /// The next step of the supervisor crashes.
     CrashParent,
-    /// The supervisor ends with all instances, and another is started.
+    /// The supervisor ends with all instances, and a successor is started.
     Succeed,
     /// The next step of an instance crashes.
     CrashChild(Attempt),
-    /// An instance falls.
+    /// An instance crashes.
     Fall(Attempt),
     /// All are requested to stop.
     Stop,

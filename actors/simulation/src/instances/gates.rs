@@ -8,7 +8,7 @@ use callboard_actors::vocabulary::{Health, Timestamp};
 
 use super::model::Place;
 
-/// Since when each registration is healthy without a break, and who waits for that.
+/// The time since which each registration is healthy without a break, and the callers that wait for it.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct TamperGates {
     healthy: BTreeMap<Place, Timestamp>,
@@ -39,7 +39,7 @@ impl TamperGates {
         self.healthy.remove(place);
     }
 
-    /// A gate opens. Returns what is wrong with that.
+    /// A gate opens. Returns the violation, if there is one.
     pub(super) fn opened(&mut self, id: AskId, now: Timestamp) -> Option<String> {
         let awaited = self.waiting.remove(&id)?;
         let is_open = |plugin: &&_| {

@@ -1,4 +1,4 @@
-//! What the looks of instances have found, as far as the supervisor was told.
+//! Records the results of the instances' looks, as reported to the supervisor.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use super::model::Place;
 
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Looks {
-    /// How fit each one said last that it is.
+    /// The fitness that each one reported last.
     found: BTreeMap<Place, Fitness>,
-    /// Those whose last look was good, with the generation that was looked at, and whose connection has not ended by itself since.
+    /// The instances whose last look was good, with the generation of that look, and whose connection has not ended by itself since.
     well: BTreeMap<Place, Generation>,
 }
 
@@ -27,7 +27,7 @@ impl Looks {
             (Health::Healthy, Fitness::Fit | Fitness::Unproven) => {
                 self.well.insert(place, report.generation);
             }
-            // A successor that has not looked yet says nothing.
+            // A successor that has not looked yet proves nothing.
             (Health::Starting, Fitness::Fit | Fitness::Unproven)
                 if self.well.get(&place) != Some(&report.generation) => {}
             (Health::Healthy | Health::Starting | Health::Unhealthy { .. } | Health::Gone, _) => {
@@ -36,7 +36,7 @@ impl Looks {
         }
     }
 
-    /// Its connection has ended, and was not asked to.
+    /// Its connection has ended, without a request.
     pub(super) fn lost(&mut self, place: &Place) {
         self.well.remove(place);
     }

@@ -1,4 +1,4 @@
-//! The instances and their supervisor: their laws, and a model in which they live.
+//! The instances and their supervisor: their laws, and a model that contains them.
 
 mod calls;
 mod child;

@@ -1,6 +1,6 @@
-//! The supervisor of the instances with its children, and everything that is on its way between them.
+//! The supervisor of the instances with its children, and all messages in flight between them.
 //!
-//! What leaves one of them is carried by the model, and the world says when it arrives.
+//! The model carries out the effects of each of them, and the world decides when they arrive.
 
 mod carrying;
 
@@ -43,7 +43,7 @@ type Parent = StandIn<Instances, NoDisk, InstancesLaws>;
 /// A registration: the plugin, and the allocation that serves it.
 pub(in super::super) type Place = (PluginKey, AllocationId);
 
-/// One instance, with its reports that its parent has not heard yet.
+/// One instance, with its reports that its parent has not received yet.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Child {
     pub(super) actor: StandIn<Instance, NoDisk, InstanceLaws>,
@@ -53,10 +53,10 @@ pub(super) struct Child {
     look: Option<u64>,
 }
 
-/// Who has said something that has not arrived.
+/// The sender of a message in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum InFlight {
-    /// The registry's news for the parent.
+    /// The registry's notifications for the parent.
     Feed,
     /// The next report of this life.
     Report(Attempt),
@@ -64,7 +64,7 @@ pub enum InFlight {
     Endings,
 }
 
-/// Something has set out.
+/// A message was sent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in super::super) enum SetOut {
     Feed,
@@ -79,14 +79,14 @@ pub(super) struct Tampers {
     pub(super) child: Option<Rc<dyn Tamper<Instance>>>,
 }
 
-/// The asker whose answers are not needed.
+/// The asker of messages that need no answer.
 const NO_ASKER: u64 = 0;
-/// A look of the parent asks a child under the number of its call from here on.
+/// A look that the parent requests asks a child under the number of its call plus this.
 const LOOKS: u64 = 1 << 32;
 /// The asker of a retirement.
 const RETIREMENT: u64 = 1;
 
-/// The parent, the children and what is between them.
+/// The parent, the children and the messages between them.
 #[derive(Debug, Clone, Hash)]
 pub struct InstancesModel {
     pub(super) parent: Parent,
@@ -96,24 +96,24 @@ pub struct InstancesModel {
     follow: Option<u64>,
     await_endings: Option<u64>,
     endings: VecDeque<ChildEnded>,
-    /// Reports of children that have ended; they arrive all the same.
+    /// Reports of children that have ended; they still arrive.
     late: BTreeMap<Attempt, VecDeque<InstanceReport>>,
     /// The latest life of each registration's instance.
     latest: BTreeMap<Place, Attempt>,
-    /// What the parent tells the registry, with the numbers of its calls; the world takes it.
+    /// The messages of the parent to the registry, with the numbers of its calls; the world takes them.
     pub(in super::super) to_registry: Vec<(u64, RegistryAsk)>,
-    /// The lives at which something has changed since the world looked.
+    /// The lives in which something has changed since the world last looked.
     pub(in super::super) changed: Vec<Attempt>,
-    /// What has set out since the world looked.
+    /// The messages sent since the world last looked.
     pub(in super::super) set_out: Vec<SetOut>,
-    /// What the parent has told, for its subscribers.
+    /// The notifications of the parent for its subscribers.
     pub(in super::super) told: Vec<InstancesItem>,
-    /// Who was answered by the parent, and how.
+    /// The callers that the parent answered, with the answers.
     pub(in super::super) answered: Vec<(u64, Option<Rc<callboard_actors::instances::InstancesAnswer>>)>,
     pub(in super::super) has_ended: bool,
     steps_before: Count,
     afresh: bool,
-    /// What the parent and the children noted, if it is traced.
+    /// The journal entries of the parent and the children, if a trace is made.
     pub(in super::super) noted: Option<Vec<Observed>>,
 }
 
@@ -150,13 +150,13 @@ impl InstancesModel {
         }
     }
 
-    /// The law that was broken first by anyone in here.
+    /// The first law that was broken by any actor of the model.
     #[must_use]
     pub const fn broken(&self) -> Option<&Violation> {
         self.parent.checker.verdict.broken()
     }
 
-    /// How many steps were taken in here.
+    /// The number of steps taken in the model.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.steps_before.0 + self.parent.steps()
@@ -168,7 +168,7 @@ impl InstancesModel {
         self.children.len()
     }
 
-    /// A subscriber follows the parent afresh.
+    /// A subscriber follows the parent from a new snapshot.
     pub fn subscribe(&mut self, moment: Moment) {
         self.parent.subscribe();
         self.carry_parent(moment);
@@ -182,20 +182,20 @@ impl InstancesModel {
         }
     }
 
-    // === What comes from outside ===
+    // === Messages from outside ===
 
-    /// The registry says something that the parent will hear.
+    /// The registry sends a notification to the parent.
     pub fn registry_says(&mut self, item: RegistryItem) {
         self.inbox.push_back(item);
         self.set_out.push(SetOut::Feed);
     }
 
-    /// Whether the parent wants to begin anew, with a snapshot; asked once.
+    /// Whether the parent requests a new snapshot. Reset by the call.
     pub fn wants_snapshot(&mut self) -> bool {
         std::mem::take(&mut self.afresh)
     }
 
-    /// Forgets what is on its way from the registry, since a snapshot replaces it.
+    /// Drops the registry's notifications in flight, since a snapshot replaces them.
     pub fn forget_inbox(&mut self) {
         self.inbox.clear();
     }
@@ -224,15 +224,15 @@ impl InstancesModel {
         }
     }
 
-    /// A child falls for no reason of its own.
+    /// A child crashes for no reason of its own.
     pub fn fell(&mut self, moment: Moment, life: Attempt) {
         self.end_child(life, Ending::Killed);
         self.carry_parent(moment);
     }
 
-    // === What is on its way ===
+    // === Messages in flight ===
 
-    /// Everything that could arrive now.
+    /// All messages that could arrive now.
     pub fn in_flight(&self) -> Vec<InFlight> {
         let mut in_flight = Vec::new();
         if self.follow.is_some() && !self.inbox.is_empty() {
@@ -248,7 +248,7 @@ impl InstancesModel {
         in_flight
     }
 
-    /// Something arrives. False if it was not on its way, or it is not awaited yet.
+    /// A message arrives. False if it was not in flight, or the parent does not wait for it yet.
     pub fn deliver(&mut self, moment: Moment, in_flight: InFlight) -> bool {
         let has_arrived = match in_flight {
             InFlight::Feed => self.deliver_feed(moment),
@@ -295,7 +295,7 @@ impl InstancesModel {
         true
     }
 
-    /// The calls to plugins that are under way: whose, and what.
+    /// The calls to plugins in flight: the life, the number and the call.
     pub fn plugin_calls(&self) -> impl Iterator<Item = (Attempt, u64, InstanceCall)> + '_ {
         let calls = |(life, child): (&Attempt, &'_ Child)| {
             let life = *life;
@@ -304,7 +304,7 @@ impl InstancesModel {
         self.children.iter().flat_map(calls)
     }
 
-    /// A plugin meets a call.
+    /// A plugin answers a call in this way.
     pub fn plugin_answers(&mut self, moment: Moment, life: Attempt, call: u64, behaviour: Behaviour) {
         let Some(child) = self.children.get_mut(&life) else { return };
         let Some((_, what)) = child.actor.calls().find(|(number, _)| *number == call) else { return };
@@ -319,18 +319,18 @@ impl InstancesModel {
         self.latest.get(place).copied().filter(|life| self.children.contains_key(life))
     }
 
-    /// The call that this instance has under way.
+    /// The call that this instance has in flight.
     pub fn call_of(&self, life: Attempt) -> Option<(u64, InstanceCall)> {
         let (number, call) = self.children.get(&life)?.actor.calls().next()?;
         Some((number, *call))
     }
 
-    /// When something is due in this instance.
+    /// The time at which something is due in this instance.
     pub fn timer_of(&self, life: Attempt) -> Option<Timestamp> {
         self.children.get(&life)?.actor.next_timer()
     }
 
-    /// Which registration this is an instance of.
+    /// The registration that this is an instance of.
     pub fn place_of(&self, life: Attempt) -> Option<&Place> {
         Some(&self.children.get(&life)?.place)
     }
@@ -342,7 +342,7 @@ impl InstancesModel {
         self.children.values().map(|child| child.place.clone()).chain(late).collect()
     }
 
-    /// The registrations whose instance has a call under way, or something due by then.
+    /// The registrations whose instance has a call in flight, or a timer due by then.
     pub fn busy_at(&self, at: Timestamp) -> Vec<Place> {
         let is_due = |child: &Child| child.actor.next_timer().is_some_and(|due| due <= at);
         let is_busy = |child: &&Child| is_due(child) || child.actor.calls().next().is_some();
@@ -351,13 +351,13 @@ impl InstancesModel {
 
     // === Time ===
 
-    /// When something is due next.
+    /// The time at which something is due next.
     pub fn next_timer(&self) -> Option<Timestamp> {
         let children = self.children.values().filter_map(|child| child.actor.next_timer());
         children.chain(self.parent.next_timer()).min()
     }
 
-    /// Whatever is due by now runs.
+    /// Runs all timers that are due by now.
     pub fn timers_due(&mut self, moment: Moment) {
         self.parent.timers_due(moment);
         let lives: Vec<Attempt> = self.children.keys().copied().collect();
@@ -367,18 +367,18 @@ impl InstancesModel {
         self.carry_parent(moment);
     }
 
-    /// When something is due for the parent.
+    /// The time at which something is due for the parent.
     pub fn parent_timer(&self) -> Option<Timestamp> {
         self.parent.next_timer()
     }
 
-    /// Whatever is due by now runs in the parent.
+    /// Runs all timers of the parent that are due by now.
     pub fn parent_timers_due(&mut self, moment: Moment) {
         self.parent.timers_due(moment);
         self.carry_parent(moment);
     }
 
-    /// Whatever is due by now runs in this instance.
+    /// Runs all timers of this instance that are due by now.
     pub fn child_timers_due(&mut self, moment: Moment, life: Attempt) {
         if let Some(child) = self.children.get_mut(&life) {
             child.actor.timers_due(moment);

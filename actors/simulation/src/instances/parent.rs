@@ -21,7 +21,7 @@ use super::places::ByPlace;
 use super::touched::Touched;
 use super::warm::Contents;
 
-/// What is known of the instance of one registration.
+/// The known state of the instance of one registration.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Life {
     pub(super) life: Attempt,
@@ -29,40 +29,40 @@ pub(super) struct Life {
     pub(super) is_retiring: bool,
 }
 
-/// Sees everything that the supervisor of the instances does.
+/// Observes every step of the supervisor of the instances.
 #[derive(Debug, Clone, Hash)]
 pub struct InstancesLaws {
     pub(super) options: InstancesOptions,
-    /// The confirmed registrations, as far as the supervisor was told.
+    /// The confirmed registrations, as reported to the supervisor.
     pub(super) wanted: BTreeMap<Place, Generation>,
-    /// What each of them serves, and the first generation in which it does.
+    /// The contents of each of them, and the first generation that has these.
     pub(super) contents: BTreeMap<Place, Contents>,
-    /// Whom the registry routes to, as far as the supervisor was told.
+    /// The active registrations that the registry routes to, as reported to the supervisor.
     pub(super) active: BTreeMap<PluginKey, Active>,
     /// The generation under which a registration was reported fit: it may be given out while it is active.
     pub(super) told_fit: BTreeMap<Place, Generation>,
-    /// The generations that may have been given out while they were active, and are not active any more.
+    /// The generations that may have been given out while they were active, and are no longer active.
     pub(super) spent: BTreeSet<(PluginKey, Generation)>,
-    /// The registrations of which an instance has read what they are, as long as they are registered.
+    /// The registrations whose fingerprint an instance has read, while they are registered.
     pub(super) read: BTreeSet<Place>,
-    /// The instances that were started and have not been heard to end.
+    /// The instances that were started and whose end was not reported.
     pub(super) lives: ByPlace<Life>,
     /// The generation of the last instance of each registration.
     used: BTreeMap<Place, Generation>,
     newest: Option<Attempt>,
     pub(super) shown: BTreeMap<PluginKey, InstanceReport>,
     pub(super) standby: ByPlace<InstanceReport>,
-    /// By which name of its own each plugin served last (C031).
+    /// The name of its own under which each plugin served last (C031).
     pub(super) served_as: BTreeMap<PluginKey, Arc<str>>,
     pub(super) looks: Looks,
     pub(super) gates: TamperGates,
     pub(super) is_stopping: bool,
-    /// What is found of it.
+    /// The violations found.
     pub(in super::super) verdict: Verdict,
 }
 
 impl InstancesLaws {
-    /// Nothing has happened yet.
+    /// No step yet.
     #[must_use]
     pub const fn new(options: InstancesOptions) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl InstancesLaws {
         }
     }
 
-    // === What comes in ===
+    // === Inputs ===
 
     fn hear(&mut self, input: &Input<Instances>) {
         match input {
@@ -99,7 +99,7 @@ impl InstancesLaws {
                 if let Ok(InstancesOutcome::Ended(endings)) = outcome {
                     for ended in endings {
                         let place = (ended.plugin.clone(), ended.allocation.clone());
-                        // Otherwise it was started before a crash of the owner.
+                        // Otherwise the instance was started before a crash of the owner.
                         let Some(life) = self.lives.get(&place).filter(|life| life.life == ended.life) else {
                             continue;
                         };
@@ -158,7 +158,7 @@ impl InstancesLaws {
             Some(active) => self.active.insert(plugin.clone(), active.clone()),
             None => self.active.remove(plugin),
         };
-        // What becomes active then has no predecessor.
+        // The next active registration has no predecessor then.
         if to.is_none() {
             self.served_as.remove(plugin);
         }
@@ -171,7 +171,7 @@ impl InstancesLaws {
         }
     }
 
-    // === What goes out ===
+    // === Effects ===
 
     fn starts(&mut self, life: Attempt, config: &InstanceConfig) {
         let InstanceConfig { plugin, allocation, generation, .. } = config;
@@ -225,7 +225,7 @@ impl InstancesLaws {
         let current = self.lives.get(&place);
         let is_current =
             current.is_some_and(|life| life.generation == report.generation && !life.is_retiring);
-        // One that is not active any more stays as it was until its successor has looked (R1d).
+        // An instance that is no longer active stays as it was until its successor has looked (R1d).
         let is_kept = is_standby && self.wanted.contains_key(&place) && self.looks.is_well(&place);
         match &report.health {
             Health::Healthy if !is_current && !is_kept => {
@@ -254,7 +254,7 @@ impl InstancesLaws {
         }
     }
 
-    /// What the registry receives is what the instance found, or that its actor ended.
+    /// The registry receives what the instance found, or that its actor ended.
     fn tells(&mut self, report: &ReportFitness) {
         let place = (report.plugin.clone(), report.allocation.clone());
         let found = self.looks.found(&place);
@@ -283,7 +283,7 @@ impl InstancesLaws {
     }
 }
 
-/// Whether a report is of a life that serves no more.
+/// Whether a report is of a life that no longer serves.
 fn is_late(laws: &InstancesLaws, reported: &InstanceReported) -> bool {
     let InstanceReport { plugin, allocation, .. } = &reported.report;
     let current = laws.lives.get(&(plugin.clone(), allocation.clone()));

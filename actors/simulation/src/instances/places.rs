@@ -1,4 +1,4 @@
-//! What is known by registration, with all registrations of a plugin together: a step is mostly about one plugin.
+//! Stores values by registration, grouped by plugin: a step mostly concerns one plugin.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ impl<T> ByPlace<T> {
         self.0.retain(|_, of_plugin| !of_plugin.is_empty());
     }
 
-    /// The first one for which this holds.
+    /// The first value for which this holds.
     pub(super) fn find_mut(&mut self, holds: impl Fn(&T) -> bool) -> Option<(Place, &mut T)> {
         for (plugin, of_plugin) in &mut self.0 {
             for (allocation, value) in of_plugin {
@@ -52,7 +52,7 @@ impl<T> ByPlace<T> {
         None
     }
 
-    /// All, by plugin.
+    /// All values, by plugin.
     pub(super) const fn by_plugin(&self) -> &BTreeMap<PluginKey, BTreeMap<AllocationId, T>> {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Plugins that are not there: how they answer, well or badly.
+//! Simulated plugins: their good and bad answers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,31 +14,31 @@ use callboard_actors::vocabulary::{
 /// An instance has one connection.
 pub(super) const CONNECTION: Attempt = Attempt::new(1);
 
-/// How a plugin meets one call.
+/// The behaviour of a plugin in one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Behaviour {
-    /// As it should.
+    /// As required.
     Well,
-    /// It says that it is not ready, where it is asked for that.
+    /// It answers that it is not ready, where a call can ask that.
     NotReady,
-    /// It does not have this call.
+    /// It does not implement this call.
     Declines,
-    /// It fails, and says so.
+    /// It answers with an error.
     Fails,
-    /// It dies: the connection breaks off.
+    /// It dies: the connection breaks.
     Dies,
-    /// It never answers, until the deadline.
+    /// It does not answer before the deadline.
     Hangs,
     /// Its answer breaks a rule.
     Babbles,
-    /// It calls itself by another name than it is registered under.
+    /// It reports another name than it is registered under.
     Lies,
-    /// It answers another question.
+    /// It answers a different question.
     Mistakes,
 }
 
 impl Behaviour {
-    /// All of them.
+    /// All behaviours.
     pub const ALL: [Self; 9] = [
         Self::Well,
         Self::NotReady,
@@ -68,7 +68,7 @@ impl Behaviour {
     }
 }
 
-/// What comes of a call to a plugin that behaves so.
+/// The result of a call to a plugin with this behaviour.
 pub(super) fn answer_of(
     config: &InstanceConfig,
     call: InstanceCall,
@@ -112,7 +112,7 @@ pub(super) fn answer_of(
                 (Behaviour::Hangs, _) => hangs(),
             }
         }
-        // A plugin that hangs or does not keep to the protocol leaves calls in flight; the others end them somehow.
+        // A plugin that hangs or violates the protocol leaves calls in flight; the others end them somehow.
         InstanceCall::Drain(_) => match behaviour {
             Behaviour::Hangs | Behaviour::Mistakes => {
                 Err(CallLost::DeadlineExceeded(config.limits.retire_deadline))

@@ -19,7 +19,7 @@ pub(super) struct SmallRegistry {
     active: Option<u64>,
     /// The generations that were reported fit.
     fit_in: BTreeSet<Generation>,
-    /// The generations that were reported fit, and were active and are not any more.
+    /// The generations that were reported fit, and were active and no longer are.
     spent: BTreeSet<Generation>,
     fitness: BTreeMap<u64, Fitness>,
     numbers: u64,
@@ -40,7 +40,7 @@ impl SmallRegistry {
         self.registered.iter().any(|(who, known)| allocation(*who) == *of && *known == generation)
     }
 
-    /// The newest that stands by.
+    /// The newest standby.
     pub(super) fn next(&self) -> Option<u64> {
         self.registered.keys().rev().find(|who| Some(**who) != self.active).copied()
     }
@@ -67,7 +67,7 @@ impl SmallRegistry {
         Some(Active { generation, registration: registration(who), since: now })
     }
 
-    // === What happens ===
+    // === Events ===
 
     /// Another allocation registers, and stands by.
     pub(super) fn join(&mut self, now: Timestamp) -> Vec<RegistryNews> {
@@ -76,7 +76,7 @@ impl SmallRegistry {
         vec![RegistryNews::Registered(entry(self.allocations, generation, now))]
     }
 
-    /// Another allocation takes the place of the active one, which leaves.
+    /// Another allocation replaces the active one, which leaves.
     pub(super) fn replace(&mut self, now: Timestamp) -> Vec<RegistryNews> {
         let mut news = self.join(now);
         if let Some(former) = self.active {
@@ -86,7 +86,7 @@ impl SmallRegistry {
         news
     }
 
-    /// The active one leaves, and the newest that stands by takes over.
+    /// The active one leaves, and the newest standby takes over.
     pub(super) fn leave(&mut self, now: Timestamp) -> Vec<RegistryNews> {
         let Some(former) = self.active else { return Vec::new() };
         let mut news: Vec<_> = self.remove(former, now).into_iter().collect();
@@ -96,7 +96,7 @@ impl SmallRegistry {
         news
     }
 
-    /// The newest that stands by takes over, and the active one stands by.
+    /// The newest standby takes over, and the active one stands by.
     pub(super) fn take_over(&mut self, now: Timestamp) -> Vec<RegistryNews> {
         let next = self.next();
         let mut news: Vec<_> = next.and_then(|next| self.if_spent(next, now)).into_iter().collect();
@@ -104,7 +104,7 @@ impl SmallRegistry {
         news
     }
 
-    /// What the supervisor of the instances tells it.
+    /// A message of the supervisor of the instances to the registry.
     pub(super) fn take(&mut self, ask: &RegistryAsk, now: Timestamp) -> Vec<RegistryNews> {
         let known = |of: &AllocationId, generation: Generation| {
             let is_it =

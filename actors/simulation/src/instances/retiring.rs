@@ -1,4 +1,4 @@
-//! When an instance retires, and for which cause.
+//! Checks when an instance retires, and for which cause.
 
 use callboard_actors::lease::RetireCause;
 use callboard_actors::vocabulary::{AllocationId, Attempt, Health, PluginKey};
@@ -31,8 +31,8 @@ impl InstancesLaws {
         }
     }
 
-    /// From the moment in which its generation is not registered any more, or work is routed elsewhere, an instance retires. One whose
-    /// registration has left is not called healthy any more.
+    /// An instance retires from the moment at which its generation is no longer registered, or work is routed elsewhere. An instance
+    /// whose registration has left is no longer reported as healthy.
     pub(super) fn check_retired(&mut self, touched: &Touched) {
         for (plugin, standby) in touched.among(self.standby.by_plugin()) {
             for (allocation, report) in standby {
@@ -57,7 +57,7 @@ impl InstancesLaws {
     fn is_over(&self, plugin: &PluginKey, allocation: &AllocationId, life: &Life) -> bool {
         let is_spent = self.spent.contains(&(plugin.clone(), life.generation));
         let is_active = self.active.get(plugin).is_some_and(|active| active.generation == life.generation);
-        // When the active one leaves, the registry says in the same message where it routes instead.
+        // When the active one leaves, the same message of the registry contains the new route.
         let is_wanted =
             is_active || self.wanted.get(&(plugin.clone(), allocation.clone())) == Some(&life.generation);
         (!is_wanted || is_spent) && !life.is_retiring && !self.is_stopping

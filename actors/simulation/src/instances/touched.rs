@@ -1,4 +1,4 @@
-//! Of which plugins a step of the owner of the instances may have changed something. Of the others every law holds that held before it.
+//! Determines which plugins a step of the owner of the instances may have changed. The laws still hold for all other plugins.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,15 +9,15 @@ use callboard_actors::registry::RegistryNews;
 use callboard_actors::shell::{Effect, FeedItem, Input};
 use callboard_actors::vocabulary::PluginKey;
 
-/// The plugins that a step is about.
+/// The plugins that a step concerns.
 pub(super) enum Touched {
-    /// It may be about any.
+    /// It may concern any plugin.
     All,
     Only(BTreeSet<PluginKey>),
 }
 
 impl Touched {
-    /// By what came in and went out. From other inputs than these the laws learn nothing, so only what the step does counts.
+    /// From inputs and effects. Of other inputs than these the laws record nothing, so only the effects of the step count.
     pub(super) fn by(input: &Input<Instances>, effects: &[Effect<Instances>]) -> Self {
         let mut touched = match input {
             Input::Resumed | Input::StopRequested(_) => return Self::All,
@@ -42,7 +42,7 @@ impl Touched {
         Self::Only(touched)
     }
 
-    /// What is known of the plugins that the step is about.
+    /// The values of the plugins that the step concerns.
     pub(super) fn among<'a, T>(&self, known: &'a BTreeMap<PluginKey, T>) -> Vec<(&'a PluginKey, &'a T)> {
         match self {
             Self::All => known.iter().collect(),
@@ -51,7 +51,7 @@ impl Touched {
     }
 }
 
-/// The plugin of one change in the registry; `None` if it may be any.
+/// The plugin of one change in the registry; `None` if it may be any plugin.
 fn changed(item: &RegistryItem) -> Option<PluginKey> {
     let FeedItem::Change { news, .. } = item else { return None };
     Some(match news {
@@ -63,7 +63,7 @@ fn changed(item: &RegistryItem) -> Option<PluginKey> {
     })
 }
 
-/// The plugin of an effect that the laws learn something from.
+/// The plugin of an effect that the laws record.
 fn told_of(effect: &Effect<Instances>) -> Option<&PluginKey> {
     match effect {
         Effect::Call { call: InstancesCall::Start { config, .. }, .. } => Some(&config.plugin),

@@ -1,4 +1,4 @@
-//! Whether standbys stay warm through a takeover, in both directions (R1d).
+//! Checks that standbys stay warm through a takeover, in both directions (R1d).
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::model::Place;
 use super::parent::{InstancesLaws, Life};
 use super::touched::Touched;
 
-/// What a registration serves.
+/// The contents of a registration.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Contents {
     number: RegistrationNumber,
@@ -22,14 +22,14 @@ pub(super) struct Contents {
 }
 
 impl InstancesLaws {
-    /// Notes a report from which it is known what the plugin is.
+    /// Records a report that contains the plugin's fingerprint.
     pub(super) fn note_read(&mut self, report: &InstanceReport) {
         if report.fingerprint.is_some() {
             self.read.insert((report.plugin.clone(), report.allocation.clone()));
         }
     }
 
-    /// What was read of a plugin is known to its next instance.
+    /// The next instance of a plugin receives what was read of it.
     pub(super) fn check_remembered(&mut self, place: &Place, config: &InstanceConfig) {
         let is_known = config.former.as_ref().is_some_and(|former| former.fingerprint.is_some());
         if self.read.contains(place) && !is_known {
@@ -38,7 +38,7 @@ impl InstancesLaws {
         }
     }
 
-    /// An instance gives up its connection only if another generation is registered, or its own was given out and is not active any more.
+    /// An instance gives up its connection only if another generation is registered, or its own was given out and is no longer active.
     pub(super) fn check_kept(&mut self, place: &Place, generation: Generation) {
         let is_spent = self.spent.contains(&(place.0.clone(), generation));
         if self.wanted.get(place) == Some(&generation) && !is_spent && !self.is_stopping {
@@ -57,7 +57,7 @@ impl InstancesLaws {
         }
     }
 
-    /// Notes what a registration serves. Other contents make another plugin of it, and what was known of the former one is gone.
+    /// Records the contents of a registration. Other contents make it another plugin, and the knowledge of the former one is dropped.
     fn note_contents(&mut self, place: &Place, entry: &Entry) {
         let is_same = |contents: &Contents| {
             contents.number == entry.number && contents.registration == entry.registration
@@ -69,7 +69,7 @@ impl InstancesLaws {
         }
     }
 
-    /// One that is registered with the same contents is not gone.
+    /// An instance that is registered with the same contents is not gone.
     pub(super) fn check_gone(&mut self, place: &Place, generation: Generation) {
         let goes_on = self.contents.get(place).is_some_and(|contents| generation >= contents.since);
         if goes_on && self.wanted.contains_key(place) && !self.is_stopping {
@@ -78,14 +78,14 @@ impl InstancesLaws {
         }
     }
 
-    /// Whether what is shown calls itself by another name than what served before: it is at fault, as well as it may be by itself (C031).
+    /// Whether the shown plugin reports another name than the one that served before: a fault, even if it is otherwise well (C031).
     fn is_renamed(&self, plugin: &PluginKey) -> bool {
         let name = |shown: &InstanceReport| Some(Arc::clone(&shown.fingerprint.as_ref()?.identity.provider));
         let shown = self.shown.get(plugin).and_then(name);
         shown.is_some_and(|name| self.served_as.get(plugin).is_some_and(|before| *before != name))
     }
 
-    /// One that stood by and was well is shown as healthy, and given out, in the step in which work is routed to it (R1d).
+    /// A standby that was well is shown as healthy, and given out, in the step in which work is routed to it (R1d).
     pub(super) fn check_warm(&mut self, touched: &Touched) {
         for (plugin, active) in touched.among(&self.active) {
             let place = (plugin.clone(), active.registration.allocation.clone());

@@ -1,4 +1,4 @@
-//! One plugin, its registrations, its instance and the instance's supervisor: small enough to try every order.
+//! One plugin, its registrations, its instance and the instance's supervisor: small enough to try every order of events.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ use super::model::{InstancesModel, Tampers};
 use super::plugins::Behaviour;
 use super::registry::SmallRegistry;
 
-/// The world, with what may still happen.
+/// The world, with its remaining bounds.
 #[derive(Debug, Clone, Hash)]
 pub struct InstancesWorld {
     model: InstancesModel,
@@ -37,7 +37,7 @@ pub struct InstancesWorld {
 }
 
 impl InstancesWorld {
-    /// A world in which so much may happen, with faults in the machines if any are given.
+    /// A world with these bounds, with faults in the machines if any are given.
     #[must_use]
     pub fn new(
         bounds: InstancesBounds,
@@ -61,7 +61,7 @@ impl InstancesWorld {
         world
     }
 
-    /// Lives of the supervisor begin to count at random.
+    /// The numbers of the supervisor's lives start at random.
     const fn moment(&self) -> Moment {
         Moment { now: self.now, random: self.lives << 36 | 500_000 }
     }
@@ -81,7 +81,7 @@ impl InstancesWorld {
         }
     }
 
-    /// The registry takes what the supervisor tells it.
+    /// The registry receives the messages of the supervisor.
     fn tell_registry(&mut self) {
         for (call, ask) in std::mem::take(&mut self.model.to_registry) {
             let news = self.registry.take(&ask, self.now);
@@ -121,7 +121,7 @@ impl InstancesWorld {
         found(self.model.broken())
     }
 
-    /// What every plugin comes to when nothing goes wrong any more.
+    /// Checks the final state of every plugin once faults have stopped.
     fn check_end(&self) -> Result<(), Violation> {
         if !self.unanswered.is_empty() {
             return violation(Law::Shell7, format!("questions {:?} were never answered", self.unanswered));
@@ -283,7 +283,7 @@ impl Play for InstancesWorld {
             InstancesEvent::Succeed => {
                 self.left.successors -= 1;
                 self.lives += 1;
-                // Their callers hear that it does not run.
+                // Their callers receive the error that it does not run.
                 self.unanswered.clear();
                 self.model.succeed_parent(self.moment());
             }

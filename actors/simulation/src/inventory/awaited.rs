@@ -1,4 +1,4 @@
-//! Which allocations the first wait is for, as the laws see it.
+//! Tracks the allocations that the first wait is for, for the laws.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use callboard_actors::vocabulary::{Health, PluginKey, Timestamp};
 pub(super) struct Awaited {
     expected: BTreeSet<Expected>,
     answered: BTreeSet<Expected>,
-    /// Who has answered or failed in this step, in whose midst the first may be told.
+    /// The allocations that answered or failed in this step, in the middle of which the first inventory may be published.
     met: BTreeSet<Expected>,
 }
 
@@ -82,7 +82,7 @@ impl Awaited {
         self.expected.extend(plugins.map(|plugin| (plugin, status.allocation.clone())));
     }
 
-    /// Who has neither answered nor failed.
+    /// The allocations that have neither answered nor failed.
     pub(super) fn outstanding(&self) -> Vec<Expected> {
         let is_met = |who: &&Expected| self.answered.contains(*who) || self.met.contains(*who);
         self.expected.iter().filter(|who| !is_met(who)).cloned().collect()

@@ -1,4 +1,4 @@
-//! The owner of one driver, `exec`: what it knows of it, and what it has said.
+//! The owner of one driver, `exec`: its knowledge of the driver, and its reports.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use callboard_actors::vocabulary::{DriverName, Generation, Health, Timestamp};
 
 use super::event::DriverWord;
 
-/// What the owner of the drivers knows, what it has said, and what it was asked.
+/// The knowledge and the reports of the owner of the drivers, and the questions to it.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct DriversModel {
-    /// `exec`, as long as it is there.
+    /// `exec`, while it exists.
     exec: Option<DriverReport>,
     inbox: VecDeque<DriversItem>,
     /// The call that follows it.
     follow: Option<u64>,
-    /// The question that waits until each driver is known, and until when it waits.
+    /// The question that waits until each driver is known, and its deadline.
     asked: Option<(u64, Timestamp)>,
 }
 
@@ -60,7 +60,7 @@ impl DriversModel {
         self.inbox.push_back(FeedItem::Change { number: 1, news });
     }
 
-    // === What it is asked ===
+    // === Its requests ===
 
     pub(super) fn ask(&mut self, call: u64, until: Timestamp) {
         self.asked = Some((call, until));
@@ -70,18 +70,18 @@ impl DriversModel {
         self.asked.is_some()
     }
 
-    /// Until when the question waits.
+    /// The deadline of the question.
     pub(super) fn due(&self) -> Option<Timestamp> {
         self.asked.map(|(_, until)| until)
     }
 
-    /// Whether it may answer: each driver is known, or enough was waited.
+    /// Whether it may answer: each driver is known, or the deadline has passed.
     pub(super) fn may_answer(&self, now: Timestamp) -> bool {
         let is_known = self.exec.as_ref().is_none_or(|report| report.health != DriverHealth::NoAnswerYet);
         self.asked.is_some_and(|(_, until)| is_known || until <= now)
     }
 
-    /// The answer, or that it is not there.
+    /// The answer, or the error that it is not running.
     pub(super) fn answer(&mut self, is_there: bool) -> Option<(u64, InventoryOutcome)> {
         let (call, _) = self.asked.take()?;
         let reports = Vec::from_iter(self.exec.clone());
@@ -105,19 +105,19 @@ impl DriversModel {
         self.follow.is_some()
     }
 
-    /// What waits arrives; or it is not there.
+    /// Its waiting notifications arrive; or the error that it is not running.
     pub(super) fn deliver(&mut self, is_there: bool) -> Option<(u64, InventoryOutcome)> {
         let call = self.follow.take()?;
         let heard = if is_there { Ok(self.inbox.drain(..).collect()) } else { Err(not_running()) };
         Some((call, InventoryOutcome::Drivers(heard)))
     }
 
-    /// It is not awaited any more.
+    /// Calls to it are no longer awaited.
     pub(super) fn forget(&mut self) {
         (self.asked, self.follow) = (None, None);
     }
 
-    /// What is to be offered of it when nothing happens any more.
+    /// The offer that is due for it when no further event happens.
     pub(super) fn due_offer(&self) -> Option<Offer> {
         self.exec.as_ref().map(Offer::of_driver).filter(|offer| offer.health != Health::Gone)
     }

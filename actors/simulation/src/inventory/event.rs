@@ -1,32 +1,32 @@
-//! What can happen to an inventory in a small world, and how much of it.
+//! The events of an inventory in a small world, and their bounds.
 
 use std::fmt;
 
 use callboard_actors::shell::StopMode;
 use callboard_actors::vocabulary::{AllocationId, PluginKey, PluginName, PluginType};
 
-/// How much may happen, of each kind.
+/// How often each kind of event may happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InventoryBounds {
     /// How many CSI plugins there are, at most two. The first was registered before the host started.
     pub plugins: usize,
-    /// How often the instances, or the owner of the drivers, have something to say of a plugin.
+    /// How often the instances, or the owner of the drivers, report a change of a plugin.
     pub words: u8,
-    /// How often the news of the instances are cut off, or leave a gap.
+    /// How often the notifications of the instances are cut off, or have a gap.
     pub losses: u8,
     /// How often a client asks for the inventory, or for the first one.
     pub asks: u8,
-    /// How often time passes until something is due.
+    /// How often time passes until the next timer is due.
     pub pauses: u8,
     /// How many steps crash.
     pub crashes: u8,
-    /// Whether drivers are waited for and followed: `exec`, which may come.
+    /// Whether drivers are waited for and followed: `exec`, which may be added.
     pub has_drivers: bool,
     /// Whether two allocations are expected to serve the first plugin: `red`, and `blue`, which stands by.
     pub expects: bool,
-    /// Whether the inventory is wrong, and knows of the first allocation only.
+    /// Whether the inventory has a fault, and knows only the first allocation.
     pub knows_one: bool,
-    /// In which ways it may be told to stop, once.
+    /// The modes in which it may be asked to stop, once.
     pub stops: &'static [StopMode],
 }
 
@@ -46,16 +46,16 @@ impl InventoryBounds {
     };
 }
 
-/// What the instances say of a plugin.
+/// A report of the instances about a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Word {
-    /// A new instance begins.
+    /// A new instance starts.
     Starts,
     /// It serves.
     Serves,
     /// It does not serve.
     Ails,
-    /// It is on its way out.
+    /// It is retiring.
     Retires,
     /// It has left.
     Leaves,
@@ -75,7 +75,7 @@ impl Word {
     }
 }
 
-/// What the allocations say of an allocation.
+/// A report of the allocations about an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AllocationWord {
     /// It is prepared.
@@ -90,7 +90,7 @@ impl AllocationWord {
     pub(super) const ALL: [Self; 3] = [Self::Prepared, Self::Refused, Self::Gone];
 }
 
-/// What the owner of the drivers says of `exec`.
+/// A report of the owner of the drivers about `exec`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DriverWord {
     /// It is added.
@@ -123,30 +123,30 @@ impl DriverWord {
     }
 }
 
-/// What can happen.
+/// An event of this world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InventoryEvent {
-    /// The instances say something of a plugin.
+    /// The instances report a change of a plugin.
     Say(usize, Word),
-    /// The instances say something of `blue`, which stands by.
+    /// The instances report a change of `blue`, which stands by.
     Standby(Word),
-    /// The allocations say something of `blue`.
+    /// The allocations report a change of `blue`.
     Allocation(AllocationWord),
-    /// What the allocations said arrives.
+    /// The reports of the allocations arrive.
     DeliverAllocations,
-    /// The instances know what became of everything that was registered.
+    /// The instances know the state of everything that was registered.
     Settle,
-    /// What the instances said arrives.
+    /// The reports of the instances arrive.
     Deliver,
-    /// More was said than waits for anybody: a gap, and a snapshot.
+    /// The reports exceeded the queue of a subscriber: a gap, and a snapshot.
     Lag,
-    /// The instances are not there.
+    /// The instances are not running.
     Lose,
-    /// The owner of the drivers answers, or is not there.
+    /// The owner of the drivers answers, or is not running.
     Drivers(bool),
-    /// The owner of the drivers says something of `exec`.
+    /// The owner of the drivers reports a change of `exec`.
     SayOfDriver(DriverWord),
-    /// What the owner of the drivers said arrives; or it is not there.
+    /// The reports of the owner of the drivers arrive; or it is not running.
     DeliverDrivers(bool),
     /// A client asks for the inventory.
     Take,

@@ -16,31 +16,31 @@ use super::super::law::Law;
 use super::super::law_checker::{LawChecker, Verdict};
 use super::awaited::Awaited;
 
-/// Sees everything that the inventory does.
+/// Observes every step of the inventory.
 #[derive(Debug, Clone, Hash)]
 pub struct InventoryLaws {
     options: InventoryOptions,
     begun: Timestamp,
     has_told_first: bool,
     offers: BTreeMap<PluginKey, Offer>,
-    /// What was registered at the start, as the instances say.
+    /// The plugins that were registered at the start, as the instances report.
     expected: BTreeSet<PluginKey>,
-    /// Whether the instances said that all of it is known. The first may be told then, in the middle of what one step hears.
+    /// Whether the instances know the state of all of them. The first inventory may be published then, in the middle of a step.
     is_settled: bool,
-    /// What this step hears of it after that.
+    /// The plugins that this step adds to them after that.
     expected_late: BTreeSet<PluginKey>,
     allocations: Awaited,
-    /// Since when a plugin has been away, until it serves again.
+    /// The time since which a plugin has been away, until it serves again.
     away: BTreeMap<PluginKey, Timestamp>,
-    /// The drivers that were removed, or found nothing to drive any more, as far as this step hears of it: their offers end at
-    /// once. True for those of which that is the last word.
+    /// The drivers that were removed, or no longer found anything to drive, by the inputs of this step: their offers end at
+    /// once. True where that is the last report.
     withdrawn: BTreeMap<PluginKey, bool>,
-    /// What is found of it.
+    /// The violations found.
     pub(in super::super) verdict: Verdict,
 }
 
 impl InventoryLaws {
-    /// Nothing has happened yet.
+    /// No step yet.
     #[must_use]
     pub fn new(options: InventoryOptions) -> Self {
         let begun = Timestamp::from_epoch(std::time::Duration::ZERO);
@@ -59,7 +59,7 @@ impl InventoryLaws {
         }
     }
 
-    // === What it hears ===
+    // === Its notifications ===
 
     fn heard(&mut self, moment: Moment, items: &[InstancesItem], is_first_told: bool) {
         for item in items {
@@ -101,7 +101,7 @@ impl InventoryLaws {
         self.is_settled |= view.settled;
     }
 
-    /// Who is away is back when it serves; before the first fingerprints, when anything is said of it.
+    /// A plugin that is away is back when it serves; before the first fingerprints, with any report.
     fn heard_of(&mut self, moment: Moment, report: &InstanceReport, is_first_told: bool) {
         match report.health {
             Health::Gone => {
@@ -147,7 +147,7 @@ impl InventoryLaws {
         }
     }
 
-    // === What it tells ===
+    // === Its publications ===
 
     fn told(&mut self, moment: Moment, news: &InventoryNews) {
         match news {
@@ -236,7 +236,7 @@ impl InventoryLaws {
         let view = match answer {
             InventoryAnswer::TakeInventory(view) | InventoryAnswer::AwaitFirst(view) => view,
         };
-        // That one is being restarted, or serves again as it did before, is shown and no news.
+        // A driver that is being restarted, or serves again as before, is shown, and that is not a change.
         let is_told = |(shown, told): (&Offer, &Offer)| {
             let Offer { restarting, generation, since, .. } = *told;
             Offer { restarting, generation, since, ..shown.clone() } == *told
@@ -288,7 +288,7 @@ impl LawChecker<Inventory> for InventoryLaws {
                 self.verdict.violation(Law::Hlt8, || format!("{plugin} is withdrawn, and still offered"));
             }
         }
-        // A plugin that has come meanwhile counts from here on, whatever it reports.
+        // The absence of a plugin that has returned meanwhile is over, whatever it reports.
         if let Input::Elapsed(InventoryTimer::Grace(plugin)) = input {
             self.away.remove(plugin);
         }

@@ -1,4 +1,4 @@
-//! What instances and allocations report in the small world.
+//! The reports of instances and allocations in the small world.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use callboard_actors::vocabulary::{Fitness, Generation, Health, Role, SocketPath
 
 use super::event::{Word, allocation, plugin};
 
-/// A word of an instance, and what it reports with it.
+/// A change of an instance, with its report.
 pub(super) fn said(
     report: &mut Option<InstanceReport>,
     generations: &mut u64,
@@ -29,7 +29,7 @@ pub(super) fn said(
     Some(report.clone())
 }
 
-/// An allocation as its supervisor reports it.
+/// The report of an allocation's supervisor.
 pub(super) fn prepared(name: &str) -> AllocationStatus {
     AllocationStatus {
         allocation: allocation(name),
@@ -44,7 +44,7 @@ pub(super) fn prepared(name: &str) -> AllocationStatus {
     }
 }
 
-/// A new instance, which begins.
+/// A new instance that starts.
 fn report(place: usize, name: &str, generation: u64) -> InstanceReport {
     InstanceReport {
         plugin: plugin(place),

@@ -1,4 +1,4 @@
-//! The inventory, the news of the instances, the owner of the drivers and time: small enough to try every order.
+//! The inventory, the notifications of the instances, the owner of the drivers and time: small enough to try every order of events.
 
 use std::collections::VecDeque;
 
@@ -21,17 +21,17 @@ use super::event::{AllocationWord, DriverWord, InventoryBounds, InventoryEvent, 
 use super::laws::InventoryLaws;
 use super::reports::{prepared, said};
 
-/// The news of the instances, the owner of the drivers and what they were asked.
+/// The notifications of the instances, the owner of the drivers and the questions to them.
 #[derive(Debug, Clone, Hash)]
 pub struct InventoryScene {
-    /// What the instances know, and have said.
+    /// The present reports of the instances.
     reports: Vec<Option<InstanceReport>>,
     is_settled: bool,
     generations: u64,
     published: u64,
     inbox: VecDeque<InstancesItem>,
     follow: Option<u64>,
-    /// What the instances know of `blue`, which stands by, and what the allocations say of it; nothing without expectations.
+    /// The instances' report about `blue`, which stands by, and the allocations' reports about it; nothing without expectations.
     standby: Option<InstanceReport>,
     is_prepared: bool,
     expects: bool,
@@ -68,7 +68,7 @@ impl InventoryScene {
 
     fn say_of_standby(&mut self, word: Word) {
         let Some(said) = said(&mut self.standby, &mut self.generations, (0, "blue"), word) else { return };
-        // When it retires it has left.
+        // When it retires, its registration has left.
         if word == Word::Retires {
             self.standby = None;
         }
@@ -100,7 +100,7 @@ impl InventoryScene {
         self.inbox.push_back(FeedItem::Change { number: self.published, news });
     }
 
-    /// Whether it is known what became of the plugin that was registered before.
+    /// Whether the state of the plugin that was registered before is known.
     fn may_settle(&self) -> bool {
         let health = self.reports.first().and_then(Option::as_ref).map(|report| &report.health);
         !self.is_settled && health != Some(&Health::Starting)
@@ -339,7 +339,7 @@ impl Scene for InventoryScene {
         }
     }
 
-    /// What an inventory comes to when nothing happens any more.
+    /// Checks the final state of an inventory when no further event happens.
     fn check_end(&self, stage: &Stage<Self>) -> Result<(), Violation> {
         if stage.stopped.is_some() {
             let has_ended = stage.actor.has_ended();

@@ -1,4 +1,4 @@
-//! The records of processes on a disk that settles, fails and is cut off on request.
+//! The records of processes on a disk that settles and fails on request, and loses its last writes on request.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use callboard_actors::shell::{Ticket, Written};
 use super::super::stand_in::{Disk, Settlement};
 use super::super::writes::{Outcome, Writes};
 
-/// How far the record of a launch has come on disk, at the furthest.
+/// The furthest progress of the record of a launch on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Stage {
     /// It is to be launched.
     Intended,
-    /// It was started, and this is what proves it.
+    /// It was started, with the proof of its identity.
     Spawned,
     /// It was ready.
     Ready,
@@ -28,7 +28,7 @@ pub(super) struct ProcessesDisk {
     rows: BTreeMap<ProcessName, ProcessRecord>,
     stages: BTreeMap<ProcessTag, Stage>,
     writes: Writes<ProcessesChange>,
-    /// The launches whose records went from the disk.
+    /// The launches whose records were removed from the disk.
     retired: Vec<ProcessTag>,
 }
 
@@ -38,12 +38,12 @@ impl ProcessesDisk {
         self.keep(record);
     }
 
-    /// How many writes wait.
+    /// The number of waiting writes.
     pub(super) fn waiting(&self) -> usize {
         self.writes.waiting()
     }
 
-    /// What a machine is built from: what is on disk, and what waits for it as if it were there.
+    /// The image from which a machine is built: the rows on disk, and the waiting writes as if they were there.
     pub(super) fn read(&mut self) -> Vec<ProcessRecord> {
         let mut rows = self.rows.clone();
         for change in self.writes.changes().cloned() {
@@ -71,22 +71,22 @@ impl ProcessesDisk {
         self.stages.get(&tag).is_some_and(|stage| *stage != Stage::Gone)
     }
 
-    /// Whether the record of this launch has come so far on disk since its owner was built.
+    /// Whether the record of this launch has reached this stage on disk since its owner was built.
     pub(super) fn has_come(&self, tag: ProcessTag, stage: Stage) -> bool {
         self.stages.get(&tag).is_some_and(|reached| *reached >= stage)
     }
 
-    /// The launches whose records went since this was last asked.
+    /// The launches whose records were removed since the last call.
     pub(super) fn take_retired(&mut self) -> Vec<ProcessTag> {
         std::mem::take(&mut self.retired)
     }
 
-    /// One more of the next writes is refused at once.
+    /// Refuses one more of the next writes at once.
     pub(super) const fn refuse_next(&mut self) {
         self.writes.refuse_next();
     }
 
-    /// Settles so many of the waiting writes as one commit.
+    /// Settles this number of the waiting writes as one commit.
     pub(super) fn settle(&mut self, count: usize, outcome: Outcome) -> Option<Settlement> {
         let mut on_disk = Vec::new();
         let settled = self.writes.settle(count, outcome, |change| on_disk.push(change));
@@ -94,7 +94,7 @@ impl ProcessesDisk {
         settled
     }
 
-    /// The host is gone, and so many of the waiting writes had reached the disk.
+    /// The host is gone, and this number of the waiting writes had reached the disk.
     pub(super) fn begin_run(&mut self, reached: usize) {
         let mut on_disk = Vec::new();
         self.writes.begin_run(reached, |change| on_disk.push(change));

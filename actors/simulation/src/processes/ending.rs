@@ -1,4 +1,4 @@
-//! What the owner of the processes and its processes come to when nothing goes wrong any more.
+//! Checks the final state of the owner of the processes and of its processes once faults have stopped.
 
 use callboard_actors::process::{Lifetime, ProcessPhase};
 use callboard_actors::shell::{Machine, StopMode};
@@ -8,7 +8,7 @@ use super::super::law::Law;
 use super::model::{ProcessesModel, options};
 
 impl ProcessesModel {
-    /// All is calm: the host has ended in order, or everything that runs is owned and has its record.
+    /// At rest, the host has ended in order, or every running process is owned and has its record.
     pub(in super::super) fn check_end(&mut self, now: Timestamp) {
         let found = match self.stopped {
             Some((mode, since)) => self.check_stopped(now, mode, since),
@@ -19,7 +19,7 @@ impl ProcessesModel {
         }
     }
 
-    /// All is calm on a sick disk: only launches wait for it, and whatever was to end has ended.
+    /// At rest on a sick disk, only launches wait for the disk, and every process that was to end has ended.
     pub(super) fn check_sick(&mut self) {
         let unanswered = self.unanswered().find(|asker| !self.launching.contains(asker));
         let left = self.environment.running().count();
@@ -46,7 +46,7 @@ impl ProcessesModel {
         if !self.owner.has_ended() {
             return Err((Law::S3, "told to stop, the owner of the processes goes on".to_owned()));
         }
-        // What does not end in time is left to the next run of the host, by its record.
+        // A process that does not end in time is left to the next run of the host, by its record.
         let is_late = now.since(since) >= options().stop_margin;
         let is_in_order = |(tag, lifetime)| {
             let is_left = mode == StopMode::Detach && lifetime == Lifetime::Surviving;

@@ -1,4 +1,4 @@
-//! What the owner of the processes stands on: processes, and the actors that start, watch and end them.
+//! The surroundings of the owner of the processes: processes, and the actors that start, watch and end them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -14,14 +14,14 @@ use callboard_actors::vocabulary::Attempt;
 use super::super::law::Law;
 use super::super::law_checker::Verdict;
 
-/// A process that runs.
+/// A running process.
 #[derive(Debug, Clone, Hash)]
 struct Running {
     name: ProcessName,
     lifetime: Lifetime,
 }
 
-/// What an actor of a process is at.
+/// The state of an actor of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum At {
     /// It has done nothing yet.
@@ -30,7 +30,7 @@ enum At {
     Spawned,
     /// Its process is ready.
     Watching,
-    /// It has said its last word, or has fallen.
+    /// It has sent its last report, or has crashed.
     Over,
 }
 
@@ -42,18 +42,18 @@ struct Actor {
     is_to_end: bool,
     stop: Option<StopMode>,
     ending: Ending,
-    /// What it said that has not arrived.
+    /// Its reports in flight.
     said: VecDeque<ProcessNews>,
 }
 
-/// All processes that run, and all actors.
+/// All running processes, and all actors.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Environment {
     running: BTreeMap<ProcessTag, Running>,
     actors: BTreeMap<Attempt, Actor>,
     /// The actors for which something has changed.
     changed: Vec<Attempt>,
-    /// Whether the host ends and leaves in place what outlives it.
+    /// Whether the host detaches and leaves in place what outlives it.
     pub(super) is_let_go: bool,
     pub(super) verdict: Verdict,
 }
@@ -65,7 +65,7 @@ impl Environment {
         self.running.insert(record.tag, running);
     }
 
-    // === What is ordered ===
+    // === Orders ===
 
     pub(super) fn start(&mut self, life: Attempt, config: ProcessConfig) {
         let name = &config.record.name;
@@ -99,8 +99,7 @@ impl Environment {
         self.changed.push(life);
     }
 
-    /// Actors are no more. A launch that has not come to its end is undone, and what is ready goes on. What they have said
-    /// arrives all the same.
+    /// The actors are gone. An unfinished launch is undone, and a ready process continues. Their reports in flight still arrive.
     pub(super) fn release(&mut self) {
         for actor in self.actors.values_mut() {
             if std::mem::replace(&mut actor.at, At::Over) == At::Spawned {
@@ -110,12 +109,12 @@ impl Environment {
         self.actors.retain(|_, actor| !actor.said.is_empty());
     }
 
-    /// What stands in no record is ended.
+    /// Processes without a record are ended.
     pub(super) fn sweep(&mut self, known: &[ProcessTag]) {
         self.running.retain(|tag, _| known.contains(tag));
     }
 
-    /// The host is killed: what is bound to it ends with it, and whatever else runs goes on.
+    /// The host is killed: processes bound to it end with it, and all others continue.
     pub(super) fn next_run(&mut self) {
         self.actors.clear();
         self.changed.clear();
@@ -123,19 +122,19 @@ impl Environment {
         self.running.retain(|_, process| process.lifetime == Lifetime::Surviving);
     }
 
-    // === What happens ===
+    // === Events ===
 
-    /// The processes that run.
+    /// The running processes.
     pub(super) fn running(&self) -> impl Iterator<Item = ProcessTag> + '_ {
         self.running.keys().copied()
     }
 
-    /// The process that runs under a name.
+    /// The process running under a name.
     pub(super) fn tag_of(&self, name: &ProcessName) -> Option<ProcessTag> {
         self.running.iter().find(|(_, process)| process.name == *name).map(|(tag, _)| *tag)
     }
 
-    /// The processes that run, and how long each goes on.
+    /// The running processes, with the lifetime of each.
     pub(super) fn lifetimes(&self) -> impl Iterator<Item = (ProcessTag, Lifetime)> + '_ {
         self.running.iter().map(|(tag, process)| (*tag, process.lifetime))
     }
@@ -151,7 +150,7 @@ impl Environment {
         self.changed.extend(watching.map(|(life, _)| *life));
     }
 
-    /// The actors that have something to do.
+    /// The actors that have work.
     pub(super) fn busy(&self) -> impl Iterator<Item = Attempt> + '_ {
         self.actors.iter().filter(|(_, actor)| self.is_busy(actor)).map(|(life, _)| *life)
     }
@@ -171,12 +170,12 @@ impl Environment {
         self.actors.iter().filter(move |(_, actor)| is_launching(actor)).map(|(life, _)| *life)
     }
 
-    /// The actors that could fall.
+    /// The actors that could crash.
     pub(super) fn standing(&self) -> impl Iterator<Item = Attempt> + '_ {
         self.actors.iter().filter(|(_, actor)| actor.at != At::Over).map(|(life, _)| *life)
     }
 
-    /// An actor falls without a last word. Its launch is undone; a process that is ready hears nothing of it.
+    /// An actor crashes without a last report. Its launch is undone; a ready process is not affected.
     pub(super) fn fall(&mut self, life: Attempt) {
         let Some(actor) = self.actors.get_mut(&life) else { return };
         actor.ending = Ending::Panicked("a drill".to_owned());
@@ -186,7 +185,7 @@ impl Environment {
         self.changed.push(life);
     }
 
-    /// An actor goes one step on. What it is at fails if it `fails`. Gives the launch that began with that.
+    /// An actor takes one step, which fails if it `fails`. Returns the launch that began with it.
     pub(super) fn act(&mut self, life: Attempt, fails: bool) -> Option<ProcessTag> {
         let mut actor = self.actors.remove(&life)?;
         let before = actor.at;
@@ -273,14 +272,14 @@ impl Environment {
         actor.ended(Why::Asked);
     }
 
-    // === What is reported ===
+    // === Reports ===
 
-    /// The actors of which a word is on its way.
+    /// The actors with a report in flight.
     pub(super) fn speaking(&self) -> impl Iterator<Item = Attempt> + '_ {
         self.actors.iter().filter(|(_, actor)| !actor.said.is_empty()).map(|(life, _)| *life)
     }
 
-    /// The next word of an actor arrives.
+    /// The next report of an actor arrives.
     pub(super) fn take_word(&mut self, life: Attempt) -> Option<(ProcessName, ProcessNews)> {
         let actor = self.actors.get_mut(&life)?;
         let news = actor.said.pop_front()?;
@@ -288,8 +287,8 @@ impl Environment {
         Some((actor.config.record.name.clone(), news))
     }
 
-    /// For which processes something has changed since this was last asked: whether an actor of each has something to do, and
-    /// whether a word of one is on its way.
+    /// The processes for which something has changed since the last call: whether an actor of each has work, and
+    /// whether a report of it is in flight.
     pub(super) fn take_changed(&mut self) -> Vec<(ProcessName, bool, bool)> {
         let changed = std::mem::take(&mut self.changed);
         let names = changed.iter().filter_map(|life| Some(&self.actors.get(life)?.config.record.name));
@@ -300,7 +299,7 @@ impl Environment {
         names.map(state).collect()
     }
 
-    /// The actor of a name for which this holds.
+    /// The actor under a name for which this holds.
     pub(super) fn actor_of(
         &self,
         name: &ProcessName,
@@ -309,7 +308,7 @@ impl Environment {
         among.find(|life| self.actors.get(life).is_some_and(|actor| actor.is_of(name)))
     }
 
-    /// Whether an actor has ended whose last word has arrived.
+    /// Whether an actor has ended whose last report has arrived.
     pub(super) fn has_endings(&self) -> bool {
         self.actors.values().any(Actor::is_gone)
     }

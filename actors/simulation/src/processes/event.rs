@@ -1,4 +1,4 @@
-//! What can happen to the owner of the processes in a small world, and how much of it.
+//! The events of the owner of the processes in a small world, and their bounds.
 
 use std::fmt;
 
@@ -7,22 +7,22 @@ use callboard_actors::vocabulary::Attempt;
 
 use super::super::writes::Outcome;
 
-/// How much may happen, of each kind.
+/// How often each kind of event may happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ProcessesBounds {
     /// How many processes run already, each ready and with its record: an earlier run of the host left them.
     pub found: u8,
-    /// How many names processes are launched under.
+    /// Under how many names processes are launched.
     pub names: u8,
     /// How often a launch is requested.
     pub launches: u8,
-    /// How often an end is requested, or a report on what became of one.
+    /// How often an end is requested, or a client asks for the state of a process.
     pub orders: u8,
     /// How often a launch or a sweep fails.
     pub faults: u8,
     /// How often a process ends by itself.
     pub exits: u8,
-    /// How often the actor of a process falls.
+    /// How often the actor of a process crashes.
     pub falls: u8,
     /// How many commits fail, whether or not they took effect, and how many writes are refused at once.
     pub failures: u8,
@@ -32,11 +32,11 @@ pub struct ProcessesBounds {
     pub crashes: u8,
     /// How often the host is killed.
     pub kills: u8,
-    /// How often time passes until something is due.
+    /// How often time passes until the next timer is due.
     pub pauses: u8,
     /// Whether processes outlive their host.
     pub survives: bool,
-    /// In which ways the host may end, once.
+    /// The modes in which the host may end, once.
     pub stops: &'static [StopMode],
 }
 
@@ -60,28 +60,28 @@ impl ProcessesBounds {
     };
 }
 
-/// What can happen.
+/// An event of this world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessesEvent {
     /// The launch of the process of this number is requested.
     Launch(u8),
     /// Its end is requested.
     End(u8),
-    /// A client asks what became of it.
+    /// A client asks for its state.
     Recall(u8),
-    /// The actor of a process goes one step on, or what it is at fails.
+    /// The actor of a process takes one step, or that step fails.
     Act(Attempt, bool),
-    /// A word of an actor arrives.
+    /// A report of an actor arrives.
     Deliver(Attempt),
-    /// It receives which actors have ended.
+    /// The endings of actors arrive.
     Endings,
-    /// What stands in no record is ended, or could not be looked for.
+    /// Processes without a record are ended, or could not be looked for.
     Sweep(bool),
     /// A process ends by itself.
     Exit(usize),
-    /// The actor of a process falls.
+    /// The actor of a process crashes.
     Fall(Attempt),
-    /// So many of the waiting writes settle in this way.
+    /// This number of the waiting writes settle in this way.
     Settle(u8, Outcome),
     /// The next write will be refused at once.
     RefuseNext,
@@ -89,11 +89,11 @@ pub enum ProcessesEvent {
     Disk(bool),
     /// The records are read.
     Load,
-    /// Time passes until something is due.
+    /// Time passes until the next timer is due.
     Pass,
     /// The next step crashes.
     Crash,
-    /// The host is killed, and so many of its writes had reached the disk.
+    /// The host is killed, and this number of its writes had reached the disk.
     Kill(usize),
     /// The host ends.
     Stop(StopMode),

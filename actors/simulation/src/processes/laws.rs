@@ -1,5 +1,5 @@
-//! The laws of the owner of the processes that need no more than itself and its disk; the [model](super::model::ProcessesModel) and
-//! the [environment](super::environment::Environment) see to those that need processes.
+//! The laws of the owner of the processes that need only the owner and its disk; the [model](super::model::ProcessesModel) and
+//! the [environment](super::environment::Environment) check those that need processes.
 
 use callboard_actors::process::{ProcessPhase, ProcessRecord, ProcessReport, ProcessTag};
 use callboard_actors::processes::{Processes, ProcessesAnswer, ProcessesNews, Recalled};
@@ -11,12 +11,12 @@ use super::super::law_checker::{LawChecker, Verdict};
 use super::super::stand_in::Left;
 use super::disk::{ProcessesDisk, Stage};
 
-/// Sees everything that the owner of the processes does.
+/// Observes every step of the owner of the processes.
 #[derive(Debug, Clone, Hash, Default)]
 pub struct ProcessesLaws {
-    /// What the disk holds of which it is about to be built.
+    /// The records on disk from which it is about to be built.
     expected: Option<Vec<ProcessRecord>>,
-    /// What is found of it.
+    /// The violations found.
     pub(in super::super) verdict: Verdict,
 }
 
@@ -26,18 +26,18 @@ impl ProcessesLaws {
         self.expected = Some(records);
     }
 
-    /// Subscribers receive something.
+    /// Subscribers receive a notification.
     pub(super) fn told(&mut self, news: &ProcessesNews, disk: &ProcessesDisk) {
         match news {
             ProcessesNews::Changed(report) => self.check_report(report, disk),
-            // That something has ended waits for no disk.
+            // The report of an end waits for no disk.
             ProcessesNews::Ended(_) | ProcessesNews::Retired { .. } | ProcessesNews::Settled => {}
         }
     }
 
     fn check_report(&mut self, report: &ProcessReport, disk: &ProcessesDisk) {
         let stage = match report.phase {
-            // That an intent is on disk before anything comes of it, and is retired in the end, is PRC-09.
+            // PRC-09 checks that an intent is on disk before its first effect, and is retired in the end.
             ProcessPhase::Intended | ProcessPhase::Ended => return,
             ProcessPhase::Recalled
             | ProcessPhase::Spawned

@@ -1,4 +1,4 @@
-//! The owner of the processes in the simulation: its laws, what it stands on, and a world so small that every order is tried.
+//! The owner of the processes in the simulation: its laws, its surroundings, and a world small enough to try every order of events.
 
 mod disk;
 mod environment;

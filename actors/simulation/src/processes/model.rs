@@ -1,6 +1,6 @@
 //! The owner of the processes with its disk, the processes, and the actors that start, watch and end them.
 //!
-//! What leaves the owner is carried here, and the world says when something arrives and what comes of it.
+//! Carries out the effects of the owner; the world decides when messages arrive, and with which result.
 
 mod carrying;
 
@@ -26,27 +26,27 @@ use super::laws::ProcessesLaws;
 
 type Owner = StandIn<Processes, ProcessesDisk, ProcessesLaws>;
 
-/// Whose answers are not awaited: actors that tell how their processes do.
+/// The asker of messages without an awaited answer: reports of actors about their processes.
 const NO_ASKER: u64 = 0;
 
-/// The owner, what it stands on, and what is between them.
+/// The owner, its surroundings, and the messages between them.
 #[derive(Debug, Clone, Hash)]
 pub(in super::super) struct ProcessesModel {
     pub(super) owner: Owner,
     tamper: Option<Rc<dyn Tamper<Processes>>>,
     pub(super) environment: Environment,
-    /// How many lives the owner has had; each begins with other random numbers.
+    /// How many lives the owner has had; each starts with other random numbers.
     lives: u64,
     sweep: Option<(u64, Vec<ProcessTag>)>,
     await_endings: Option<u64>,
-    /// In which way the host ends, and since when.
+    /// The mode in which the host ends, and since when.
     pub(super) stopped: Option<(StopMode, Timestamp)>,
     askers: u64,
-    /// Who waits for an answer, and for the end of which launch.
+    /// The callers that wait for an answer, each with the launch whose end it waits for.
     unanswered: BTreeMap<u64, Option<ProcessTag>>,
-    /// Who of them waits for a launch, which a sick disk holds up.
+    /// The callers among them that wait for a launch, which a sick disk delays.
     pub(super) launching: BTreeSet<u64>,
-    /// What left, as a trace has it, if it is traced.
+    /// The effects that left, as a trace shows them, if a trace is made.
     pub(in super::super) told: Option<Vec<Observed>>,
     steps_before: Count,
     pub(super) verdict: Verdict,
@@ -85,17 +85,17 @@ impl ProcessesModel {
         Moment { now, random: self.lives << 36 }
     }
 
-    /// The law that was broken first by anyone in here.
+    /// The first law that was broken by any part of the model.
     pub(in super::super) const fn broken(&self) -> Option<&Violation> {
         self.verdict.broken()
     }
 
-    /// How many steps the owner has taken.
+    /// The number of steps of the owner.
     pub(in super::super) fn steps(&self) -> u64 {
         self.steps_before.0 + self.owner.steps()
     }
 
-    /// How many of its writes are not on disk.
+    /// The number of its writes that are not on disk.
     pub(in super::super) fn waiting(&self) -> usize {
         self.owner.store.waiting()
     }
@@ -105,43 +105,43 @@ impl ProcessesModel {
         self.owner.is_loading()
     }
 
-    /// Whether it was told to stop.
+    /// Whether it was asked to stop.
     pub(in super::super) const fn is_stopping(&self) -> bool {
         self.stopped.is_some()
     }
 
-    /// Whether it is over.
+    /// Whether it has ended.
     pub(in super::super) const fn has_ended(&self) -> bool {
         self.owner.has_ended()
     }
 
-    /// Who waits for an answer, but for those who wait for the end of what runs.
+    /// The callers that wait for an answer, except those that wait for the end of a running process.
     pub(super) fn unanswered(&self) -> impl Iterator<Item = u64> + '_ {
         let may_wait = |tag: &Option<ProcessTag>| tag.is_some_and(|tag| self.environment.runs(tag));
         self.unanswered.iter().filter(move |(_, tag)| !may_wait(tag)).map(|(asker, _)| *asker)
     }
 
-    /// For which processes something has changed: whether their actors have something to do, and whether a word is on its way.
+    /// The processes for which something has changed: whether their actors have work, and whether a report is in flight.
     pub(in super::super) fn take_changed(&mut self) -> Vec<(ProcessName, bool, bool)> {
         self.environment.take_changed()
     }
 
-    /// When something is due next.
+    /// The time at which something is due next.
     pub(in super::super) fn due(&self) -> Option<Timestamp> {
         self.owner.next_timer().into_iter().chain(self.owner.pauses_until()).min()
     }
 
-    /// Whether what stands in no record is looked for.
+    /// Whether processes without a record are being looked for.
     pub(in super::super) const fn is_sweeping(&self) -> bool {
         self.sweep.is_some()
     }
 
-    /// Whether word of ended actors could arrive.
+    /// Whether endings of actors could arrive.
     pub(in super::super) fn has_endings(&self) -> bool {
         self.await_endings.is_some() && self.environment.has_endings()
     }
 
-    // === The host's life ===
+    // === The host's lifecycle ===
 
     /// The records are read, if its owner waits for that.
     pub(in super::super) fn load(&mut self, now: Timestamp) {
@@ -163,7 +163,7 @@ impl ProcessesModel {
         }
     }
 
-    /// The host is gone, and so many of the writes had reached the disk. Another one starts on what is left.
+    /// The host is gone, and this number of the writes had reached the disk. Another one starts from that.
     pub(in super::super) fn next_run(&mut self, reached: usize) {
         self.steps_before = Count(self.steps());
         let mut disk = std::mem::take(&mut self.owner.store);
@@ -184,9 +184,9 @@ impl ProcessesModel {
         self.carry(now);
     }
 
-    // === What comes in ===
+    // === Inputs ===
 
-    /// A message comes.
+    /// A message arrives.
     pub(in super::super) fn ask<Q: Message<Processes>>(&mut self, now: Timestamp, message: Q) {
         self.ask_until(now, None, message);
     }
@@ -202,13 +202,13 @@ impl ProcessesModel {
         self.carry(now);
     }
 
-    /// A client waits for the end of the process that runs under a name.
+    /// A client waits for the end of the process running under a name.
     pub(in super::super) fn await_end(&mut self, now: Timestamp, name: &ProcessName) {
         let tag = self.environment.tag_of(name).unwrap_or(ProcessTag::new([u8::MAX; 16]));
         self.ask_until(now, Some(tag), AwaitEnd { name: name.clone(), tag });
     }
 
-    /// The next word of an actor arrives.
+    /// The next report of an actor arrives.
     pub(in super::super) fn deliver(&mut self, now: Timestamp, life: Attempt) {
         if let Some((name, news)) = self.environment.take_word(life) {
             let word = ProcessReported { life, name, news };
@@ -217,14 +217,14 @@ impl ProcessesModel {
         }
     }
 
-    /// The next word of the actor of a name arrives.
+    /// The next report of the actor under a name arrives.
     pub(in super::super) fn deliver_of(&mut self, now: Timestamp, name: &ProcessName) {
         if let Some(life) = self.environment.actor_of(name, self.environment.speaking()) {
             self.deliver(now, life);
         }
     }
 
-    /// Word of actors that have ended arrives.
+    /// The endings of actors arrive.
     pub(in super::super) fn deliver_endings(&mut self, now: Timestamp) {
         if !self.environment.has_endings() {
             return;
@@ -236,7 +236,7 @@ impl ProcessesModel {
         }
     }
 
-    /// What stands in no record is ended, or could not be looked for.
+    /// Processes without a record are ended, or could not be looked for.
     pub(in super::super) fn sweep(&mut self, now: Timestamp, is_done: bool) {
         let Some((call, known)) = self.sweep.take() else { return };
         let swept = if is_done {
@@ -253,7 +253,7 @@ impl ProcessesModel {
         self.carry(now);
     }
 
-    /// So many of the writes settle as one commit.
+    /// This number of the writes settle as one commit.
     pub(in super::super) fn settle(&mut self, now: Timestamp, count: usize, outcome: Outcome) {
         if let Some(settlement) = self.owner.store.settle(count, outcome) {
             self.owner.settled(self.moment(now), settlement);
@@ -279,7 +279,7 @@ impl ProcessesModel {
         self.owner.crash_next_step();
     }
 
-    /// What is due by now runs, and a pause that is over is over.
+    /// Runs all timers that are due by now, and ends a pause that is over.
     pub(in super::super) fn time_passes(&mut self, now: Timestamp) {
         if self.owner.pauses_until().is_some_and(|until| until <= now) {
             self.owner.wake();
@@ -288,9 +288,9 @@ impl ProcessesModel {
         self.carry(now);
     }
 
-    // === What happens to processes and their actors ===
+    // === Events of processes and their actors ===
 
-    /// An actor goes one step on, or what it is at fails.
+    /// An actor takes one step, or that step fails.
     pub(in super::super) fn act(&mut self, life: Attempt, fails: bool) {
         let born = self.environment.act(life, fails);
         if born.is_some_and(|tag| !self.owner.store.holds(tag)) {
@@ -299,28 +299,28 @@ impl ProcessesModel {
         self.verdict.heard_of(self.environment.verdict.broken());
     }
 
-    /// The actor of a name goes one step on, or what it is at fails. Nothing comes of it if it has nothing to do.
+    /// The actor under a name takes one step, or that step fails. Does nothing if it has no work.
     pub(in super::super) fn act_of(&mut self, name: &ProcessName, fails: bool) {
         if let Some(life) = self.environment.actor_of(name, self.environment.busy()) {
             self.act(life, fails);
         }
     }
 
-    /// The process of a name ends by itself.
+    /// The process under a name exits by itself.
     pub(in super::super) fn exits(&mut self, name: &ProcessName) {
         if let Some(tag) = self.environment.tag_of(name) {
             self.environment.exit(tag);
         }
     }
 
-    /// The actor of a name falls.
+    /// The actor under a name crashes.
     pub(in super::super) fn falls(&mut self, name: &ProcessName) {
         if let Some(life) = self.environment.actor_of(name, self.environment.standing()) {
             self.environment.fall(life);
         }
     }
 
-    /// What must happen of itself next happens, and goes well. False if there is nothing but time that must pass.
+    /// The next event that happens by itself, with a good result. False if only time can pass.
     pub(in super::super) fn go_on(&mut self, now: Timestamp) -> bool {
         if self.has_ended() {
             return false;

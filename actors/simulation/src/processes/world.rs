@@ -1,4 +1,4 @@
-//! The owner of the processes, its disk, one or two processes and their actors: small enough to try every order.
+//! The owner of the processes, its disk, one or two processes and their actors: small enough to try every order of events.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::environment::{Environment, identity};
 use super::event::{ProcessesBounds, ProcessesEvent};
 use super::model::ProcessesModel;
 
-/// The world, with what may still happen.
+/// The world, with its remaining bounds.
 #[derive(Debug, Clone, Hash)]
 pub struct ProcessesWorld {
     model: ProcessesModel,
@@ -26,7 +26,7 @@ pub struct ProcessesWorld {
 }
 
 impl ProcessesWorld {
-    /// A world in which so much may happen, with a fault in the owner if one is given.
+    /// A world with these bounds, with a fault in the owner if one is given.
     #[must_use]
     pub fn new(bounds: ProcessesBounds, tamper: Option<Rc<dyn Tamper<Processes>>>) -> Self {
         let (mut disk, mut environment) = (ProcessesDisk::default(), Environment::default());
@@ -70,7 +70,7 @@ impl ProcessesWorld {
     }
 
     fn hear(&mut self) -> Result<(), Violation> {
-        // Here all that could happen is looked at each time.
+        // This world examines all possible events each time.
         self.model.take_changed();
         found(self.model.broken())
     }
@@ -95,7 +95,7 @@ impl ProcessesWorld {
         if waiting > 0 && !self.model.owner.is_sick() {
             events.push(ProcessesEvent::Settle(waiting, Outcome::Written));
         }
-        // Without a failure or an end of the host it makes no difference whether two commits or one write the same.
+        // Without a failure or an end of the host, one commit and two commits of the same writes are equivalent.
         if waiting > 1 && (self.left.failures > 0 || self.left.kills > 0) {
             events.push(ProcessesEvent::Settle(1, Outcome::Written));
         }

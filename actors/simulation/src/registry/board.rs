@@ -1,4 +1,4 @@
-//! One plugin of the plain list: who serves it, and whom work should be routed to.
+//! One plugin of the plain list: its registrations, and the one that work should be routed to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use callboard_actors::vocabulary::{
 
 use super::model::ExpectedNews;
 
-/// One that is registered.
+/// A registration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Held {
     pub(super) number: RegistrationNumber,
@@ -52,7 +52,7 @@ impl Held {
     }
 }
 
-/// Whom work is routed to.
+/// The registration that work is routed to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Served {
     pub(super) number: RegistrationNumber,
@@ -60,7 +60,7 @@ pub(super) struct Served {
     pub(super) registration: Arc<Registration>,
 }
 
-/// One plugin: who serves it, oldest first.
+/// One plugin: its registrations, oldest first.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Board {
     pub(super) held: Vec<Held>,
@@ -68,30 +68,30 @@ pub(super) struct Board {
     pub(super) losses: BTreeMap<AllocationId, Losses>,
 }
 
-/// The number of a registration of the present message, until the machine tells it.
+/// The number of a registration of the present message, until the machine reports it.
 pub(super) const UNTOLD: RegistrationNumber = RegistrationNumber::new(u64::MAX);
 
-/// What an election depends on beside the list.
+/// The inputs of an election beside the list.
 pub(super) struct Scene<'a> {
     pub(super) options: &'a RegistryOptions,
     pub(super) now: Timestamp,
 }
 
 impl Held {
-    /// Whether it is confirmed, and these contents differ from its own by their policy alone.
+    /// Whether it is confirmed, and these contents differ from its own only in their policy.
     pub(super) fn has_another_policy(&self, contents: &Registration) -> bool {
         let of_old = Registration { policy: self.registration.policy.clone(), ..contents.clone() };
         self.is_confirmed && of_old == *self.registration && *contents != *self.registration
     }
 
-    /// It is confirmed, or its contents change.
+    /// Confirms it, or changes its contents.
     pub(super) fn confirm(&mut self) -> ExpectedNews {
         self.is_confirmed = true;
         self.renew();
         ExpectedNews::Updated(self.number, Arc::clone(&self.registration))
     }
 
-    /// It has another generation, which is published with that.
+    /// Gives it another generation, which is published at the same time.
     pub(super) fn renew(&mut self) -> ExpectedNews {
         self.was_active = false;
         self.was_fit = false;
@@ -101,7 +101,7 @@ impl Held {
 }
 
 impl Held {
-    /// Notes a report. False if it says what was known.
+    /// Records a report. False if nothing changed.
     pub(super) fn reported(&mut self, fitness: &Fitness, now: Timestamp) -> bool {
         match fitness {
             Fitness::Fit => self.was_fit = true,
@@ -120,7 +120,7 @@ impl Held {
         true
     }
 
-    /// Nothing is known of it with its new contents.
+    /// With its new contents nothing is known of it.
     pub(super) fn forget(&mut self) {
         (self.fitness, self.was_fit_for) = (Fitness::Unproven, Duration::ZERO);
     }
@@ -132,7 +132,7 @@ impl Held {
 }
 
 impl Board {
-    /// Whom work should be routed to (R1, R1a, R1b, R1c).
+    /// The registration that work should be routed to (R1, R1a, R1b, R1c).
     pub(super) fn best(&self, scene: &Scene<'_>) -> Option<&Held> {
         let newest = |is_it: &dyn Fn(&Held) -> bool| {
             self.held.iter().rev().find(|held| held.is_confirmed && is_it(held))
@@ -147,7 +147,7 @@ impl Board {
             .or_else(|| newest(&|_| true))
     }
 
-    /// Whether the policy of this plugin chooses this one whatever its fitness, unless it chooses a newer one.
+    /// Whether the policy of this plugin chooses this registration whatever its fitness, unless it chooses a newer one.
     pub(super) fn is_chosen(&self, held: &Held, scene: &Scene<'_>) -> bool {
         let mut confirmed = self.held.iter().rev().filter(|held| held.is_confirmed);
         let policy = confirmed.find_map(|held| held.registration.policy.as_ref());
@@ -158,7 +158,7 @@ impl Board {
         }
     }
 
-    /// Whether a fit one is fit for as long as it must be after it failed while it was active.
+    /// Whether a fit registration has been fit for its calm time since it failed while it was active.
     pub(super) fn is_calm(&self, held: &Held, scene: &Scene<'_>) -> bool {
         let Some(Losses { count, was_fit_for, .. }) = self.losses.get(&held.registration.allocation) else {
             return true;
@@ -168,8 +168,8 @@ impl Board {
         scene.now >= held.fit_since + doubled.max(*was_fit_for * 2).min(calm.longest)
     }
 
-    /// The active one gives its place to another one: it keeps its generation for the next time if it was not given out (R1d). Returns
-    /// the row that says so.
+    /// Another registration becomes active: the former one keeps its generation for the next time if it was not given out (R1d). Returns
+    /// the row that records that.
     pub(super) fn keep_unspent(&mut self, to: Option<&AllocationId>) -> Option<RegistrationNumber> {
         let active = self.active.as_ref()?;
         let is_it = |held: &&mut Held| held.number == active.number && held.generation == active.generation;
@@ -181,7 +181,7 @@ impl Board {
         Some(former.number)
     }
 
-    /// The active one loses its place; `left` is what is known of it if it has left because it failed.
+    /// The active registration loses its place; `left` is its last state if it has left because it failed.
     pub(super) fn note_loss(&mut self, left: Option<&Held>, scene: &Scene<'_>) {
         let Some(active) = &self.active else { return };
         let failed =

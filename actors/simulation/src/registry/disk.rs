@@ -1,4 +1,4 @@
-//! A disk for registrations that waits, fails and is cut off on request, in the way of the real persister.
+//! A disk for registrations that waits, fails and is cut off on request, like the real persister.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -10,23 +10,23 @@ use callboard_actors::vocabulary::{RegistrationNumber, RunNumber, Timestamp};
 use super::super::stand_in::{Disk, Settlement};
 use super::super::writes::{Outcome, Writes};
 
-/// What lies on the disk.
+/// The rows on the disk.
 pub type Rows = BTreeMap<RegistrationNumber, Stored>;
 
 /// The disk of one data directory; it outlives its hosts.
 #[derive(Debug, Clone, Hash, Default)]
 pub struct RegistryDisk {
     rows: Rows,
-    /// Beyond the numbers of all changes of this run.
+    /// Above the numbers of all changes of this run.
     ceiling: u64,
     run: RunNumber,
     begun: Timestamp,
     writes: Writes<StoredChange>,
-    /// Whether it may hold what was not told: a commit failed and took effect.
+    /// Whether it may hold writes that were not published: a commit failed and took effect.
     is_ahead: bool,
-    /// What was handed over since it was last taken, if there is a database that takes it.
+    /// The changes handed over since they were last taken, if a database takes them.
     handed: Option<Vec<(Ticket, StoredChange)>>,
-    /// The commits of that database of which it is unknown whether they took effect.
+    /// The commits of that database with an unknown outcome.
     in_doubt: VecDeque<Vec<StoredChange>>,
 }
 
@@ -37,7 +37,7 @@ impl RegistryDisk {
         Self { run: RunNumber::new(1), begun: now, ..Self::default() }
     }
 
-    /// What lies on it.
+    /// The rows on it.
     #[must_use]
     pub const fn rows(&self) -> &Rows {
         &self.rows
@@ -49,30 +49,30 @@ impl RegistryDisk {
         self.run
     }
 
-    /// When it began.
+    /// The start of the present run.
     #[must_use]
     pub const fn begun(&self) -> Timestamp {
         self.begun
     }
 
-    /// How many writes wait.
+    /// The number of waiting writes.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.writes.waiting()
     }
 
-    /// Whether it may hold more than anybody was told.
+    /// Whether it may hold more than was published.
     #[must_use]
     pub const fn is_ahead(&self) -> bool {
         self.is_ahead
     }
 
-    /// One more of the next writes is refused at once.
+    /// Refuses one more of the next writes at once.
     pub const fn refuse_next(&mut self) {
         self.writes.refuse_next();
     }
 
-    /// Settles so many of the waiting writes as one commit.
+    /// Settles this number of the waiting writes as one commit.
     pub fn settle(&mut self, count: usize, outcome: Outcome) -> Option<Settlement> {
         let Self { rows, writes, .. } = self;
         let settled = writes.settle(count, outcome, |change| apply(rows, change))?;
@@ -80,17 +80,17 @@ impl RegistryDisk {
         Some(settled)
     }
 
-    /// It stands beside a database, which takes what is handed over.
+    /// It is paired with a database, which takes the changes handed over.
     pub(crate) fn stand_beside_a_database(&mut self) {
         self.handed = Some(Vec::new());
     }
 
-    /// What was handed over since this was asked last.
+    /// The changes handed over since the last call.
     pub(crate) fn take_handed(&mut self) -> Vec<(Ticket, StoredChange)> {
         self.handed.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// So many of the waiting writes fail as one commit, and it is unknown whether they are on disk.
+    /// This number of the waiting writes fail as one commit, and it is unknown whether they are on disk.
     pub(crate) fn doubt(&mut self, count: usize) -> Option<Settlement> {
         let mut doubtful = Vec::new();
         let failed = self.writes.settle(count, Outcome::FailedButWritten, |change| doubtful.push(change))?;
@@ -98,14 +98,14 @@ impl RegistryDisk {
         Some(failed)
     }
 
-    /// It is known of the oldest doubtful commit whether it took effect.
+    /// The outcome of the oldest doubtful commit becomes known.
     pub(crate) fn resolve(&mut self, took_effect: bool) {
         let doubtful = self.in_doubt.pop_front().unwrap_or_default();
         self.is_ahead |= took_effect;
         doubtful.into_iter().filter(|_| took_effect).for_each(|change| apply(&mut self.rows, change));
     }
 
-    /// What lies on it, and what waits for it as if it were there.
+    /// The rows on it, with the waiting writes as if they were there.
     #[must_use]
     pub fn rows_with_waiting(&self) -> Rows {
         let mut rows = self.rows.clone();
@@ -113,7 +113,7 @@ impl RegistryDisk {
         rows
     }
 
-    /// What a machine is built from.
+    /// The image from which a machine is built.
     #[must_use]
     pub fn read(&self, now: Timestamp) -> Image {
         let stored = self.rows_with_waiting().into_values().collect();
@@ -125,7 +125,7 @@ impl RegistryDisk {
         self.is_ahead = false;
     }
 
-    /// The host is gone, and so many of the waiting writes had reached the disk. The next run begins.
+    /// The host is gone, and this number of the waiting writes had reached the disk. The next run begins.
     pub fn begin_run(&mut self, reached: usize, now: Timestamp) {
         let Self { rows, writes, .. } = self;
         writes.begin_run(reached, |change| apply(rows, change));
@@ -155,7 +155,7 @@ fn apply(rows: &mut Rows, change: StoredChange) {
     rows.extend(change.put.into_iter().map(|stored| (stored.number, stored)));
 }
 
-/// How long the grace of what is restored lasts at least after a run began; used by the laws.
+/// Whether the grace of restored registrations may have ended; used by the laws.
 pub(super) fn has_had(grace: Duration, begun: Timestamp, now: Timestamp) -> bool {
     now.since(begun) >= grace
 }

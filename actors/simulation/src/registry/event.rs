@@ -1,4 +1,4 @@
-//! What can happen to a small registry, and how much of it.
+//! The events of a small registry, and their bounds.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use callboard_actors::vocabulary::{AllocationId, FailoverPolicy, PluginKey, Sock
 use super::super::writes::Outcome;
 use super::questions;
 
-/// How much may happen, of each kind.
+/// How often each kind of event may happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RegistryBounds {
     /// How many allocations there are.
@@ -19,17 +19,17 @@ pub struct RegistryBounds {
     pub orders_each: u8,
     /// Whether the first allocation is a monolith: controller and node.
     pub has_monolith: bool,
-    /// Whether plugins say their name, so that they can be proven after a restart.
+    /// Whether plugins report their name, so that they can be proven after a restart.
     pub are_provable: bool,
-    /// Whether a registration may change its policy, alone and with its contents: that of the first allocation `newest`, that of the others to pin the first one.
+    /// Whether a registration may change its policy, alone and with its contents: the first to `newest`, the others to pin the first.
     pub has_policies: bool,
-    /// How often the fitness of one is reported. Then allocations leave by failing, too.
+    /// How often the fitness of a registration is reported. Then allocations also leave because they failed.
     pub reports: u8,
-    /// How often one gets a new generation.
+    /// How often a registration gets a new generation.
     pub renewals: u8,
     /// How often a client waits for the plugin.
     pub waits: u8,
-    /// How often a client asks all that is answered at once.
+    /// How often a client asks all questions that are answered at once.
     pub questions: u8,
     /// How many writes fail, in any of three ways.
     pub failures: u8,
@@ -39,7 +39,7 @@ pub struct RegistryBounds {
     pub crashes: u8,
     /// How often the host is killed and started again.
     pub restarts: u8,
-    /// How often time passes until something is due.
+    /// How often time passes until the next timer is due.
     pub pauses: u8,
     /// How often half a minute passes in which nothing is due.
     pub idles: u8,
@@ -69,7 +69,7 @@ impl RegistryBounds {
     };
 }
 
-/// What can happen.
+/// An event of this world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RegistryEvent {
     /// An allocation registers, with contents of this kind.
@@ -84,9 +84,9 @@ pub enum RegistryEvent {
     Renew(u8),
     /// A client waits for the plugin.
     Wait,
-    /// A client asks all that is answered at once.
+    /// A client asks all questions that are answered at once.
     Ask,
-    /// So many of the waiting writes settle in this way.
+    /// This number of the waiting writes settle in this way.
     Settle(u8, Outcome),
     /// The next write will be refused at once.
     RefuseNext,
@@ -96,22 +96,22 @@ pub enum RegistryEvent {
     Crash,
     /// The store is read.
     Load,
-    /// An identity check comes back.
+    /// An identity check returns.
     Checked(u64, bool),
-    /// Time passes until something is due.
+    /// Time passes until the next timer is due.
     Pass,
     /// Half a minute passes, and nothing is due.
     Idle,
-    /// The host is killed when so many of the waiting writes have reached the disk, and starts again.
+    /// The host is killed when this number of the waiting writes have reached the disk, and starts again.
     KillHost(u8),
-    /// It is requested to stop.
+    /// The registry is requested to stop.
     Stop,
 }
 
-/// How long nothing is due at a time.
+/// The length of an idle period.
 pub(super) const IDLE: Duration = Duration::from_secs(30);
 
-/// How an allocation is called.
+/// The name of an allocation.
 pub(super) fn name(who: u8) -> String {
     char::from(b'a' + who).to_string()
 }
@@ -165,7 +165,7 @@ pub(super) fn allocation(who: u8) -> AllocationId {
     AllocationId::new(name(who)).expect("a letter is a name")
 }
 
-/// What it says when it registers, with contents of this kind: the first ones, others, or the first ones under another policy.
+/// Its registration message, with contents of this kind: the first ones, others, or the first ones under another policy.
 pub(super) fn registering(who: u8, kind: u8, plugins: Vec<PluginKey>, is_provable: bool) -> Register {
     let socket =
         if kind != 1 { format!("/run/{}.sock", name(who)) } else { format!("/run/{}-new.sock", name(who)) };
@@ -180,7 +180,7 @@ pub(super) fn registering(who: u8, kind: u8, plugins: Vec<PluginKey>, is_provabl
     }
 }
 
-/// The policy that it registers with, where one is said.
+/// The policy that it registers with, if it has one.
 pub(super) fn policy(who: u8) -> Option<FailoverPolicy> {
     Some(if who == 0 { FailoverPolicy::Newest } else { FailoverPolicy::Pinned(allocation(0)) })
 }

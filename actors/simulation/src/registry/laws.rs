@@ -1,4 +1,4 @@
-//! The laws of the registry, checked after every step against the plain list.
+//! Checks the registry after every step against the plain list.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::disk::{Rows, has_had};
 use super::model::{ExpectedAnswer, Model};
 use super::reading::{Picture, Reading};
 
-/// Sees everything that the registry does. It remembers what was told across all lives and runs.
+/// Observes every step of the registry. It remembers what was published across all lives and runs.
 #[derive(Debug, Clone, Hash)]
 pub struct RegistryLaws {
     pub(super) options: RegistryOptions,
@@ -31,22 +31,21 @@ pub struct RegistryLaws {
     pub(super) waiting: BTreeMap<AskId, (PluginKey, Timestamp)>,
     pub(super) newest_number: RegistrationNumber,
     pub(super) newest_generation: Generation,
-    /// The newest of them that was published: what was not published may be given again.
+    /// The newest of them that was published: unpublished numbers may be given again.
     told_number: RegistrationNumber,
     told_generation: Generation,
     told: u64,
-    /// Whether something was told whose write may not have reached the disk yet.
+    /// Whether a change was published whose write may not have reached the disk yet.
     is_told_ahead: bool,
     picture: Picture,
-    /// How many identity checks were decided in this life and have not left.
+    /// The number of identity checks that were decided in this life and have not left.
     checks_held: usize,
-    /// What is found of it.
+    /// The violations found.
     pub verdict: Verdict,
 }
 
 impl RegistryLaws {
-    /// Nothing has happened yet. Thorough laws also keep the whole picture that a subscriber would have, which takes time in
-    /// proportion to its size.
+    /// No step yet. Thorough laws also keep the complete state that a subscriber would have, which takes time in proportion to its size.
     #[must_use]
     pub fn new(options: RegistryOptions, is_thorough: bool) -> Self {
         Self {
@@ -70,13 +69,13 @@ impl RegistryLaws {
         }
     }
 
-    /// The machine is about to be rebuilt from these rows, in this run, which began then.
+    /// The machine is about to be rebuilt from these rows, in this run, which began at this time.
     pub fn expect(&mut self, rows: Rows, run: RunNumber, begun: Timestamp) {
         self.expected = Some(rows);
         (self.run, self.begun) = (run, begun);
     }
 
-    /// What subscribers were told must be what is on disk, whenever nothing is under way between the two.
+    /// The state that subscribers received must be on disk whenever nothing is in flight between the two.
     pub fn compare_told(&mut self, rows: &Rows, is_anything_waiting: bool) {
         self.is_told_ahead &= is_anything_waiting;
         if self.is_thorough && !self.is_told_ahead && !self.picture.is_of(rows, self.run) {
@@ -91,13 +90,13 @@ impl RegistryLaws {
         self.waiting.clear();
     }
 
-    /// How many identity checks were decided and have not left.
+    /// The number of identity checks that were decided and have not left.
     #[must_use]
     pub const fn checks_held(&self) -> usize {
         self.checks_held
     }
 
-    // === What a step must come to ===
+    // === The required result of a step ===
 
     fn asked(
         &mut self,
@@ -134,7 +133,7 @@ impl RegistryLaws {
                 self.check_taken(id, reading);
                 self.check_expected_news(expected, Law::R1, false, reading);
             }
-            // Whatever else is asked is a question; one that no plain list answers breaks a law.
+            // Everything else is a question; one that the plain list cannot answer breaks a law.
             question => self.questioned(moment, id, asked_at, question, reading),
         }
     }
@@ -178,7 +177,7 @@ impl RegistryLaws {
         }
     }
 
-    /// What it shows as a whole is what the plain list says.
+    /// Its complete view equals the plain list.
     pub fn compare_view(&mut self, view: &RegistryView) {
         let held = self.model.boards.values().flat_map(|board| &board.held);
         let mut held: Vec<_> = held.map(|held| (held.number, held.is_confirmed)).collect();
@@ -196,7 +195,7 @@ impl RegistryLaws {
         }
     }
 
-    // === What was told ===
+    // === Publications ===
 
     fn note_told(&mut self, news: &RegistryNews) {
         match news {

@@ -1,4 +1,4 @@
-//! The registry as one would explain it, and the laws that its machine is held against.
+//! A plain model of the registry, and the laws that its machine is checked against.
 
 mod board;
 mod disk;

@@ -1,4 +1,4 @@
-//! The registry as a plain list: the registrations, oldest first. No cleverness.
+//! Models the registry as a plain list: the registrations, oldest first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use callboard_actors::vocabulary::{
 use super::board::{Board, Held, Scene, Served};
 use super::disk::Rows;
 
-/// What must be told of a message, in this order. Numbers that the machine gives are not known beforehand.
+/// The expected publications of a message, in this order. The numbers that the machine gives are not known in advance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ExpectedNews {
     Registered(Arc<Registration>),
@@ -29,7 +29,7 @@ pub(super) enum ExpectedNews {
     },
 }
 
-/// What a message must come to.
+/// The expected answer to a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ExpectedAnswer {
     /// Refused, and nothing changes.
@@ -45,7 +45,7 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// What a disk holds.
+    /// The model of the rows on a disk.
     pub(super) fn of(rows: &Rows, run: RunNumber) -> Self {
         let mut model = Self { count: rows.len(), ..Self::default() };
         let mut last: BTreeMap<PluginKey, Timestamp> = BTreeMap::new();
@@ -53,7 +53,7 @@ impl Model {
             let is_confirmed = stored.confirmed_in == run;
             let registration = Arc::clone(&stored.registration);
             let board = model.boards.entry(registration.plugin.clone()).or_default();
-            // Others were active before; the one that became active last is.
+            // Others were active before; the active one is the one that became active last.
             if is_confirmed
                 && let Some(since) = stored.active_since
                 && last.get(&registration.plugin).is_none_or(|last| since >= *last)
@@ -70,7 +70,7 @@ impl Model {
                 ..Held::new(registration)
             });
         }
-        // What was reported is forgotten; the active one of a CSI plugin stays active until it is reported unfit.
+        // Reports are forgotten; the active registration of a CSI plugin stays active until it is reported unfit.
         for board in model.boards.values_mut() {
             let Some(active) = board.active.as_ref().map(|active| active.number) else { continue };
             let mut of_csi =
@@ -84,7 +84,7 @@ impl Model {
         model
     }
 
-    /// A message of an owner, and what must be told of it.
+    /// A message of an owner, and its expected publications.
     pub(super) fn register(
         &mut self,
         message: &Register,
@@ -154,7 +154,7 @@ impl Model {
         message.plugins.is_empty() || is_twice || message.options.len() > 64 || bytes > 4_096 || is_full()
     }
 
-    /// A deregistration, and what must be told of it.
+    /// A deregistration, and its expected publications.
     pub(super) fn deregister(
         &mut self,
         message: &Deregister,
@@ -181,7 +181,7 @@ impl Model {
         ExpectedAnswer::Deregistered(removed)
     }
 
-    /// An identity check proved this one. Nothing comes of it unless it is still waited for with the same contents.
+    /// An identity check proved this registration. Without effect unless that is still waited for with the same contents.
     pub(super) fn prove(
         &mut self,
         proven: &Registration,
@@ -199,7 +199,7 @@ impl Model {
         expected.extend(routed);
     }
 
-    /// What was found of a registration, and what must be told of it.
+    /// A report about a registration, and its expected publications.
     pub(super) fn report(
         &mut self,
         report: &ReportFitness,
@@ -269,13 +269,13 @@ impl Model {
         );
     }
 
-    /// A plugin without registrations is not remembered.
+    /// A plugin without registrations is forgotten.
     fn forget_losses(&mut self, plugin: &PluginKey) {
         let left = self.boards.get_mut(plugin).filter(|board| board.held.is_empty());
         left.into_iter().for_each(|board| board.losses.clear());
     }
 
-    /// The best confirmed one is active, and a change of it is published after everything else.
+    /// The best confirmed registration is active, and its change is published after everything else.
     fn elect(
         &mut self,
         plugin: &PluginKey,

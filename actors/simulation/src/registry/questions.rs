@@ -1,7 +1,7 @@
-//! The questions to the registry: how they are drawn, asked and written, what the plain list answers, and wrong answers to them.
+//! The questions to the registry: how they are chosen, asked and printed, the answers of the plain list, and wrong answers.
 //!
-//! All of a question stands here: as a client of a simulated host asks it ([`Question`]), as the small world asks it
-//! ([`prompt`], [`wait`]), its laws, and the wrong answer that these must find.
+//! Each question is complete here: as a client of a simulated host asks it ([`Question`]), as the small world asks it
+//! ([`prompt`], [`wait`]), its laws, and the wrong answer that these must detect.
 
 use std::fmt;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ use super::model::Model;
 use super::reading::Reading;
 use crate::random::Random;
 
-/// What a client of a simulated host asks the registry. Plugins and allocations are named by number.
+/// A client's question to the registry in a simulated host. Plugins and allocations are named by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
     /// About a plugin.
@@ -34,19 +34,19 @@ pub enum Question {
     DescribeAll,
     /// Whether, and how, an allocation of a plugin is registered.
     RegistrationOf(u32, u32),
-    /// Which registrations there are.
+    /// The list of registrations.
     List,
-    /// It waits for a plugin, for so many milliseconds.
+    /// It waits for a plugin, for this number of milliseconds.
     Wait(u32, u32),
 }
 
 impl Question {
-    /// One about a plugin, by a number below 60.
+    /// A question about a plugin, by a number below 60.
     pub(crate) fn about(plugin: u32, number: u64, random: &mut Random, names: &Names) -> Self {
         match number {
             0..=29 => Self::Describe(plugin),
             30..=39 => {
-                // Mostly of one that serves the plugin, or did.
+                // Mostly about an allocation that serves the plugin, or did.
                 let who = random.place(names.allocations());
                 let served = names.served_by(who);
                 let meant = served.first().filter(|_| !random.once_in(8));
@@ -56,7 +56,7 @@ impl Question {
         }
     }
 
-    /// One about all plugins.
+    /// A question about all plugins.
     pub(crate) const fn about_all(is_list: bool) -> Self {
         if is_list { Self::List } else { Self::DescribeAll }
     }
@@ -88,7 +88,7 @@ impl fmt::Display for Question {
             Self::RegistrationOf(plugin, who) => write!(f, "registration a{who} {}", plugin_text(*plugin)),
             Self::List => f.write_str("list"),
             Self::Wait(plugin, millis) => {
-                // A script says no shorter time.
+                // A script cannot have a shorter time.
                 write!(f, "wait {} within={}ms", plugin_text(*plugin), millis.max(&1))
             }
         }
@@ -107,15 +107,15 @@ pub(super) fn prompt(plugin: PluginKey, allocation: AllocationId) -> [RegistryAs
     ]
 }
 
-/// These in the words of a message script of the registry.
+/// The same questions in the syntax of a message script of the registry.
 pub(super) const PROMPT: &str = "list; describe csi-node/zfs; describe-all; registration-of a csi-node/zfs";
 
-/// The question that is answered when the plugin is there.
+/// The question that is answered when the plugin is registered.
 pub(super) const fn wait(plugin: PluginKey) -> RegistryAsk {
     RegistryAsk::WaitForPlugin(WaitForPlugin { plugin, within: Duration::from_secs(3) })
 }
 
-/// It in the words of a message script of the registry.
+/// The same question in the syntax of a message script of the registry.
 pub(super) const WAIT: &str = "wait csi-node/zfs 3";
 
 /// Whether an answer may wait for something else than the disk.
@@ -183,7 +183,7 @@ impl Tampers {
 // === Their laws ===
 
 impl RegistryLaws {
-    /// A question changes nothing, and has the answer of a plain list: at once, or when the plugin is there (R7).
+    /// A question changes nothing, and has the answer of a plain list: at once, or when the plugin is registered (R7).
     pub(super) fn questioned(
         &mut self,
         moment: Moment,
@@ -297,14 +297,14 @@ impl Model {
         }
     }
 
-    /// All of them, in their order.
+    /// All registrations, in order.
     fn lists(&self, entries: &[Entry]) -> bool {
         let mut held: Vec<&Held> = self.boards.values().flat_map(|board| &board.held).collect();
         held.sort_unstable_by_key(|held| held.number);
         are_said(held.into_iter(), entries)
     }
 
-    /// Whom work is routed to, and the others, the newest first.
+    /// The registration that work is routed to, and the others, the newest first.
     fn describes(&self, said: &Description, scene: &Scene<'_>) -> bool {
         let board = self.boards.get(&said.plugin);
         let active = board.and_then(|board| board.active.as_ref());
@@ -330,7 +330,7 @@ impl Model {
 }
 
 impl Board {
-    /// Whether it is said as it is at present why the active one is active, and what each other one lacks.
+    /// Whether the description gives the present reasons why the active one is active, and what each other one lacks.
     fn explains(&self, said: &Description, scene: &Scene<'_>) -> bool {
         let Some(active) = &self.active else { return said.active_because.is_none() };
         let Some(active) = self.held.iter().find(|held| held.number == active.number) else { return false };

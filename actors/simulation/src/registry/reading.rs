@@ -1,4 +1,4 @@
-//! What a step of the registry says, and whether that is what was expected.
+//! Reads the publications and writes of a step of the registry, and compares them with the expected ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::disk::Rows;
 use super::laws::RegistryLaws;
 use super::model::ExpectedNews;
 
-/// The effects of one step, by kind, each with its place.
+/// The effects of one step, by kind, each with its position.
 pub(super) struct Reading<'a> {
     current: Option<AskId>,
     changes: Vec<(usize, Gate, &'a StoredChange)>,
@@ -37,12 +37,12 @@ impl<'a> Reading<'a> {
         reading
     }
 
-    /// Whether it says something whose write need not be on disk.
+    /// Whether it publishes a change whose write need not be on disk.
     pub(super) fn is_told_ahead(&self) -> bool {
         !self.changes.is_empty()
     }
 
-    /// A change for which too little waits, or too much.
+    /// A change with a gate that is too weak or too strong.
     fn misgated(&self, is_promise: bool) -> Option<(Gate, Law)> {
         let due = if is_promise { Gate::Promises } else { Gate::Nothing };
         self.changes.iter().find_map(|(_, gate, _)| match gate {
@@ -61,7 +61,7 @@ impl<'a> Reading<'a> {
         others.map(|(_, id, answer)| (*id, *answer))
     }
 
-    /// Whether something is said before all of this step's writes have been handed over, though it rests on them.
+    /// Whether an effect leaves before all writes of this step that it depends on have been handed over.
     fn is_ahead_of_its_write(&self) -> bool {
         let Some((last, ..)) = self.changes.last() else { return false };
         let answers = self.answers.iter().map(|(place, _, _)| place);
@@ -71,7 +71,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// What a message must have put on disk.
+/// The expected changes on disk of a message.
 #[derive(Default)]
 struct Written {
     put: Vec<RegistrationNumber>,
@@ -79,8 +79,7 @@ struct Written {
 }
 
 impl RegistryLaws {
-    /// Holds what was told and written in a step against what must have been. `law` is the one that forbids whatever is too
-    /// much.
+    /// Compares the publications and writes of a step with the expected ones. `law` is the law that forbids whatever is too much.
     pub(super) fn check_expected_news(
         &mut self,
         expected: Vec<ExpectedNews>,
@@ -110,7 +109,7 @@ impl RegistryLaws {
         self.check_awakened(&came, reading);
     }
 
-    /// As long as the active one is fit and stays, only one that is fit and calm takes over, unless the policy chooses another.
+    /// While the active registration is fit and stays, only a fit and calm one takes over, unless the policy chooses another.
     fn check_election(&mut self, news: &RegistryNews) {
         let RegistryNews::ActiveChanged { plugin, to: Some(to), .. } = news else { return };
         let Some(board) = self.model.boards.get(plugin) else { return };
@@ -194,7 +193,7 @@ impl RegistryLaws {
         }
     }
 
-    /// A number is newer than all that were ever given.
+    /// A number is greater than all earlier ones.
     fn number_came(&mut self, entry: &Entry) {
         if entry.number <= self.newest_number {
             self.verdict.violation(Law::R2, || format!("{entry:?} has an old number"));
@@ -207,7 +206,7 @@ impl RegistryLaws {
         self.generation_came(entry);
     }
 
-    /// A generation is given once.
+    /// A generation is given only once.
     fn generation_came(&mut self, entry: &Entry) {
         if entry.generation <= self.newest_generation {
             self.verdict.violation(Law::R1, || format!("{entry:?} has an old generation"));
@@ -252,10 +251,10 @@ impl RegistryLaws {
         active.registration == *registration
     }
 
-    // === What is written ===
+    // === Writes ===
 
     fn check_written(&mut self, expected: Written, law: Law, has_roles: bool, reading: &Reading<'_>) {
-        // Only what is registered is promised.
+        // Only registrations are promised.
         let is_promise = matches!(law, Law::R3 | Law::R9) && !reading.changes.is_empty();
         let rows = || reading.changes.iter().flat_map(|(_, _, change)| &change.put);
         let put = sorted(rows().map(|row| row.number).collect());
@@ -299,7 +298,7 @@ fn is_confirmed(entry: &Entry) -> bool {
     entry.standing == Standing::Confirmed
 }
 
-/// Which law was broken where one thing was told and another was due.
+/// The law that was broken where one publication was expected and another was made.
 fn blame(
     expected: Option<&ExpectedNews>,
     told: Option<&RegistryNews>,
@@ -331,7 +330,7 @@ fn blame(
     }
 }
 
-/// What a subscriber who hears everything makes of it.
+/// The state that a subscriber builds from all notifications.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Picture {
     has_heard: bool,

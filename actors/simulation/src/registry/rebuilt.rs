@@ -1,4 +1,4 @@
-//! Whether a registry that was built again is what the disk holds.
+//! Checks that a rebuilt registry equals the content of the disk.
 
 use callboard_actors::registry::{Entry, Registry, Standing};
 use callboard_actors::shell::Machine;

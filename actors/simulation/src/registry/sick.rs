@@ -1,4 +1,4 @@
-//! What a registry must do while its disk is sick (SHELL-1A).
+//! Checks the registry while its disk is sick (SHELL-1A).
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::super::stand_in::{Left, Refusal};
 use super::world::RegistryWorld;
 
 impl RegistryWorld {
-    /// While its disk is sick no caller waits for a promise or for an answer, no identity check is held up, and the registry ends when it
+    /// While its disk is sick no caller waits for a promise or for an answer, no identity check is delayed, and the registry ends when it
     /// is requested to.
     pub(super) fn look_at_the_sick_disk(&mut self) {
         for of_them in [&mut self.promises, &mut self.questions] {
@@ -40,7 +40,7 @@ impl RegistryWorld {
         }
     }
 
-    /// The disk refuses promises, and no question: that rests on no write.
+    /// The disk refuses promises, and no question: a question depends on no write.
     pub(super) fn look_at_refusal(&mut self, left: &Left<Registry>) {
         if let Left::Refused(asker, Refusal::NotDurable | Refusal::NotWritten | Refusal::NotBegun) = left
             && self.questions.contains(asker)

@@ -1,4 +1,4 @@
-//! A registry, its disk and a few allocations, small enough that every order of what can happen to them is tried.
+//! A registry, its disk and a few allocations, small enough to try every order of events.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ use super::event::{IDLE, RegistryBounds, RegistryEvent, allocation, policy, regi
 use super::laws::RegistryLaws;
 use super::questions;
 
-/// The world, with what may still happen.
+/// The world, with its remaining bounds.
 #[derive(Debug, Clone, Hash)]
 pub struct RegistryWorld {
     pub(super) registry: StandIn<Registry, RegistryDisk, RegistryLaws>,
@@ -35,11 +35,11 @@ pub struct RegistryWorld {
     orders: Vec<u8>,
     askers: u64,
     pub(super) unanswered: BTreeSet<u64>,
-    /// Those of them who want a promise.
+    /// The callers among them that wait for a promise.
     pub(super) promises: BTreeSet<u64>,
-    /// Those of them who want to know something.
+    /// The callers among them that wait for an answer to a question.
     pub(super) questions: BTreeSet<u64>,
-    /// Whether it was told to stop.
+    /// Whether it was requested to stop.
     pub(super) is_stopped: bool,
     pub(super) verdict: Verdict,
 }
@@ -47,7 +47,7 @@ pub struct RegistryWorld {
 const GRACE: Duration = Duration::from_secs(6);
 
 impl RegistryWorld {
-    /// A world in which so much may happen, with a fault in the machine if one is given.
+    /// A world with these bounds, with a fault in the machine if one is given.
     #[must_use]
     pub fn new(bounds: RegistryBounds, tamper: Option<Rc<dyn Tamper<Registry>>>) -> Self {
         let now = Timestamp::from_epoch(Duration::from_secs(1_000));
@@ -145,7 +145,7 @@ impl RegistryWorld {
         }
     }
 
-    /// Takes in what has left, and looks whether all is well.
+    /// Takes in the effects that have left, and checks them.
     fn hear(&mut self) {
         let mut left = Vec::new();
         self.registry.take_left(&mut left);
@@ -168,7 +168,7 @@ impl RegistryWorld {
         let has_ended = self.registry.has_ended();
         let is_rebuilt = self.registry.is_loading() || self.registry.pauses_until().is_some();
         let StandIn { store, checker, .. } = &mut self.registry;
-        // What was handed over before the end is on disk afterwards, and no actor is there to report it.
+        // Writes handed over before the end are on disk afterwards, and no actor is there to report them.
         if !store.is_ahead() && !has_ended {
             let rows = store.rows();
             checker.compare_told(rows, store.waiting() > 0 || is_rebuilt);
@@ -231,7 +231,7 @@ impl World for RegistryWorld {
             if self.left.stops {
                 events.push(RegistryEvent::Stop);
             }
-            // Nothing can be read while a write is under way, unless that is held for a sick disk.
+            // Nothing can be read while a write is in flight, unless that is held for a sick disk.
             if self.registry.is_loading() && (self.registry.store.waiting() == 0 || self.registry.is_sick()) {
                 events.push(RegistryEvent::Load);
             }
@@ -359,7 +359,7 @@ impl Play for RegistryWorld {
         found(self.verdict.broken())
     }
 
-    /// When nothing more happens but what must, everyone has an answer.
+    /// Only events that happen by themselves remain; then every caller has an answer.
     fn settle(&mut self) -> Result<(), Violation> {
         for _ in 0..64 {
             let next = if self.registry.is_sick() {

@@ -1,13 +1,13 @@
-//! What an actor adds to the search: its scene.
+//! Defines the part of a search that is specific to one actor: its scene.
 //!
 //! # How to add an actor
 //!
-//! 1. Write its laws: a [`LawChecker`] that holds every step against a plain account of what must come of it.
-//! 2. Write its scene, a type that implements [`Scene`]: a plain model of everything around the actor. It lists what can happen there
-//!    ([`events`](Scene::events)), lets it happen ([`happens`](Scene::happens)), notes each call of the actor
-//!    ([`called`](Scene::called)), and says what all comes to in the end ([`check_end`](Scene::check_end)). A call in flight is data
-//!    of the scene; it comes back in an event of the scene, in each way that is possible.
-//! 3. Write its bounds, a struct of numbers, and say which of them limits an event ([`bound`](Scene::bound)).
+//! 1. Write its laws: a [`LawChecker`] that compares every step with a plain model of the required result.
+//! 2. Write its scene, a type that implements [`Scene`]: a plain model of everything around the actor. It lists the possible events
+//!    ([`events`](Scene::events)), applies them ([`happens`](Scene::happens)), records each call of the actor
+//!    ([`called`](Scene::called)), and checks the final state ([`check_end`](Scene::check_end)). A call in flight is data
+//!    of the scene; it returns in an event of the scene, with each possible result.
+//! 3. Write its bounds, a struct of numbers, and define which of them limits an event ([`bound`](Scene::bound)).
 //!
 //! The world does the rest: callers and their answers, time, crashes, the rebuild of the machine, the request to stop, and the way to
 //! rest. `inventory/scene.rs` is an example. Commits and the kill of a host are events of the scene: see `volumes/scene.rs`.
@@ -29,7 +29,7 @@ pub type Actor<S> = StandIn<<S as Scene>::Machine, <S as Scene>::Disk, <S as Sce
 /// A fault in the machine of a scene, if there is one.
 pub type Fault<S> = Option<Rc<dyn Tamper<<S as Scene>::Machine>>>;
 
-/// What an actor adds to the search: everything around it, and what can happen there.
+/// The specific part of an actor in the search: its surroundings, and the events there.
 pub trait Scene: Clone + Debug + Hash {
     /// The machine of the actor.
     type Machine: Machine<
@@ -46,11 +46,11 @@ pub trait Scene: Clone + Debug + Hash {
     type Disk: Disk<Self::Machine> + Clone + Debug + Hash;
     /// Its laws.
     type Laws: LawChecker<Self::Machine> + Clone + Debug + Hash;
-    /// How much may happen, of each kind.
+    /// How often each kind of event may happen.
     type Bounds: Copy + Debug + Hash;
-    /// What can happen beside what can happen to every actor.
+    /// The events of this scene beside those of every actor.
     type Event: Copy + Eq + Debug + Display;
-    /// How often time passes at most on the way to rest.
+    /// How often time passes at most before the world comes to rest.
     const CALM_MAX: u32 = 12;
     /// Whether a step of the actor may crash.
     const MAY_CRASH: bool = true;
@@ -58,19 +58,19 @@ pub trait Scene: Clone + Debug + Hash {
     /// The scene at the beginning, and its actor.
     fn begin(bounds: &Self::Bounds, now: Timestamp) -> (Self, Actor<Self>);
 
-    /// In which ways the actor may be told to stop, once.
+    /// The modes in which the actor may be asked to stop, once.
     fn stops(bounds: &Self::Bounds) -> &'static [StopMode];
 
-    /// What limits an event, if something does.
+    /// The bound of an event, if it has one.
     fn bound<'a>(left: &'a mut Self::Bounds, event: &Event<Self::Event>) -> Option<&'a mut u8>;
 
-    /// What is found of the actor.
+    /// The violations found of the actor.
     fn verdict(laws: &Self::Laws) -> &Verdict;
 
-    /// Everything that can happen here now, whether or not a bound permits it.
+    /// The events that are possible here now, whether or not a bound permits them.
     fn events(&self, stage: &Stage<Self>, events: &mut Vec<Event<Self::Event>>);
 
-    /// Lets one of its own events happen.
+    /// Applies one of its own events.
     ///
     /// # Errors
     /// The law that was broken.
@@ -87,7 +87,7 @@ pub trait Scene: Clone + Debug + Hash {
         call: <Self::Machine as Machine>::Call,
     ) -> Result<(), Violation>;
 
-    /// A caller gets its answer.
+    /// A caller receives its answer.
     ///
     /// # Errors
     /// The law that was broken.
@@ -110,17 +110,17 @@ pub trait Scene: Clone + Debug + Hash {
         Ok(())
     }
 
-    /// The actor sends news or a snapshot to its subscriber.
+    /// The actor sends a notification or a snapshot to its subscriber.
     fn told(&mut self, stage: &mut Stage<Self>, left: Left<Self::Machine>) {
         let _ = (stage, left);
     }
 
-    /// The actor is about to be told to stop.
+    /// The actor is about to be asked to stop.
     fn stopping(&mut self, stage: &Stage<Self>) {
         let _ = stage;
     }
 
-    /// All that left after an event was taken in.
+    /// All effects that left after an event were taken in.
     ///
     /// # Errors
     /// The law that was broken.
@@ -129,42 +129,42 @@ pub trait Scene: Clone + Debug + Hash {
         Ok(())
     }
 
-    /// The machine is about to be built: from this. Calls of its former life come to nothing.
+    /// The machine is about to be built from this image. Calls of its former life have no effect.
     fn loads(&mut self, stage: &mut Stage<Self>) -> <Self::Machine as Machine>::Image;
 
-    /// The random number with which the machine is built.
+    /// The random number given to the machine when it is built.
     fn random(&self) -> u64 {
         0
     }
 
-    /// When something is due around the actor.
+    /// The time at which something is due around the actor.
     fn due(&self) -> Option<Timestamp>;
 
     /// Time has passed.
     fn passes(&mut self, stage: &mut Stage<Self>);
 
-    /// What happens next if nothing goes wrong any more, but for time.
+    /// The next event without faults, except time that passes.
     fn next(&self, stage: &Stage<Self>) -> Option<Self::Event>;
 
-    /// Whether nothing more is to be expected from time that passes.
+    /// Whether passing time can have no further effect.
     fn is_at_rest(&self, stage: &Stage<Self>) -> bool {
         let _ = stage;
         false
     }
 
-    /// What all comes to when nothing happens any more.
+    /// Checks the final state when no further event happens.
     ///
     /// # Errors
     /// The law that was broken.
     fn check_end(&self, stage: &Stage<Self>) -> Result<(), Violation>;
 }
 
-/// One thing that can happen.
+/// An event of the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<E> {
-    /// Something around the actor.
+    /// An event around the actor.
     Own(E),
-    /// Time passes until something is due.
+    /// Time passes until the next timer is due.
     Pass,
     /// The next step crashes.
     Crash,

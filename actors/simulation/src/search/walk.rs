@@ -1,15 +1,15 @@
-//! A random walk through a world in which too much can happen to try everything.
+//! A random walk through a world with too many possible events for an exhaustive search.
 
 use super::{Counterexample, World, shorten};
 use crate::random::Random;
 
 /// The number of steps between checks that everything comes to rest.
 const REST_EVERY: u64 = 40;
-/// Something rare happens once in this many steps.
+/// A rare event happens once in this many steps.
 const RARE: u64 = 10;
 
-/// Takes so many steps, each to one of the events that can happen, by random, or fewer if nothing more can: then too the world comes to rest. `is_rare` says of an event that
-/// it is a fault or a request, which would otherwise come much more often than what goes on. `told` hears of each before it happens.
+/// Takes this number of steps, each with a random possible event, or fewer if no event is possible: the world comes to rest then too.
+/// `is_rare`: a fault or a request, which would otherwise outnumber ordinary progress. `told` is called before each event.
 ///
 /// # Errors
 /// The first history that breaks a law, shortened.

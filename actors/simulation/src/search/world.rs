@@ -1,4 +1,4 @@
-//! One world for every search: an actor, its disk, its callers, and whatever else its [scene](Scene) adds.
+//! The generic world of a search: an actor, its disk, its callers, and whatever else its [scene](Scene) adds.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -14,10 +14,10 @@ use crate::law::Law;
 use crate::law_checker::{NO_CALLER_WAITS, Violation, found, violation};
 use crate::stand_in::{Left, Settlement};
 
-/// Who notifies, and waits for no answer.
+/// The asker of a notification, which waits for no answer.
 const NOTIFIER: u64 = 0;
 
-/// What every scene has: the actor, time, callers, and what may still happen.
+/// The common part of every scene: the actor, time, callers, and the remaining bounds.
 #[derive(Debug, Clone, Hash)]
 pub struct Stage<S: Scene> {
     /// The actor.
@@ -28,7 +28,7 @@ pub struct Stage<S: Scene> {
     askers: u64,
     /// The questions that wait for an answer.
     unanswered: BTreeSet<u64>,
-    /// How the actor was told to stop.
+    /// The mode in which the actor was asked to stop.
     pub(crate) stopped: Option<StopMode>,
 }
 
@@ -47,12 +47,12 @@ impl<S: Scene> Stage<S> {
         self.now
     }
 
-    /// How the actor was told to stop.
+    /// The mode in which the actor was asked to stop.
     pub const fn stopped(&self) -> Option<StopMode> {
         self.stopped
     }
 
-    /// Another actor notifies this one. It waits for no answer.
+    /// Another actor notifies this one, without waiting for an answer.
     pub fn notify(&mut self, ask: <S::Machine as Machine>::Ask) {
         self.actor.ask(self.moment(), NOTIFIER, ask);
     }
@@ -74,32 +74,32 @@ impl<S: Scene> Stage<S> {
         self.actor.ask(self.moment(), self.askers, ask);
     }
 
-    /// A call comes back.
+    /// A call returns.
     pub fn returned(&mut self, call: u64, outcome: <S::Machine as Machine>::Outcome) {
         self.actor.returned(self.moment(), call, Ok(outcome));
     }
 
-    /// A call has no outcome of its own.
+    /// A call is lost, with this error instead of an outcome.
     pub fn lost(&mut self, call: u64, lost: CallLost) {
         self.actor.returned(self.moment(), call, Err(lost));
     }
 
-    /// The disk tells how far it has come.
+    /// The disk reports the progress of writes.
     pub fn settled(&mut self, settlement: Settlement) {
         self.actor.settled(self.moment(), settlement);
     }
 
-    /// This caller, who got no answer, asks again.
+    /// This caller, which received no answer, retries.
     pub fn ask_again(&mut self, asker: u64, ask: <S::Machine as Machine>::Ask) {
         self.actor.ask(self.moment(), asker, ask);
     }
 
-    /// This actor takes the place of one that fell. Its callers wait on.
+    /// This actor replaces one that crashed. Its callers keep waiting.
     pub fn replace(&mut self, actor: Actor<S>) {
         self.actor = actor.tampered_with(self.actor.tamper());
     }
 
-    /// The host was killed, and starts this actor. Callers of the former one get no answer.
+    /// The host was killed, and starts this actor. Callers of the former actor receive no answer.
     pub fn begin_run(&mut self, actor: Actor<S>) {
         self.replace(actor);
         self.unanswered.clear();
@@ -115,7 +115,7 @@ pub struct SceneWorld<S: Scene> {
 }
 
 impl<S: Scene> SceneWorld<S> {
-    /// A world in which so much may happen, with a fault in the machine if one is given.
+    /// A world with these bounds, with a fault in the machine if one is given.
     #[must_use]
     pub fn new(bounds: S::Bounds, tamper: Fault<S>) -> Self {
         let now = Timestamp::from_epoch(Duration::from_secs(1_000));
@@ -131,7 +131,7 @@ impl<S: Scene> SceneWorld<S> {
         };
         let mut world = Self { stage, scene };
         world.load();
-        // Nothing that could be broken has happened before its first step.
+        // No law can be broken before its first step.
         let _ = world.hear();
         world
     }
@@ -172,7 +172,7 @@ impl<S: Scene> SceneWorld<S> {
             left.drain(..).try_for_each(|left| self.take_in(left))?;
         }
         if self.stage.actor.has_ended() {
-            // The shell answers the callers that are left with an error.
+            // The shell answers the remaining callers with an error.
             self.stage.unanswered.clear();
         }
         self.scene.heard(&mut self.stage)?;
@@ -207,7 +207,7 @@ impl<S: Scene> SceneWorld<S> {
             || S::bound(&mut left, event).is_none_or(|left| *left > 0)
     }
 
-    /// What happens next if nothing goes wrong any more.
+    /// The next event without faults.
     fn next(&self, may_pass: bool) -> Option<Event<S::Event>> {
         let passes = may_pass
             && !self.stage.actor.has_ended()
@@ -258,7 +258,7 @@ impl<S: Scene> Play for SceneWorld<S> {
         self.hear()
     }
 
-    /// When nothing more happens but what must, everyone has an answer, and the scene is as it should be.
+    /// Only events that happen by themselves remain; then every caller has an answer, and the scene is in its expected state.
     fn settle(&mut self) -> Result<(), Violation> {
         let mut calm = 0;
         while let Some(event) = self.next(calm < S::CALM_MAX) {

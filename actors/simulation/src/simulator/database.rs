@@ -1,6 +1,6 @@
-//! The database below a simulated registry, when one is asked for: the queue and the store of production on a disk in memory.
+//! The optional database below a simulated registry: the queue and the store of production on a disk in memory.
 //!
-//! The [`RegistryDisk`](super::super::registry::RegistryDisk) stays what it is, and says in plain rows what must be there.
+//! The [`RegistryDisk`](super::super::registry::RegistryDisk) is unchanged, and defines the required content in plain rows.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,27 +18,27 @@ use super::super::writes::Outcome;
 use super::event::EventKind;
 use super::host_model::{HostModel, Signal};
 
-/// What lies in the database of a registry.
+/// The tables in the database of a registry.
 const READERS: &[Reader] = &[read_table::<RegistrationRow>];
 
-/// What can happen to the database.
+/// An event of the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DatabaseDoing {
-    /// So many of the writes that wait share a commit, during which something may begin to fail.
+    /// This number of the waiting writes share a commit, during which a fault may begin.
     Commit(u32, Option<Trouble>),
-    /// The registry hears how the oldest commit ended of which it has not heard.
+    /// The registry is notified of the outcome of the oldest unreported commit.
     Tell,
-    /// The registry reads, while something may fail.
+    /// The registry reads, while a fault may begin.
     Load(Option<Trouble>),
-    /// The host is gone in the midst of a commit, before one of the changes of the disk.
+    /// The host is killed during a commit, before one of the changes of the disk.
     Kill {
-        /// How many writes are in the commit; 0 if there is none under way.
+        /// How many writes are in the commit; 0 if none is in flight.
         committing: u32,
         /// How many of the writes of the owner of the processes had reached their disk.
         of_processes: u32,
         /// How often the disk was changed.
         change: u64,
-        /// What was not synced and is there.
+        /// The part of the unsynced data that had reached the disk.
         reached: Reached,
     },
 }
@@ -74,7 +74,7 @@ impl fmt::Display for DatabaseDoing {
 pub(super) struct Database {
     fault: Option<PersisterFault>,
     database_model: Option<DatabaseModel<Volume>>,
-    /// What the plain disk says of the commits of which the registry has not heard.
+    /// The outcomes on the plain disk of the commits that were not reported to the registry.
     settlements: VecDeque<Settlement>,
 }
 
@@ -98,7 +98,7 @@ impl Clone for Database {
 }
 
 impl HostModel {
-    /// What can happen to the database now.
+    /// Applies an event of the database.
     pub(super) fn database_does(&mut self, doing: DatabaseDoing) {
         match doing {
             DatabaseDoing::Commit(count, trouble) => self.commit(count as usize, trouble),
@@ -112,8 +112,7 @@ impl HostModel {
         }
     }
 
-    /// The database, with everything handed over to it that the registry has written. Nothing if there is none, or if no host
-    /// has opened it.
+    /// The database, with all writes of the registry handed over to it. `None` without a database, or if no host has opened it.
     fn database_model(&mut self) -> Option<&mut DatabaseModel<Volume>> {
         let database = self.database.as_mut()?;
         let database_model = database.database_model();
@@ -148,7 +147,7 @@ impl HostModel {
         self.note_commit(count, step);
     }
 
-    /// The plain disk follows.
+    /// Applies the commit to the plain disk.
     fn note_commit(&mut self, count: usize, step: Step) {
         if let Step::Committed { is_written } = step {
             self.registry_disk(!is_written);
@@ -165,7 +164,7 @@ impl HostModel {
         self.resolve();
     }
 
-    /// What was found out about commits of which it was unknown whether they took effect.
+    /// Records the outcomes of commits that were unknown until now.
     fn resolve(&mut self) {
         let Some(database_model) = self.database.as_mut().map(Database::database_model) else { return };
         for took_effect in std::mem::take(&mut database_model.took_effect) {
@@ -173,7 +172,7 @@ impl HostModel {
         }
     }
 
-    /// What is notified must be what the plain disk says.
+    /// A notification must equal that of the plain disk.
     fn tell_registry(&mut self) {
         let moment = self.moment();
         let Some(database_model) = self.database_model() else { return };
@@ -192,7 +191,7 @@ impl HostModel {
         }
     }
 
-    /// Everything that waits is committed, and the registry hears of it.
+    /// All waiting writes are committed, and the registry is notified.
     fn finish_writes(&mut self) {
         while self
             .database_model()
@@ -206,7 +205,7 @@ impl HostModel {
         }
     }
 
-    /// The registry reads its store, behind everything that it has written.
+    /// The registry reads its store, after all of its writes.
     fn load_database(&mut self, trouble: Option<Trouble>) {
         if !self.registry.is_loading() || !self.disk_takes() {
             return;
@@ -252,7 +251,7 @@ impl HostModel {
         }
     }
 
-    /// The present host opens the database, if it has not yet: the first thing that a host does.
+    /// The present host opens the database, if it has not yet: the first action of a host.
     fn open_database(&mut self) {
         let run = self.registry.store.run();
         let Some(database_model) = self.database.as_mut().map(Database::database_model) else { return };
@@ -267,7 +266,7 @@ impl HostModel {
         self.resolve();
     }
 
-    /// The host stops in order: the database is closed behind everything that waits.
+    /// The host stops in order: the database is closed after all waiting items.
     pub(super) fn close_database(&mut self) {
         if self.database.is_some() {
             self.disk_becomes(None);
@@ -292,7 +291,7 @@ impl HostModel {
         }
     }
 
-    /// What is wrong with the database, and whether it is to be reported.
+    /// Reports the violations of the database.
     pub(super) fn dispatch_database(&mut self) {
         let Some(database_model) =
             self.database.as_ref().and_then(|database| database.database_model.as_ref())
@@ -306,7 +305,7 @@ impl HostModel {
     }
 }
 
-/// What the registry is built from, as production reads it, in the run of this other image.
+/// The image of the registry, as production reads it, in the run of this other image.
 fn image(rows: Vec<Row>, plain: &Image) -> Result<Image, DecodeError> {
     let registrations = rows.iter().map(|(_, record)| decode(record));
     let registrations = registrations.collect::<Result<Vec<RegistrationRow>, _>>()?;

@@ -1,23 +1,23 @@
-//! The disk below a simulated host, as it goes wrong for a while: it takes no commit, or late, or does not answer.
+//! The disk below a simulated host with temporary faults: it takes no commits, takes them late, or does not answer.
 //!
-//! The registry, the owner of the processes and the volumes share it. Whatever it does, only promises wait for it (SHELL-1A): questions have their
-//! answers, what crashes is built again, and what is requested to stop ends.
+//! The registry, the owner of the processes and the volumes share it. Whatever its fault, only promises wait for it (SHELL-1A): questions
+//! are answered, crashed actors are rebuilt, and actors that are requested to stop end.
 
 use std::fmt;
 
 use super::super::law::Law;
 use super::host_model::{HostModel, HostPhase};
 
-/// What is wrong with a disk.
+/// A fault of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DiskTrouble {
-    /// It refuses each commit at once, for want of room.
+    /// It refuses each commit at once: it is full.
     Full,
-    /// It refuses each commit at once, since its file system became read-only.
+    /// It refuses each commit at once: its file system is read-only.
     ReadOnly,
     /// It takes commits late.
     Slow,
-    /// No commit and no read comes back.
+    /// No commit and no read returns.
     Hangs,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for DiskTrouble {
 }
 
 impl HostModel {
-    /// Something becomes wrong with the disk, or nothing is wrong with it any more.
+    /// A fault of the disk begins or ends.
     pub(super) fn disk_becomes(&mut self, trouble: Option<DiskTrouble>) {
         self.disk = trouble;
         if trouble.is_none() {
@@ -41,7 +41,7 @@ impl HostModel {
         }
     }
 
-    /// A commit has been under way for as long as one may be.
+    /// A commit has reached its time limit.
     pub(super) fn disk_is_late(&mut self) {
         let is_under_way =
             self.registry.store.waiting() > 0 || self.owned.model.waiting() > 0 || self.volumes.is_writing();
@@ -50,7 +50,7 @@ impl HostModel {
         }
     }
 
-    /// Whether the disk takes a commit now. If it refuses, everyone hears of it.
+    /// Whether the disk takes a commit now. If it refuses, all actors are notified.
     pub(super) fn disk_takes(&mut self) -> bool {
         match self.disk {
             None | Some(DiskTrouble::Slow) => true,
@@ -73,8 +73,8 @@ impl HostModel {
         self.volumes_disk(is_sick);
     }
 
-    /// While its disk is sick the registry lives, answers its callers, and ends on request. With a database in the place of
-    /// rows it is read when the disk is sound.
+    /// While its disk is sick the registry lives, answers its callers, and ends on request. A database, unlike rows, is read
+    /// when the disk is sound.
     pub(super) fn look_at_the_sick_disk(&mut self) {
         if !self.registry.is_sick() || self.registry.has_ended() || self.database.is_some() {
             return;

@@ -1,4 +1,4 @@
-//! What leaves the registry and the instances, and to whom it goes.
+//! Delivers the effects of the registry and the instances to their receivers.
 
 use callboard_actors::registry::Registry;
 use callboard_actors::shell::{FeedItem, Machine};
@@ -10,7 +10,7 @@ use super::super::stand_in::{Left, Refusal};
 use super::event::EventKind;
 use super::host_model::{HostModel, Signal};
 
-/// How many news may wait for the instances; one more and they begin anew with a snapshot.
+/// How many notifications may wait for the instances; above that they restart with a snapshot.
 const INBOX_MAX: usize = 1_024;
 
 impl HostModel {
@@ -55,7 +55,7 @@ impl HostModel {
         self.look_at_the_sick_disk();
     }
 
-    /// The supervisor of the instances gets the registry's answer to its report. False if another actor asked.
+    /// The supervisor of the instances receives the registry's answer to its report. False if another actor asked.
     fn instances_heard(&mut self, asker: u64, refusal: Option<Refusal>) -> bool {
         let Some(call) = self.registry_calls.remove(&asker) else { return false };
         let answer = refusal.map_or(Ok(()), |refusal| Err(refusal.into_error(Registry::KIND)));
@@ -75,7 +75,7 @@ impl HostModel {
         self.instances_model.registry_says(item);
     }
 
-    /// The instances have taken in what waited for them.
+    /// The instances have taken their waiting notifications.
     pub(super) fn feed_was_taken(&mut self) {
         self.inbox = 0;
     }

@@ -18,12 +18,12 @@ use super::host_model::{HostModel, HostPhase, Signal};
 
 /// How many tasks each driver runs.
 pub(super) const TASKS: u8 = 3;
-/// How many items wait for one handler, so that a slow one falls behind now and then.
+/// How many items wait for one handler; few, so that a slow one falls behind from time to time.
 const JOURNAL_ITEMS: usize = 8;
-/// Every so many drivers one is bound to its host, and one numbers no events.
+/// One in this many drivers is bound to its host, and one numbers no events.
 const BOUND_EVERY: u32 = 3;
 
-/// What a host wants of its drivers, and says again in each run.
+/// The drivers and tasks that a host wants, and requests again in each run.
 #[derive(Debug, Clone)]
 pub(super) struct Wishes {
     is_wanted: Vec<bool>,
@@ -35,7 +35,7 @@ impl Wishes {
     }
 }
 
-/// A model in which so many drivers can live.
+/// A model with this number of drivers.
 pub(super) fn drivers_model(drivers: u32, tampers: DriversTampers) -> DriversModel {
     let name = |number: u32| DriverName::new(format!("d{number}")).expect("a letter and digits are a name");
     let spec = |number: u32| {
@@ -62,13 +62,13 @@ pub(super) fn drivers_model(drivers: u32, tampers: DriversTampers) -> DriversMod
     })
 }
 
-/// Whether the driver of this number numbers no events.
+/// Whether the driver with this number does not number its events.
 pub(super) const fn is_unnumbered(number: u32) -> bool {
     number % BOUND_EVERY == BOUND_EVERY - 1
 }
 
 impl HostModel {
-    /// The host begins: it says what it wants of its drivers.
+    /// The host starts: it requests its drivers.
     pub(super) fn start_drivers(&mut self) {
         let moment = self.moment();
         self.drivers_model.load(moment);
@@ -178,7 +178,7 @@ impl HostModel {
         }
     }
 
-    /// What can go on among the drivers, or is due there.
+    /// Plans the possible and the due events of the drivers.
     pub(super) fn plan_drivers(&mut self) {
         for set_off in std::mem::take(&mut self.drivers_model.set_off) {
             match set_off {
@@ -219,7 +219,7 @@ impl HostModel {
             || model.is_end_due(number)
     }
 
-    /// A second in which all is well among the drivers.
+    /// One second without faults among the drivers.
     pub(super) fn calm_drivers(&mut self) {
         let moment = self.moment();
         self.drivers_model.owner_timers_due(moment);

@@ -1,4 +1,4 @@
-//! What can happen in a simulated host, one thing at a time.
+//! The events of a simulated host, one at a time.
 
 use std::fmt;
 
@@ -15,24 +15,23 @@ use super::supervision::{FamilyDoing, write_family};
 use super::volumes::{VolumeDoing, write_volume};
 use super::workloads::{WorkloadDoing, WorkloadsDoing, write_workload, write_workloads};
 
-/// One thing that happens, and when. Plugins and allocations are named by number, so that an event means the same when others
-/// are left out.
+/// An event and its time. Plugins and allocations are named by number, so that an event keeps its meaning when others are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// When.
+    /// The time.
     pub at: Timestamp,
-    /// What.
+    /// The event.
     pub what: EventKind,
 }
 
-/// What can happen.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     /// An allocation registers, with contents of this kind.
     Register(u32, u8),
     /// An allocation deregisters.
     Deregister(u32),
-    /// A client asks the registry something.
+    /// A client asks the registry a question.
     Ask(Question),
     /// A client wants to use a plugin.
     Dispense(u32),
@@ -40,39 +39,39 @@ pub enum EventKind {
     Check(u32),
     /// A client waits until an allocation has retired.
     AwaitRetired(u32),
-    /// A client asks what the node offers.
+    /// A client asks for the inventory of the node.
     TakeInventory,
-    /// So many writes settle in this way.
+    /// This number of the writes settle in this way.
     Settle(u32, Outcome),
     /// The next write will be refused at once.
     DiskFull,
-    /// The disk goes wrong for a while, or nothing is wrong with it any more.
+    /// A fault of the disk begins, or ends.
     Disk(Option<DiskTrouble>),
-    /// A commit has been under way for as long as one may be.
+    /// A commit has reached its time limit.
     DiskLate,
     /// The registry's store is read; true if that works.
     Load(bool),
     /// The registry's pause is over.
     Wake,
-    /// The oldest identity check under way comes back.
+    /// The oldest identity check in flight returns.
     Checked(bool),
-    /// The registry's news reach the instances.
+    /// The registry's notifications reach the instances.
     Feed,
-    /// The news of the instances reach the inventory.
+    /// The notifications of the instances reach the inventory.
     InventoryFeed,
     /// A report of a plugin's instance reaches its supervisor.
     Report(u32),
-    /// Word of ended instances reaches their supervisor.
+    /// The endings of instances reach their supervisor.
     Endings,
-    /// A plugin meets the call that is under way to it.
+    /// A plugin answers its call in flight in this way.
     Answer(u32, Behaviour),
-    /// What is due in the registry.
+    /// The due timers of the registry run.
     RegistryTimers,
-    /// What is due in the supervisor of the instances.
+    /// The due timers of the supervisor of the instances run.
     InstancesTimers,
-    /// What is due in the instance of a plugin.
+    /// The due timers of the instance of a plugin run.
     InstanceTimers(u32),
-    /// What is due in the inventory.
+    /// The due timers of the inventory run.
     InventoryTimers,
     /// The registry's next step will crash.
     CrashRegistry,
@@ -82,77 +81,77 @@ pub enum EventKind {
     CrashInstance(u32),
     /// The inventory's next step will crash.
     CrashInventory,
-    /// A plugin's instance falls.
+    /// A plugin's instance crashes.
     Fall(u32),
-    /// The host is killed when so many of the registry's waiting writes, and of those of the owner of the processes, have
+    /// The host is killed when this number of the registry's waiting writes, and of those of the owner of the processes, have
     /// reached the disk.
     KillHost(u32, u32),
-    /// Something of the driver of this number.
+    /// An event of the driver with this number.
     Driver(u32, DriverDoing),
-    /// Something of the supervised allocation of this number.
+    /// An event of the supervised allocation with this number.
     Workload(u32, WorkloadDoing),
-    /// Something of the owner of the supervised allocations.
+    /// An event of the owner of the supervised allocations.
     Workloads(WorkloadsDoing),
-    /// Word of ended drivers and eventors reaches their owner.
+    /// The endings of drivers and eventors reach their owner.
     DriversEndings,
-    /// What is due in the owner of the drivers.
+    /// The due timers of the owner of the drivers run.
     DriversTimers,
     /// The next step of the drivers' owner will crash.
     CrashDrivers,
-    /// Something of the processes that are launched beside the drivers.
+    /// An event of the processes that are launched beside the drivers.
     Processes(ProcessesDoing),
-    /// Something of the database, where there is one.
+    /// An event of the database, if there is one.
     Database(DatabaseDoing),
-    /// Something of the volume of this number.
+    /// An event of the volume with this number.
     Volume(u32, VolumeDoing),
-    /// Something of the supervisor of this number.
+    /// An event of the supervisor with this number.
     Family(u8, FamilyDoing),
-    /// The host is requested to stop, and to leave in place what outlives it.
+    /// The host is requested to stop and to leave in place what outlives it.
     Detach,
     /// The host is requested to stop.
     Stop,
-    /// A host starts on what the last one left.
+    /// A host starts from what the last one left.
     Start,
 }
 
-/// What can happen of one driver.
+/// An event of one driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DriverDoing {
-    /// The host says something about it.
+    /// The host gives an order for it.
     Order(Order),
-    /// The host says something about one of its tasks.
+    /// The host gives an order for one of its tasks.
     Task(u8, Order),
-    /// What the driver reported reaches its owner.
+    /// A report of the driver reaches its owner.
     Mail,
-    /// What its eventor said reaches the owner.
+    /// A message of its eventor reaches the owner.
     EventorMail,
-    /// The step that it has under way comes back.
+    /// Its step in flight returns.
     Answer(Conduct),
-    /// It hears that its process has ended.
+    /// It is notified that its process has ended.
     HearEnd,
-    /// Its eventor hears of its stream.
+    /// The read of its eventor returns.
     Hear(Conduct),
-    /// Its process ends of itself.
+    /// Its process exits by itself.
     Exit,
-    /// Something happens to one of its tasks.
+    /// One of its tasks has an event.
     Event(u8),
     /// The handlers of its tasks read.
     Read,
-    /// What is due in it.
+    /// Its due timers run.
     Timers,
-    /// What is due in its eventor.
+    /// The due timers of its eventor run.
     EventorTimers,
     /// Its next step will crash.
     Crash,
     /// The next step of its eventor will crash.
     CrashEventor,
-    /// Its actor falls.
+    /// Its actor crashes.
     Fall,
-    /// Its eventor falls.
+    /// Its eventor crashes.
     FallEventor,
 }
 
-/// How the plugin of this number is written.
+/// The name of the plugin with this number.
 pub(in super::super) fn plugin_text(plugin: u32) -> String {
     let kind = if plugin.is_multiple_of(2) { "csi-controller" } else { "csi-node" };
     format!("{kind}/p{}", plugin / 2)

@@ -1,4 +1,4 @@
-//! What may go wrong in a simulation.
+//! The faults of a simulation.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,13 +10,13 @@ pub enum Fault {
     Slow,
     /// Plugins do not answer.
     Hang,
-    /// Plugins answer what is not so, or nonsense.
+    /// Plugins answer falsehoods, or nonsense.
     Lie,
     /// Plugins die.
     Die,
     /// Plugins are not ready.
     NotReady,
-    /// Plugins fail a call and say so, or do not have it.
+    /// Plugins answer a call with an error, or do not implement it.
     Fail,
     /// Commits fail, and some of these have taken effect; the store cannot be read.
     Disk,
@@ -28,7 +28,7 @@ pub enum Fault {
     SlowDisk,
     /// The disk does not answer for a while.
     HangingDisk,
-    /// Steps of machines crash, and instances fall.
+    /// Steps of machines, and instances, crash.
     Crash,
     /// Processes end by themselves.
     Exit,
@@ -43,7 +43,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 17] = [
         Self::Slow,
         Self::Hang,
@@ -95,27 +95,27 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A text that names no faults.
+/// A text that does not name faults.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no fault; name some of slow, hang, lie, die, not-ready, fail, disk, full-disk, read-only-disk, slow-disk, hanging-disk, crash, exit, stream, mount, kill-host, shutdown with commas between them, or all, or none"
 )]
 pub struct UnknownFault(
-    /// What was given.
+    /// The text.
     pub String,
 );
 
-/// Which faults there are.
+/// A set of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Faults([bool; Fault::ALL.len()]);
 
 impl Faults {
-    /// Everything goes wrong now and then.
+    /// Every kind of fault happens.
     pub const ALL: Self = Self([true; Fault::ALL.len()]);
-    /// Nothing goes wrong.
+    /// No fault happens.
     pub const NONE: Self = Self([false; Fault::ALL.len()]);
 
-    /// Whether this is one of them.
+    /// Whether the set contains this fault.
     #[must_use]
     pub const fn has(self, fault: Fault) -> bool {
         self.0[fault as usize]

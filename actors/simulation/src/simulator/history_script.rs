@@ -1,4 +1,4 @@
-//! A history in the words of a message script, as far as a script has words for it.
+//! Converts a history to a message script, except events without a verb.
 
 use std::collections::BTreeSet;
 
@@ -19,28 +19,28 @@ use super::supervision::FamilyDoing;
 use super::volumes::VolumeDoing;
 use super::workloads::{HEALTH_TIMEOUT, WorkloadDoing, WorkloadOrder, Workloads, WorkloadsDoing};
 
-/// What a script says of one event.
+/// The script text of one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptText {
     /// These lines.
     Lines(Vec<String>),
-    /// Nothing: it happens of itself, in an order that no script can force.
+    /// No lines: it happens by itself, in an order that no script can force.
     Automatic,
-    /// Nothing: no verb says it.
+    /// No lines: it has no verb.
     NoVerb,
 }
 
-/// A history in words.
+/// A history as script text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryScript {
-    /// What there is before a host starts.
+    /// The lines before a host starts.
     pub before: Vec<String>,
-    /// What each event comes to.
+    /// The text of each event.
     pub events: Vec<(Event, ScriptText)>,
 }
 
 impl Simulation {
-    /// Puts a history into the words of a message script.
+    /// Converts a history to a message script.
     #[must_use]
     pub fn to_script(&self, history: &[Event]) -> HistoryScript {
         let mut writer = ScriptWriter {
@@ -70,9 +70,9 @@ struct ScriptWriter {
     tasks: BTreeSet<(u32, u8)>,
     wanted: BTreeSet<u32>,
     allocations: BTreeSet<u32>,
-    /// Whose tasks run, as far as their host was told.
+    /// The allocations whose tasks run, as reported to their host.
     running: BTreeSet<u32>,
-    /// Whose outlived their host and were not prepared again. That a kill of the host takes some of them along, no history says.
+    /// The allocations whose tasks outlived their host and were not prepared again. No history records which of them a kill ends.
     left: BTreeSet<u32>,
 }
 
@@ -112,7 +112,7 @@ impl ScriptWriter {
         self.allocations.iter().map(plugin).chain(self.drivers.iter().map(driver)).collect()
     }
 
-    /// What a host says at its start.
+    /// The requests of a host at its start.
     fn wishes(&self) -> Vec<String> {
         let mut lines: Vec<String> =
             self.wanted.iter().map(|number| format!("add-driver d{number}")).collect();
@@ -196,7 +196,7 @@ impl ScriptWriter {
     fn text_of_workload(&mut self, who: u32, doing: WorkloadDoing) -> ScriptText {
         match doing {
             WorkloadDoing::Order(WorkloadOrder::Prepare) => {
-                // What outlived its host listens already.
+                // A task that outlived its host listens already.
                 let verb = if self.left.remove(&who) { "adopt" } else { "prepare" };
                 let (plugin, role) = Workloads::workload(&self.names, who);
                 let within = HEALTH_TIMEOUT.as_secs();
@@ -297,7 +297,7 @@ fn text_of_volume(doing: VolumeDoing) -> ScriptText {
     }
 }
 
-/// Which page of a disk was synced when, no script can say.
+/// No script can describe which page of a disk was synced when.
 fn text_of_database(doing: DatabaseDoing) -> ScriptText {
     match doing {
         DatabaseDoing::Commit(_, None) | DatabaseDoing::Tell | DatabaseDoing::Load(None) => {

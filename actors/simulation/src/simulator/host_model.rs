@@ -1,7 +1,6 @@
-//! The model of a host: a registry with its disk, the instances, the inventory, and everyone who speaks with them.
+//! The model of a host: a registry with its disk, the instances, the inventory, and all their callers.
 //!
-//! It does one thing after another as events say, and after each looks whether a law was broken. It knows no random: the same
-//! events come to the same.
+//! It applies one event at a time, and checks the laws after each. It uses no random numbers: the same events have the same result.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -44,23 +43,23 @@ pub(super) type InventoryActor = StandIn<Inventory, NoDisk, InventoryLaws>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HostPhase {
     Running,
-    /// The owner of the supervisors of allocations and the volumes were told to stop in this way, and no other actor yet.
+    /// The owner of the supervisors of allocations and the volumes were requested to stop in this mode, and no other actor yet.
     StoppingWorkloads(StopMode),
-    /// The other consumers were told to stop, and the registry not yet.
+    /// The other consumers were requested to stop, and the registry not yet.
     StoppingConsumers,
-    /// The registry was told to stop.
+    /// The registry was requested to stop.
     StoppingRegistry,
     Down,
 }
 
-/// Something that the world should plan for.
+/// A signal to the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signal {
-    /// Something can happen of itself now.
+    /// This event can happen by itself now.
     Ready(EventKind),
     /// A plugin is being called.
     Called(u32),
-    /// Something is due then.
+    /// This event is due at this time.
     Due(EventKind, Timestamp),
 }
 
@@ -77,7 +76,7 @@ pub(super) struct HostModel {
     pub(super) owned: OwnedProcesses,
     pub(super) volumes: OwnedVolumes,
     pub(super) database: Option<Database>,
-    /// What is wrong with the disk.
+    /// The present fault of the disk.
     pub(super) disk: Option<DiskTrouble>,
     pub(super) family: Family,
     pub(super) workloads: Workloads,
@@ -92,11 +91,11 @@ pub(super) struct HostModel {
     pub(super) now: Timestamp,
     askers: u64,
     pub(super) unanswered: BTreeSet<u64>,
-    /// Who asked the registry what no disk may hold up.
+    /// The callers that asked the registry a question that no disk may delay.
     pub(super) prompt: BTreeSet<u64>,
     steps_before: u64,
     pub(super) signals: Vec<Signal>,
-    /// What came of the present event, if it is traced.
+    /// The effects of the present event, if a trace is made.
     pub(super) trace: Option<Vec<Observed>>,
     pub(super) verdict: Verdict,
 }
@@ -149,7 +148,7 @@ impl HostModel {
         host_model
     }
 
-    /// How many steps all machines have taken so far.
+    /// The number of steps of all machines so far.
     pub(super) fn steps(&self) -> u64 {
         self.steps_before
             + self.registry.steps()
@@ -162,15 +161,15 @@ impl HostModel {
             + self.workloads.steps()
     }
 
-    /// The time, and a number that follows from it.
+    /// The time, and a random number that is derived from it.
     pub(super) fn moment(&self) -> Moment {
         let micros = u64::try_from(self.now.since_epoch().as_micros()).unwrap_or(u64::MAX);
         Moment { now: self.now, random: mixed(micros) }
     }
 
-    // === A host's life ===
+    // === The lifecycle of a host ===
 
-    /// Everyone but the registry is in place; the registry reads its store first.
+    /// Starts all actors except the registry, which reads its store first.
     pub(super) fn start_host(&mut self) {
         self.phase = HostPhase::Running;
         let moment = self.moment();
@@ -185,9 +184,9 @@ impl HostModel {
         self.dispatch();
     }
 
-    /// The host is gone, whatever it was at. So many writes of the registry, and of the owner of the processes, are on disk.
+    /// The host is gone in the middle of any work. This number of writes of the registry, and of the owner of the processes, are on disk.
     pub(super) fn end_run(&mut self, reached: usize, reached_of_processes: usize) {
-        // All others count on.
+        // All others keep their own counts.
         self.steps_before += self.registry.steps() + self.instances_model.steps() + self.inventory.steps();
         self.drivers_model.next_run();
         self.owned.model.next_run(reached_of_processes);
@@ -220,8 +219,8 @@ impl HostModel {
         self.stop_volumes(mode);
     }
 
-    /// The supervisors of allocations and the volumes have stopped: the other consumers follow, then the registry, and then the owner of the
-    /// processes. When it has, nothing may be left.
+    /// The supervisors of allocations and the volumes have stopped: the other consumers follow, then the registry, and then the owner of
+    /// the processes. After that nothing may be left.
     fn go_on_stopping(&mut self) {
         if let HostPhase::StoppingWorkloads(mode) = self.phase
             && self.workloads.have_ended()
@@ -251,7 +250,7 @@ impl HostModel {
                 self.violation(Law::S4, what);
             }
             self.close_database();
-            // What a sick disk has not taken by now is lost.
+            // Writes that a sick disk has not taken by now are lost.
             let [written, of_processes] = match self.disk {
                 None => [self.registry.store.waiting(), self.owned.model.waiting()],
                 Some(_) => [0, 0],
@@ -261,7 +260,7 @@ impl HostModel {
         }
     }
 
-    /// Whether a host runs, and was not told to stop.
+    /// Whether a host runs, and was not requested to stop.
     pub(super) fn is_up(&self) -> bool {
         self.phase == HostPhase::Running
     }
@@ -279,12 +278,12 @@ impl HostModel {
         }
     }
 
-    /// Asks the registry whatever becomes of the host, and gives the number under which it is answered.
+    /// Asks the registry in any state of the host, and returns the number under which the answer comes.
     pub(super) fn question_registry<Q: Message<Registry>>(&mut self, message: Q) -> u64 {
         self.say_to_registry(message.into_ask())
     }
 
-    /// What the supervisor of the instances tells the registry.
+    /// A message of the supervisor of the instances to the registry.
     pub(super) fn instances_tell(&mut self, call: u64, ask: RegistryAsk) {
         self.registry_calls.insert(self.askers + 2, call);
         self.say_to_registry(ask);
@@ -314,7 +313,7 @@ impl HostModel {
         }
     }
 
-    /// A number for the next caller: odd ones are not of the registry.
+    /// An odd number for the next caller; callers of the registry have even numbers.
     pub(super) fn next_asker(&mut self) -> u64 {
         self.askers += 2;
         self.unanswered.insert(self.askers + 1);
@@ -331,13 +330,13 @@ impl HostModel {
         self.verdict.violation(law, || what);
     }
 
-    /// No actor has taken a step for as long as that is permitted.
+    /// No actor has taken a step for the permitted time.
     pub(super) fn stands_still(&mut self) {
         let what = format!("no actor takes a step any more, and the host is {:?}", self.phase);
         self.violation(Law::Shell7, what);
     }
 
-    /// Everyone must have an answer by now.
+    /// Every caller must have an answer by now.
     pub(super) fn check_answered(&mut self) {
         if !self.unanswered.is_empty() && self.phase == HostPhase::Running {
             let what = format!("questions {:?} were never answered", self.unanswered);
@@ -345,7 +344,7 @@ impl HostModel {
         }
     }
 
-    // === What leaves ===
+    // === Effects ===
 
     pub(super) fn note(&mut self, came: impl FnOnce() -> Observed) {
         if let Some(trace) = &mut self.trace {
@@ -353,7 +352,7 @@ impl HostModel {
         }
     }
 
-    /// Notes what comes of each event from now on.
+    /// Records the effects of each event from now on.
     pub(super) fn begin_trace(&mut self) {
         self.trace = Some(Vec::new());
         self.instances_model.noted = Some(Vec::new());
@@ -362,7 +361,7 @@ impl HostModel {
         self.family.told = Some(Vec::new());
     }
 
-    /// Carries what has left, and plans what comes of it.
+    /// Carries out the effects that have left, and plans the following events.
     pub(super) fn dispatch(&mut self) {
         self.dispatch_registry();
         self.dispatch_instances();

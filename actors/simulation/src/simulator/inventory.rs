@@ -1,4 +1,4 @@
-//! The inventory of a simulated host: what leaves it, and what it follows.
+//! The inventory of a simulated host: its effects, and the feeds that it follows.
 
 use callboard_actors::inventory::{InventoryCall, InventoryConfig, InventoryOptions, Source};
 use callboard_actors::vocabulary::Moment;
@@ -40,7 +40,7 @@ impl HostModel {
         }
     }
 
-    /// What was due meanwhile ran when it was, also in a history from which that event was left out.
+    /// Timers that were due meanwhile run at their time, also in a history without the event of that.
     pub(super) fn catch_up_inventory(&mut self) {
         let present = self.moment();
         while let Some(due) = self.inventory.next_timer().filter(|due| *due < present.now) {

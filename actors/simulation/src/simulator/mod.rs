@@ -1,4 +1,4 @@
-//! The simulator: many allocations interleaved by random, under virtual time, with everything that can go wrong.
+//! Simulates many allocations, interleaved at random, in virtual time, with all kinds of faults.
 //!
 //! ```text
 //!   seed ─► plan ── event ──►  model  ── every step ──► laws
@@ -6,8 +6,8 @@
 //!            └──── what is ready, called, due ◄──┘
 //! ```
 //!
-//! The plan knows random and no machine; the model of the host knows the machines and no random. So a run is a list of events, and a
-//! list of events can be played again, shortened and read.
+//! The plan uses random numbers and no machine; the model of the host uses the machines and no random numbers. So a run is a list of
+//! events, which can be replayed, shortened and read.
 
 mod database;
 mod disk;
@@ -48,7 +48,7 @@ use super::law_checker::Violation;
 use super::observed::Observed;
 use super::search::{Counterexample, Play, play, shorten};
 
-/// What to simulate.
+/// The parameters of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Simulation {
     /// Seed of the random numbers; the same seed gives the same run.
@@ -63,16 +63,16 @@ pub struct Simulation {
     pub processes: u32,
     /// How many volumes, each with a plugin and three allocations of its own.
     pub volumes: u32,
-    /// Whether the registrations lie in a real database, on a disk in memory, and not only in rows.
+    /// Whether the registrations are in a real database, on a disk in memory, and not only in rows.
     pub has_database: bool,
     /// How many messages the machines take before it ends.
     pub messages: u64,
-    /// What goes wrong.
+    /// The faults that may happen.
     pub faults: Faults,
 }
 
 impl Simulation {
-    /// A few of everything, with every fault: large enough that all of it happens, and small enough for a test.
+    /// A few of everything, with every fault: large enough for all events to occur, and small enough for a test.
     pub const SMALL: Self = Self {
         seed: 1,
         plugins: 4,
@@ -86,16 +86,16 @@ impl Simulation {
     };
 }
 
-/// How a simulation went.
+/// The result of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Summary {
     /// How many messages the machines took.
     pub messages: u64,
     /// How many events there were.
     pub events: u64,
-    /// How often something came before what had set out earlier.
+    /// How often an event overtook an event with an earlier start.
     pub overtaken: u64,
-    /// How often each fault was done, in the order of [`Fault::ALL`].
+    /// How often each fault happened, in the order of [`Fault::ALL`].
     pub faults: [u64; Fault::ALL.len()],
     /// How much time passed in the host.
     pub simulated: Duration,
@@ -106,9 +106,9 @@ const COMPARED_EVERY: u64 = 16_384;
 /// The longest time without a step of any actor, in a host that gets a message every few seconds.
 const STANDSTILL_MAX: Duration = Duration::from_secs(3_600);
 
-/// Who watches a simulation.
+/// Observes a simulation.
 pub trait Watch {
-    /// So many messages have been taken; called now and then.
+    /// This number of messages have been taken; called from time to time.
     fn progress(&mut self, messages: u64) {
         let _ = messages;
     }
@@ -118,12 +118,12 @@ pub trait Watch {
         false
     }
 
-    /// An event has happened, and this came of it.
+    /// An event has happened, with these effects.
     fn happened(&mut self, event: &Event, came: &[Observed]) {
         let _ = (event, came);
     }
 
-    /// A history that is replayed is at its end, and this came while nothing went wrong any more.
+    /// A replayed history has ended; these are the effects of the time without faults after it.
     fn calmed(&mut self, came: &[Observed]) {
         let _ = came;
     }
@@ -143,7 +143,7 @@ pub fn simulate(simulation: &Simulation, watch: &mut impl Watch) -> Result<Summa
     simulate_tampered(simulation, Tampers::default(), watch)
 }
 
-/// Runs a simulation in which machines are wrong on purpose.
+/// Runs a simulation with deliberate faults in its machines.
 ///
 /// # Errors
 /// A shortened history that breaks a law.
@@ -155,14 +155,14 @@ pub fn simulate_tampered(
     let start = HostModel::new(simulation, tampers);
     let (summary, violation) = run(simulation, &start, watch, &mut |_| {});
     let Some(violation) = violation else { return Ok(summary) };
-    // It runs again to the same end, and what happened is noted.
+    // It runs again to the same end, and its events are recorded.
     let mut history = Vec::new();
     run(simulation, &start, &mut Unwatched, &mut |event| history.push(event));
     let found = Counterexample { history, violation };
     Err(if play(&start, &found.history).is_some() { shorten(&start, found) } else { found })
 }
 
-/// Plays a history from the beginning. Gives the law that it breaks, if any.
+/// Plays a history from the beginning. Returns the law that it breaks, if any.
 #[must_use]
 pub fn replay(simulation: &Simulation, tampers: Tampers, history: &[Event]) -> Option<Violation> {
     let start = HostModel::new(simulation, tampers);
@@ -180,7 +180,7 @@ pub fn replay_watched(simulation: &Simulation, tampers: Tampers, history: &[Even
             return;
         }
     }
-    // Which law it breaks is known already.
+    // The law that it breaks is known already.
     let _ = host_model.settle();
     watch.calmed(&host_model.trace.unwrap_or_default());
 }

@@ -1,4 +1,4 @@
-//! Who is in the host: plugins and allocations by number.
+//! The names of a host: plugins and allocations by number.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(in super::super) struct Names {
     allocations: Vec<AllocationId>,
 }
 
-/// One allocation in so many is a monolith, and one a controller; all others are nodes.
+/// One allocation in this many is a monolith, and one a controller; all others are nodes.
 const MONOLITHS: u32 = 4;
 const CONTROLLERS: u32 = 5;
 
@@ -48,14 +48,14 @@ impl Names {
         self.numbers.get(plugin).copied().unwrap_or(0)
     }
 
-    /// The number of a registration: that of its plugin and that of its allocation.
+    /// The number of a registration: the number of its plugin combined with that of its allocation.
     pub(super) fn number_of(&self, (plugin, allocation): &(PluginKey, AllocationId)) -> u32 {
         let plugin = self.plugin_number(plugin);
         let digits = allocation.as_str().trim_start_matches('a');
         plugin * self.allocations() + digits.parse::<u32>().unwrap_or(0)
     }
 
-    /// The registration of this number.
+    /// The registration with this number.
     pub(super) fn place(&self, number: u32) -> (PluginKey, AllocationId) {
         (self.plugin(number / self.allocations().max(1)), self.allocation(number % self.allocations().max(1)))
     }
@@ -64,7 +64,7 @@ impl Names {
         self.allocations[number as usize % self.allocations.len()].clone()
     }
 
-    /// What an allocation serves.
+    /// The plugins that an allocation serves.
     pub(in super::super) fn served_by(&self, number: u32) -> Vec<PluginKey> {
         let pair = number % (self.halves() / 2) * 2;
         let turn = number / (self.halves() / 2);
@@ -82,7 +82,7 @@ impl Names {
             plugins: self.served_by(number),
             allocation: self.allocation(number),
             socket: SocketPath::new(format!("/run/a{number}-{kind}.sock")).expect("it is short and absolute"),
-            // Some plugins do not say their name, and so cannot be proven after a restart.
+            // Some plugins do not report their name, and so cannot be proven after a restart.
             provider: (number % 7 != 6).then(|| provider.into()),
             version: None,
             options: Arc::default(),

@@ -1,7 +1,7 @@
-//! What happens when: random plans the life of a host.
+//! Plans the life of a host at random.
 //!
-//! Whatever can happen of itself is planned at some later instant, and what was planned for an earlier one happens first: so
-//! messages overtake each other as they would between threads, answers come late, and hosts die at any instant.
+//! Each event that can happen by itself is planned for a later instant, and events happen in the order of their instants: so
+//! messages overtake each other as between threads, answers arrive late, and hosts die at any instant.
 
 mod agenda;
 
@@ -37,7 +37,7 @@ const fn micros(micros: u64) -> Duration {
     Duration::from_micros(micros)
 }
 
-/// What is planned, in order of time and, within an instant, of when it was planned.
+/// The planned events, in order of time and, within an instant, of planning.
 #[derive(Debug)]
 pub(super) struct Plan {
     random: Random,
@@ -45,13 +45,13 @@ pub(super) struct Plan {
     heap: BinaryHeap<Reverse<(Timestamp, u64, Planned)>>,
     planned: u64,
     latest_taken: u64,
-    /// What is planned only once at a time, with its instant.
+    /// The events that are planned only once at a time, with their instants.
     once: BTreeMap<Once, Timestamp>,
-    /// What is wrong with the disk, and until when.
+    /// The present fault of the disk, and its end.
     disk: Option<(DiskTrouble, Timestamp)>,
-    /// How often each fault was done, by its place.
+    /// How often each fault happened, by its place.
     pub(super) done: [u64; Fault::ALL.len()],
-    /// How often something came before what had set out earlier.
+    /// How often an event overtook an event with an earlier start.
     pub(super) overtaken: u64,
 }
 
@@ -95,7 +95,7 @@ impl Plan {
         }
     }
 
-    /// What happens next.
+    /// The next event.
     pub(super) fn next(&mut self, host_model: &HostModel) -> Option<Event> {
         loop {
             let Reverse((at, number, what)) = self.heap.pop()?;
@@ -115,7 +115,7 @@ impl Plan {
         }
     }
 
-    /// Plans what comes of what has just happened.
+    /// Plans the events that follow from the last one.
     pub(super) fn heed(&mut self, host_model: &mut HostModel) {
         let now = host_model.now;
         for signal in std::mem::take(&mut host_model.signals) {
@@ -173,20 +173,20 @@ impl Plan {
         self.add(now + micros(pause), Planned::Answer(plugin));
     }
 
-    /// Whether a fault is done that is done once in so many times, and counts it.
+    /// Whether a fault happens that happens once in this many times. Counts it.
     fn does(&mut self, fault: Fault, once_in: u64) -> bool {
         let does = self.faults.has(fault) && self.random.once_in(once_in);
         self.done[fault as usize] += u64::from(does);
         does
     }
 
-    /// How a call is met: in one of these bad ways, if its fault is done, which is once in so many times, and otherwise well.
+    /// The behaviour in a call: one of these bad ways, if its fault happens, once in this many times, and otherwise the good way.
     fn meets<T: Copy>(&mut self, ways: &[(Fault, T)], once_in: u64, well: T) -> T {
         let (fault, way) = self.random.one_of(ways);
         if self.does(fault, once_in) { way } else { well }
     }
 
-    // === What it comes to ===
+    // === Decisions ===
 
     fn decide(&mut self, at: Timestamp, what: Planned, host_model: &HostModel) -> Option<EventKind> {
         match what {
@@ -254,7 +254,7 @@ impl Plan {
         Some(EventKind::Settle(count, outcome))
     }
 
-    /// How many of the writes that wait settle as one commit, and how.
+    /// How many of the waiting writes settle as one commit, and how.
     fn commit(&mut self, waiting: usize) -> Option<(u32, Outcome)> {
         let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
         if waiting == 0 {
@@ -269,7 +269,7 @@ impl Plan {
         Some((count, outcome))
     }
 
-    /// The host is gone: what was planned of its actors will find no actor.
+    /// The host is gone: events that were planned for its actors will find no actor.
     pub(super) fn forget_the_host(&mut self) {
         self.once.clear();
         self.disk = None;

@@ -1,4 +1,4 @@
-//! What each event does to the host.
+//! Applies each event to the host.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use super::event::{Event, EventKind};
 use super::host_model::{HostModel, HostPhase, Signal};
 
 impl HostModel {
-    /// Lets something happen. Nothing comes of what cannot happen now.
+    /// Applies an event. Does nothing if the event cannot happen now.
     pub(super) fn apply(&mut self, event: &Event) {
         self.now = self.now.max(event.at);
         match self.phase {
@@ -112,7 +112,7 @@ impl HostModel {
             EventKind::Family(number, doing) => self.family_does(number, doing),
             EventKind::Stop if self.phase == HostPhase::Running => self.request_stop(StopMode::Stop),
             EventKind::Detach if self.phase == HostPhase::Running => self.request_stop(StopMode::Detach),
-            // A host runs already, or stops already.
+            // A host already runs, or already stops.
             EventKind::Stop | EventKind::Detach | EventKind::Start => {}
         }
     }
@@ -167,7 +167,7 @@ impl HostModel {
         }
     }
 
-    /// The registry hears that its disk is sick, or sound again.
+    /// The registry is notified that its disk is sick, or sound again.
     pub(super) fn registry_disk(&mut self, is_sick: bool) {
         if self.registry.is_sick() != is_sick {
             let moment = self.moment();
@@ -175,7 +175,7 @@ impl HostModel {
         }
     }
 
-    /// Nothing is read while a write is under way.
+    /// Nothing is read while a write is in flight.
     fn load(&mut self, is_read: bool) {
         if !self.registry.is_loading() {
             return;
@@ -231,7 +231,7 @@ impl HostModel {
         }
     }
 
-    /// What the registry shows as a whole is what a plain list says.
+    /// The complete view of the registry must equal the plain list.
     pub(super) fn compare(&mut self) {
         if let Some(machine) = self.registry.machine() {
             let view = machine.view();
@@ -256,7 +256,7 @@ impl HostModel {
         }
     }
 
-    /// What can go on, and what is due.
+    /// Plans the possible and the due events.
     pub(super) fn plan(&mut self) {
         for life in std::mem::take(&mut self.instances_model.changed) {
             let place = self.instances_model.place_of(life);
@@ -309,7 +309,7 @@ impl Play for HostModel {
         self.result()
     }
 
-    /// Nothing goes wrong any more: everyone gets an answer, and all agree.
+    /// Faults have stopped: every caller receives an answer, and all states agree.
     fn settle(&mut self) -> Result<(), Violation> {
         if self.phase == HostPhase::Down {
             self.take(&Event { at: self.now, what: EventKind::Start })?;
@@ -333,7 +333,7 @@ impl Play for HostModel {
 }
 
 impl HostModel {
-    /// A second in which all is well.
+    /// One second without faults.
     fn calm_down(&mut self) -> Result<(), Violation> {
         let at = self.now + Duration::from_secs(1);
         let mut events = vec![EventKind::Disk(None), EventKind::Load(true), EventKind::Wake];

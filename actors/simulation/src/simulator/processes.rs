@@ -19,24 +19,24 @@ use super::disk::DiskTrouble;
 use super::event::EventKind;
 use super::host_model::{HostModel, HostPhase, Signal};
 
-/// Every so many processes one is bound to its host.
+/// One in this many processes is bound to its host.
 const BOUND_EVERY: u32 = 3;
-/// How much happens of itself among the processes within a calm second, at most.
+/// How many events of the processes happen by themselves within a second without faults, at most.
 const CALM_MAX: u32 = 1_000;
 
-/// What can be launched under one name, in two ways that are not the same.
+/// The two different launches under one name.
 #[derive(Debug, Clone)]
 struct Program {
     name: ProcessName,
     specs: [Arc<ProcessSpec>; 2],
 }
 
-/// What can be launched, and the owner of what was.
+/// The possible launches, and the owner of the launched processes.
 #[derive(Debug, Clone)]
 pub(super) struct OwnedProcesses {
     programs: Rc<[Program]>,
     pub(super) model: ProcessesModel,
-    /// In which way the host ends.
+    /// The mode in which the host ends.
     mode: StopMode,
 }
 
@@ -49,7 +49,7 @@ impl OwnedProcesses {
         }
     }
 
-    /// How many processes there may be at once.
+    /// How many processes may exist at once.
     pub(super) fn processes(&self) -> u32 {
         u32::try_from(self.programs.len()).unwrap_or(u32::MAX)
     }
@@ -113,7 +113,7 @@ impl HostModel {
             }
             ProcessDoing::Recall if is_up => model.ask(now, RecallProcess { name: name.clone() }),
             ProcessDoing::AwaitEnd if is_up => model.await_end(now, name),
-            // A host that ends gets no requests.
+            // A host that ends sends no requests.
             ProcessDoing::Launch(_) | ProcessDoing::End | ProcessDoing::Recall | ProcessDoing::AwaitEnd => {}
             ProcessDoing::Act => model.act_of(name, false),
             ProcessDoing::Fail => model.act_of(name, true),
@@ -123,9 +123,9 @@ impl HostModel {
         }
     }
 
-    // === A host's life ===
+    // === The lifecycle of a host ===
 
-    /// The owner of the processes is requested to stop, behind everyone who uses them. True when it has.
+    /// The owner of the processes is requested to stop, after all actors that use processes. True when it has ended.
     pub(super) fn stop_processes(&mut self) -> bool {
         let (now, model) = (self.now, &mut self.owned.model);
         if !model.is_stopping() {
@@ -149,7 +149,7 @@ impl HostModel {
         }
     }
 
-    /// What can go on among the processes, or is due there.
+    /// Plans the possible and the due events of the processes.
     pub(super) fn plan_processes(&mut self) {
         let OwnedProcesses { model, .. } = &mut self.owned;
         for (name, is_busy, is_speaking) in model.take_changed() {
@@ -176,7 +176,7 @@ impl HostModel {
         }
     }
 
-    /// A second in which all is well among the processes.
+    /// One second without faults among the processes.
     pub(super) fn calm_processes(&mut self) {
         let (now, model) = (self.now, &mut self.owned.model);
         model.time_passes(now);

@@ -1,4 +1,4 @@
-//! The supervisors of a simulated host: a tree of four levels, whose leaves start, fail, hang and end.
+//! The supervisors of a simulated host: a tree of four levels with leaves that start, fail, hang and end.
 
 use std::fmt;
 use std::rc::Rc;
@@ -16,16 +16,16 @@ use super::super::tamper::Tamper;
 use super::event::EventKind;
 use super::host_model::{HostModel, HostPhase, Signal};
 
-/// What can happen of one supervisor of the tree. Children are named by their place.
+/// An event of one supervisor of the tree. Children are named by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FamilyDoing {
     /// The root is started, if it does not live.
     Begin,
-    /// A child that is being started is there.
+    /// A child that is being started lives.
     Make(u8),
-    /// A call comes back.
+    /// A call returns.
     Return(Task, Reply),
-    /// A child ends of itself.
+    /// A child ends by itself.
     End(u8, TaskEnd),
     /// The restart of a child is requested.
     Restart(u8),
@@ -33,13 +33,13 @@ pub enum FamilyDoing {
     Await,
     /// A client asks for the tree.
     Describe,
-    /// What is due in it.
+    /// Its due timers run.
     Timers,
     /// Its next step will crash.
     Crash,
 }
 
-/// As a line of a history, of the supervisor of this number.
+/// As a line of a history, for the supervisor with this number.
 pub(super) fn write_family(f: &mut fmt::Formatter<'_>, number: u8, doing: FamilyDoing) -> fmt::Result {
     match doing {
         FamilyDoing::Begin => f.write_str("start s0"),
@@ -67,7 +67,7 @@ const P: Restart = Restart::Permanent;
 const T: Restart = Restart::Transient;
 const Y: Restart = Restart::Temporary;
 
-/// Each supervisor of the tree: its strategy, its children, and which of these is the supervisor of which number.
+/// A supervisor of the tree: its strategy, its children, and which of these is the supervisor with which number.
 type Shape = (Strategy, &'static [Restart], &'static [(usize, usize)]);
 
 const TREE: [Shape; 5] = [
@@ -78,7 +78,7 @@ const TREE: [Shape; 5] = [
     (Strategy::OneForAll, &[P, P, T], &[]),
 ];
 
-/// How long a leaf may take to end, and each level above it as much more as all below it need.
+/// How long a leaf may take to end, and each level above additionally the time of all below it.
 const STOP_DEADLINES: [Duration; TREE.len()] = [
     Duration::from_secs(300),
     Duration::from_secs(100),
@@ -151,19 +151,19 @@ impl HostModel {
         }
     }
 
-    /// A call comes back at its deadline, which may be that of a later one than was planned for; and there may be another one like it.
+    /// A call returns at its deadline. The plan may have been for an earlier call, or for an equal call that has no deadline.
     fn family_hangs(&mut self, number: usize, task: Task) {
         let moment = self.moment();
         if self.family.deadline_of(number, task).is_none_or(|at| at <= moment.now) {
             self.family.returns(moment, number, task, Reply::Late);
-            // One that has ended meanwhile was not killed at the deadline: it comes back as it is.
+            // A child that has ended meanwhile was not killed at the deadline: its call returns normally.
             self.family.returns(moment, number, task, Reply::Good);
         }
         let again = |reply| of(number, FamilyDoing::Return(task, reply));
         if let Some(at) = self.family.deadline_of(number, task) {
             self.signals.push(Signal::Due(again(Reply::Late), at));
         } else if self.family.can_return(moment, number, task, Reply::Good) {
-            // Another one like it, without a deadline, was taken for the one that hangs.
+            // An equal call without a deadline was taken for the hanging one.
             self.signals.push(Signal::Ready(again(Reply::Good)));
         }
     }
@@ -185,7 +185,7 @@ impl HostModel {
         self.family.request_stop(moment, mode);
     }
 
-    /// Carries what has left among the supervisors, and plans what comes of it.
+    /// Carries out the effects that have left the supervisors, and plans the following events.
     pub(super) fn dispatch_family(&mut self) {
         let moment = self.moment();
         self.family.hear(moment);
@@ -199,7 +199,7 @@ impl HostModel {
         self.plan_family();
     }
 
-    /// What can go on among the supervisors, or is due there.
+    /// Plans the possible and the due events of the supervisors.
     fn plan_family(&mut self) {
         for change in std::mem::take(&mut self.family.changed) {
             match change {
@@ -223,7 +223,7 @@ impl HostModel {
         }
     }
 
-    /// A second in which all is well among the supervisors.
+    /// One second without faults among the supervisors.
     pub(super) fn calm_family(&mut self) {
         let moment = self.moment();
         if self.phase == HostPhase::Running {

@@ -1,4 +1,4 @@
-//! The faults that are put into a host on purpose.
+//! The deliberate faults in a host.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,24 +18,24 @@ use super::super::database::PersisterFault;
 use super::super::drivers::DriversTampers;
 use super::super::tamper::{Tamper, TamperEffects, TamperInput};
 
-/// The faults that are put into the machines of a host.
+/// The faults in the machines of a host.
 #[derive(Debug, Clone, Default)]
 pub struct Tampers {
-    /// Into the registry.
+    /// A fault in the registry.
     pub registry: Option<Rc<dyn Tamper<Registry>>>,
-    /// Into the persister, where there is a database.
+    /// A fault in the persister, if there is a database.
     pub database: Option<PersisterFault>,
-    /// Into drivers, eventors and their owner.
+    /// Faults in drivers, eventors and their owner.
     pub drivers: DriversTampers,
-    /// Into the owner of the processes.
+    /// A fault in the owner of the processes.
     pub processes: Option<Rc<dyn Tamper<Processes>>>,
-    /// Into the volumes.
+    /// A fault in the volumes.
     pub volume: Option<Rc<dyn Tamper<Volume>>>,
-    /// Into the supervisors.
+    /// A fault in the supervisors.
     pub supervisors: Option<Rc<dyn Tamper<Supervisor>>>,
-    /// Into the supervisors of allocations.
+    /// A fault in the supervisors of allocations.
     pub allocation: Option<Rc<dyn Tamper<Allocation>>>,
-    /// Into their owner.
+    /// A fault in their owner.
     pub allocations: Option<Rc<dyn Tamper<Allocations>>>,
 }
 
@@ -62,7 +62,7 @@ impl Tampers {
         Self { registry: Some(Rc::new(ended)), ..Self::default() }
     }
 
-    /// Supervisors of allocations that deregister one half of a monolith alone, for a simulation that must fail.
+    /// Supervisors of allocations that deregister only one half of a monolith, for a simulation that must fail.
     #[must_use]
     pub fn forget_halves() -> Self {
         let said = TamperEffects(|_, mut effects| {
@@ -87,7 +87,7 @@ impl Tampers {
         Self { allocation: Some(Rc::new(said)), ..Self::default() }
     }
 
-    /// An owner of allocations that does not say to new supervisors what their tasks do, for a simulation that must fail.
+    /// An owner of allocations that does not give new supervisors the state of their tasks, for a simulation that must fail.
     #[must_use]
     pub fn forget_tasks() -> Self {
         let born = TamperEffects(|_, mut effects| {
@@ -101,7 +101,7 @@ impl Tampers {
         Self { allocations: Some(Rc::new(born)), ..Self::default() }
     }
 
-    /// An owner of allocations that does not hear which supervisors have ended, for a simulation that must fail.
+    /// An owner of allocations that is not notified of ended supervisors, for a simulation that must fail.
     #[must_use]
     pub fn miss_endings() -> Self {
         let heard = TamperInput(|mut input| {
@@ -113,7 +113,7 @@ impl Tampers {
         Self { allocations: Some(Rc::new(heard)), ..Self::default() }
     }
 
-    /// Eventors that tell no handler of gaps, for a simulation that must fail.
+    /// Eventors that report no gaps to handlers, for a simulation that must fail.
     #[must_use]
     pub fn hide_gaps() -> Self {
         let handed = TamperEffects(|_, mut effects| {
@@ -128,7 +128,7 @@ impl Tampers {
         Self { drivers, ..Self::default() }
     }
 
-    /// An owner of the processes that starts them before it has written that down, for a simulation that must fail.
+    /// An owner of the processes that starts them before the intent is written, for a simulation that must fail.
     #[must_use]
     pub fn launch_unwritten() -> Self {
         let launched = TamperEffects(|_, mut effects: Vec<Effect<Processes>>| {
@@ -138,7 +138,7 @@ impl Tampers {
         Self { processes: Some(Rc::new(launched)), ..Self::default() }
     }
 
-    /// An owner of the processes that launches anew what it has to look for, for a simulation that must fail.
+    /// An owner of the processes that launches again instead of looking for a process, for a simulation that must fail.
     #[must_use]
     pub fn launch_beside_what_is_left() -> Self {
         let launched = TamperEffects(|_, mut effects: Vec<Effect<Processes>>| {
@@ -152,7 +152,7 @@ impl Tampers {
         Self { processes: Some(Rc::new(launched)), ..Self::default() }
     }
 
-    /// Volumes that call a plugin before they have written that down, for a simulation that must fail.
+    /// Volumes that call a plugin before the intent is written, for a simulation that must fail.
     #[must_use]
     pub fn write_no_intents() -> Self {
         let written = TamperEffects(|_, mut effects: Vec<Effect<Volume>>| {
@@ -165,7 +165,7 @@ impl Tampers {
         Self { volume: Some(Rc::new(written)), ..Self::default() }
     }
 
-    /// Supervisors that stop no sibling of a fallen child, for a simulation that must fail.
+    /// Supervisors that do not stop the siblings of a child that ended, for a simulation that must fail.
     #[must_use]
     pub fn spare_siblings() -> Self {
         let spared = TamperEffects(|_, mut effects: Vec<Effect<Supervisor>>| {

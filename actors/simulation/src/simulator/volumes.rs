@@ -1,5 +1,5 @@
 //! The volumes of a simulated host: each with its ledger on the host's disk, a plugin, the mounts of a kernel, and a few allocations that
-//! use it. The machine is that of one volume; it is held against the same laws as in the search.
+//! use it. The machine is that of one volume; it is checked against the same laws as in the search.
 
 use std::fmt;
 use std::rc::Rc;
@@ -16,10 +16,10 @@ use super::host_model::{HostModel, HostPhase, Signal};
 
 /// How many allocations use a volume.
 pub(super) const USERS: u64 = 3;
-/// How often something goes on at most in a second in which all is well.
+/// How many events happen by themselves within a second without faults, at most.
 const CALM_MAX: u32 = 1_000;
 
-/// What can happen to a volume, and around it.
+/// An event of a volume and its surroundings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum VolumeDoing {
     /// The allocation of this number claims it.
@@ -30,33 +30,33 @@ pub enum VolumeDoing {
     Create,
     /// A caller deletes it.
     Delete,
-    /// An operator forces what is released.
+    /// An operator releases the volume by force.
     Force,
-    /// The call in flight comes back.
+    /// The call in flight returns.
     Answer(Answered),
-    /// What is mounted at this place is unmounted from outside.
+    /// The mount at this place is unmounted from outside.
     PullAway(u8),
-    /// Looks at what is mounted at this place hang.
+    /// Looks at the mount at this place hang.
     Hang(u8),
-    /// They answer again.
+    /// Looks no longer hang.
     Heal,
     /// Another instance of the plugin takes over.
     TakeOver,
-    /// After a restart the host says whether the allocations with a claim live.
+    /// After a restart the host reports whether the allocations with a claim live.
     Confirm(bool),
-    /// Its owner allows the deletion that waits for that.
+    /// Its owner allows the deletion that waits for permission.
     Allow,
-    /// What waits to be written settles in this way.
+    /// The waiting writes settle in this way.
     Settle(Outcome),
     /// The ledger is read.
     Load,
-    /// What is due in it.
+    /// Its due timers run.
     Timers,
     /// Its next step will crash.
     Crash,
 }
 
-/// As a line of a history, of the volume of this number.
+/// As a line of a history, for the volume with this number.
 pub(super) fn write_volume(f: &mut fmt::Formatter<'_>, number: u32, doing: VolumeDoing) -> fmt::Result {
     match doing {
         VolumeDoing::Claim(user) => write!(f, "claim v{number} u{user}"),
@@ -86,7 +86,7 @@ pub(super) fn write_volume(f: &mut fmt::Formatter<'_>, number: u32, doing: Volum
 pub(super) struct OwnedVolumes(Vec<VolumeModel>);
 
 impl OwnedVolumes {
-    /// So many, of every kind: some are staged, some attached, some created by their plugin, and some are for one allocation at a time.
+    /// This number, of all kinds: some staged, some attached, some created by their plugin, and some for one allocation at a time.
     pub(super) fn new(count: u32, tamper: &Option<Rc<dyn Tamper<Volume>>>) -> Self {
         let model = |number: u32| {
             let is_single = number % 5 == 4;
@@ -108,7 +108,7 @@ impl OwnedVolumes {
         self.0.iter().map(VolumeModel::steps).sum()
     }
 
-    /// Whether something waits to be written.
+    /// Whether a write waits.
     pub(super) fn is_writing(&self) -> bool {
         self.0.iter().any(|model| model.owner.store.waiting() > 0)
     }
@@ -124,7 +124,7 @@ impl OwnedVolumes {
         self.0.iter().all(|model| model.owner.has_ended())
     }
 
-    /// The host is gone, and so many of the writes of each volume had reached the disk. A call in flight has its effect or not.
+    /// The host is gone, and this number of the writes of each volume had reached the disk. A call in flight takes effect or not.
     pub(super) fn next_run(&mut self, reached: usize) {
         for (model, number) in self.0.iter_mut().zip(0_usize..) {
             model.next_run(reached, (reached + number).is_multiple_of(2), false);
@@ -162,7 +162,7 @@ impl HostModel {
             VolumeDoing::Load if !hangs => model.load(now),
             VolumeDoing::Timers => model.time_passes(now),
             VolumeDoing::Crash => model.crash(number.is_multiple_of(2)),
-            // A host that ends gets no requests; a disk that hangs is not read; the rest was done above.
+            // A host that ends sends no requests; a disk that hangs is not read; the rest was handled above.
             VolumeDoing::Claim(_)
             | VolumeDoing::Release(_)
             | VolumeDoing::Create
@@ -193,7 +193,7 @@ impl HostModel {
         }
     }
 
-    /// The volumes hear that their disk is sick, or sound again.
+    /// The volumes are notified that their disk is sick, or sound again.
     pub(super) fn volumes_disk(&mut self, is_sick: bool) {
         let now = self.now;
         self.volumes.0.iter_mut().for_each(|model| model.disk(now, is_sick));
@@ -212,7 +212,7 @@ impl HostModel {
         self.volumes.have_ended()
     }
 
-    /// What can go on in each volume, or is due there.
+    /// Plans the possible and the due events of each volume.
     pub(super) fn plan_volumes(&mut self) {
         (0..self.volumes.len()).for_each(|number| self.plan_volume(number));
     }
@@ -233,7 +233,7 @@ impl HostModel {
         self.signals.extend(due.map(|at| Signal::Due(of(number, VolumeDoing::Timers), at)));
     }
 
-    /// Every plugin is replaced by one that does what it is asked for.
+    /// Every plugin is replaced by one without faults.
     pub(super) fn begin_calm_of_volumes(&mut self) {
         let now = self.now;
         for model in self.volumes.0.iter_mut().filter(|model| !model.owner.has_ended()) {
@@ -242,7 +242,7 @@ impl HostModel {
         }
     }
 
-    /// A second in which all is well among the volumes.
+    /// One second without faults among the volumes.
     pub(super) fn calm_volumes(&mut self) {
         let now = self.now;
         for model in &mut self.volumes.0 {
@@ -256,7 +256,7 @@ impl HostModel {
         }
     }
 
-    /// All is calm: what is held is there, and nothing else is.
+    /// At rest, everything that is held is set up, and nothing else is.
     pub(super) fn check_volumes(&mut self) {
         for model in &mut self.volumes.0 {
             model.check_end();

@@ -11,7 +11,7 @@
 //!     └──► process, socket, files
 //! ```
 //!
-//! All others speak with the registry themselves, as a host without supervisors would.
+//! All other allocations call the registry directly, as a host without supervisors would.
 
 mod calls;
 mod ending;
@@ -49,10 +49,10 @@ use super::host_model::{HostModel, Signal};
 use super::names::Names;
 
 type Supervisor = StandIn<Allocation, NoDisk, AllocationLaws>;
-/// What is wrong with the supervisors, and with their owner.
+/// The faults of the supervisors, and of their owner.
 type Wrong = (Option<Rc<dyn Tamper<Allocation>>>, Option<Rc<dyn Tamper<Allocations>>>);
 
-/// Every so many allocations one is supervised.
+/// One in this many allocations is supervised.
 const SUPERVISED_EVERY: u32 = 3;
 /// How long a plugin has to become ready.
 pub(super) const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -63,22 +63,22 @@ pub(super) struct Workloads {
     all: Vec<Workload>,
     places: BTreeMap<AllocationId, usize>,
     owner_model: OwnerModel,
-    /// What supervisors have asked the registry and the instances, by the number under which they did.
+    /// The questions of supervisors to the registry and the instances, by their number.
     asked: BTreeMap<u64, Asked>,
-    /// Those at which something has changed since the world looked.
+    /// The allocations in which something has changed since the world last looked.
     changed: Vec<usize>,
     tamper: Option<Rc<dyn Tamper<Allocation>>>,
     steps: u64,
 }
 
-/// One of them.
+/// A supervised allocation.
 #[derive(Debug, Clone)]
 struct Workload {
     spec: Rc<AllocationSpec>,
     slot: Option<Box<Held>>,
-    /// How many supervisors it has had. What is answered to an earlier one arrives nowhere.
+    /// How many supervisors it has had. Answers to an earlier one are dropped.
     life: u64,
-    /// Where it has got to and how it is, as its host was told last.
+    /// Its phase and health, as last reported to its host.
     phase: AllocationPhase,
     health: Health,
     around: Surroundings,
@@ -88,33 +88,33 @@ struct Workload {
     is_ready: bool,
     /// Whether its latest start was lost on its way to the owner.
     is_unsaid: bool,
-    /// Whether its supervisor has put everything away, and whether the files could not be removed then.
+    /// Whether its supervisor has cleaned up everything, and whether the files could not be removed then.
     has_left: bool,
     is_untidy: bool,
-    /// Whether it is gone since its supervisors crashed too often, and the registry has got no message about it since.
+    /// Whether it is gone since its supervisors crashed too often, and the registry has received no message about it since.
     is_abandoned: bool,
     calls: Vec<Pending>,
-    /// Until when each call has time.
+    /// The deadline of each call.
     deadlines: Vec<(u64, Timestamp, Duration)>,
     round: Option<Round>,
-    /// Answers on their way to its supervisor.
+    /// Answers in flight to its supervisor.
     arrivals: VecDeque<(u64, AllocationOutcome)>,
-    /// What its supervisors have answered to their owner, by its call, and have told it, with their lives.
+    /// The answers of its supervisors to their owner, by its call, and their notifications, with their lives.
     answers: VecDeque<(u64, AllocationsOutcome)>,
     news: VecDeque<(Attempt, AllocationNews)>,
-    /// Whether nothing has happened to it since nothing more was to be expected of it.
+    /// Whether nothing has happened to it since it came to rest.
     is_content: bool,
 }
 
-/// Who looks after it.
+/// A living supervisor.
 #[derive(Debug, Clone)]
 struct Held {
-    /// Which life of its supervisor this is to its owner.
+    /// The life of the supervisor as its owner numbers it.
     life: Attempt,
     supervisor: Supervisor,
-    /// What it was told and has not answered, by the call of its owner.
+    /// Its unanswered orders, by the call of its owner.
     told: BTreeMap<u64, Kind>,
-    /// Whether it was told to leave everything in place.
+    /// Whether it was requested to detach.
     is_detached: bool,
     /// How many of its steps are counted.
     counted: u64,
@@ -130,7 +130,7 @@ impl Workloads {
         Self { all, places, owner_model, asked: BTreeMap::new(), changed: Vec::new(), tamper, steps: 0 }
     }
 
-    /// How many there are.
+    /// The number of supervised allocations.
     pub(super) fn count(&self) -> u32 {
         u32::try_from(self.all.len()).unwrap_or(u32::MAX)
     }
@@ -160,7 +160,7 @@ impl Workloads {
         self.owner_model.has_ended()
     }
 
-    /// The name of the plugin of a supervised allocation, and which halves of it that serves.
+    /// The name of the plugin of a supervised allocation, and the halves of the plugin that the allocation serves.
     pub(super) fn workload(names: &Names, who: u32) -> (PluginName, Role) {
         let served = names.served_by(who);
         let role = match served[..] {
@@ -171,14 +171,14 @@ impl Workloads {
         (served[0].name.clone(), role)
     }
 
-    /// What supervises is as this identity check finds it: the process that was registered runs.
+    /// The result of an identity check: whether the process that was registered runs. Only supervised allocations are checked.
     pub(super) fn is_there(&self, allocation: &AllocationId, version: Option<&str>) -> bool {
         let place = self.places.get(allocation);
         place.is_none_or(|place| self.all[*place].runs_as(version))
     }
 }
 
-/// Where an allocation of this number stands among the supervised ones, if it is one.
+/// The place of an allocation with this number among the supervised ones, if it is supervised.
 const fn place_of(who: u32) -> Option<usize> {
     if who % SUPERVISED_EVERY == SUPERVISED_EVERY - 1 {
         Some((who / SUPERVISED_EVERY) as usize)
@@ -228,7 +228,7 @@ impl Workload {
         self.runs && version == Some(&*self.around.version())
     }
 
-    /// A supervisor takes its slot. A crash ends it, as in production.
+    /// A supervisor takes its slot. A crash ends the supervisor, as in production.
     fn begin_supervisor(
         &mut self,
         life: Attempt,
@@ -245,7 +245,7 @@ impl Workload {
         self.has_left = false;
     }
 
-    /// No caller waits for answers any more. What was asked of the registry and the instances arrives there all the same.
+    /// No caller waits for answers any longer. Questions to the registry and the instances still arrive there.
     fn forget_caller(&mut self) {
         self.life += 1;
         self.calls.clear();
@@ -254,7 +254,7 @@ impl Workload {
         self.round = None;
     }
 
-    /// Its supervisor is let go, and nothing that one said arrives any more.
+    /// Its supervisor is let go, and messages of its supervisors in flight are dropped.
     fn let_go(&mut self) {
         self.forget_caller();
         self.slot = None;
@@ -262,9 +262,9 @@ impl Workload {
         self.news.clear();
     }
 
-    // === What comes back ===
+    // === Calls that return ===
 
-    /// The task or its files meet a call. One that hangs comes back when its time is up.
+    /// The task or its files answer a call. A call that hangs returns at its deadline.
     fn meets(&mut self, moment: Moment, place: usize, reply: Reply) {
         let Some(held) = &mut self.slot else { return };
         let mut open = self.calls.iter_mut().enumerate().filter(|(_, call)| !call.hangs);
@@ -294,7 +294,7 @@ impl Workload {
         held.supervisor.returned(moment, number, Ok(outcome));
     }
 
-    /// Calls whose time is up are lost, and what is due runs.
+    /// Calls past their deadline are lost, and due timers run.
     fn is_due(&mut self, moment: Moment) {
         let Some(held) = &mut self.slot else { return };
         while let Some(at) = self.deadlines.iter().position(|(_, until, _)| *until <= moment.now) {
@@ -329,7 +329,7 @@ impl HostModel {
             WorkloadDoing::Meet(nth, reply) => workload.meets(moment, nth.into(), reply),
             WorkloadDoing::Deliver => workload.hears(moment),
             WorkloadDoing::Due => workload.is_due(moment),
-            // A host that has not spoken of its task yet would see that it is not there.
+            // A host that has not reported its task yet would see that the process is gone.
             WorkloadDoing::Die if task == Some(Task::Running) => workload.runs = false,
             WorkloadDoing::Crash if is_up => {
                 if let Some(held) = &mut workload.slot {
@@ -343,7 +343,7 @@ impl HostModel {
         self.carry_workload(place);
     }
 
-    /// What was due meanwhile ran when it was, also in a history from which that event was left out.
+    /// Timers that were due meanwhile run at their time, also in a history without the event of that.
     fn catch_up_workload(&mut self, place: usize) {
         let present = self.moment();
         while let Some(due) = self.workloads.all[place].next_due().filter(|due| *due < present.now) {
@@ -352,7 +352,7 @@ impl HostModel {
         }
     }
 
-    /// What can go on among the supervised allocations, or is due there.
+    /// Plans the possible and the due events of the supervised allocations.
     pub(super) fn plan_workloads(&mut self) {
         self.plan_owner();
         for place in std::mem::take(&mut self.workloads.changed) {
@@ -375,7 +375,7 @@ impl HostModel {
     }
 }
 
-/// Where everything would lie.
+/// The paths of all files.
 fn layout() -> Layout {
     Layout::new("/data", "/run/callboard").expect("they are short and absolute")
 }

@@ -1,4 +1,4 @@
-//! What the stand-in is made of, and what it tells the world.
+//! The types of the stand-in, and its output.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -7,38 +7,38 @@ use callboard_actors::kernel::{Ending, Limits, Machine, Ticket, Written};
 use callboard_actors::shell::AskError;
 use callboard_actors::vocabulary::{Backoff, RestartBudget};
 
-/// Where the changes of a machine go.
+/// Takes the changes of a machine.
 pub trait Disk<M: Machine> {
     /// Takes a change; see [`Port::write`](callboard_actors::kernel::Port::write).
     fn write(&mut self, ticket: Ticket, change: M::Change) -> Written;
 }
 
-/// How far the writes of one epoch have come.
+/// The progress of the writes of one epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settlement {
-    /// Of which epoch.
+    /// The epoch.
     pub epoch: u64,
-    /// The last write that this is about.
+    /// The last write that this concerns.
     pub through: u64,
     /// Whether they are on disk. If not, neither are later ones of the same epoch.
     pub is_written: bool,
 }
 
-/// Why a question got no answer of its machine.
+/// The reason why a question received no answer of its machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The step that took it crashed.
     Crashed,
-    /// The write in front of its answer is lost and handed over again, or waits for a sick disk.
+    /// The write in front of its answer is lost and will be retried, or waits for a sick disk.
     NotDurable,
     /// The disk refused the write in front of its answer, which is never written.
     NotWritten,
-    /// The disk is sick, and the machine did not hear of it.
+    /// The disk is sick, and the machine did not receive the question.
     NotBegun,
 }
 
 impl Refusal {
-    /// The error that the asker of this actor gets.
+    /// The error that the asker of this actor receives.
     pub(crate) fn into_error(self, kind: &str) -> AskError {
         let actor = kind.to_owned();
         match self {
@@ -53,27 +53,27 @@ impl Refusal {
     }
 }
 
-/// Something that left, for the world to hear.
+/// An effect that left, for the world.
 #[derive(Debug)]
 pub enum Left<M: Machine> {
-    /// The answer to what this asker said. `None` means that no caller waited for it, or not any more.
+    /// The answer to this asker. `None` means that no caller waited for it, or no longer does.
     Answer(Option<u64>, Rc<M::Answer>),
     /// This asker is refused.
     Refused(u64, Refusal),
-    /// The news of this number.
+    /// The notification with this number.
     News(u64, M::News),
-    /// The whole, after this many news.
+    /// The whole view, after this number of notifications.
     Snapshot(u64, Rc<M::View>),
-    /// A call is to be made; it comes back under this number.
+    /// A call is to be made; it returns under this number.
     Call {
-        /// Names it.
+        /// The number of the call.
         number: u64,
-        /// How long it may take.
+        /// The time limit of the call.
         deadline: Duration,
-        /// What to call.
+        /// The call.
         call: M::Call,
     },
-    /// It is over.
+    /// The actor has ended.
     Ended(Ending),
 }
 
@@ -92,17 +92,17 @@ impl<M: Machine> Clone for Left<M> {
     }
 }
 
-/// What a stand-in is set up with.
+/// The rules with which a stand-in is set up.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
-    /// How many crashes are mended.
+    /// How many crashes are recovered.
     pub budget: RestartBudget,
     /// How long to pause after a failed write or load.
     pub pause: Backoff,
 }
 
 impl Rules {
-    /// As limits of a kernel; calls have none.
+    /// The same as limits of a kernel; calls have none.
     pub(super) const fn limits(self) -> Limits {
         Limits {
             budget: self.budget,
@@ -114,7 +114,7 @@ impl Rules {
 }
 
 impl Default for Rules {
-    /// Crashes are always mended; pauses are those of the shell, without jitter.
+    /// Crashes are always recovered; pauses are those of the shell, without jitter.
     fn default() -> Self {
         Self {
             budget: RestartBudget { limit: u32::MAX, window: Duration::from_secs(1) },

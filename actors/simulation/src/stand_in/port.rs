@@ -1,4 +1,4 @@
-//! The stand-in's side of a kernel: what leaves is collected, and a checker sees every step.
+//! The port of a stand-in: it collects effects that leave, and a checker observes every step.
 
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
@@ -20,7 +20,7 @@ use crate::tamper::Tamper;
 /// The number of the one subscriber.
 const READER: u64 = 0;
 
-/// What the kernel of a stand-in carries: numbers of askers, and answers that can be copied with it.
+/// The types that the kernel of a stand-in carries: numbers of askers, and answers that can be copied with it.
 #[derive(Debug, Clone, Copy, Hash)]
 pub(super) struct StandInTerms;
 
@@ -31,25 +31,25 @@ impl<M: Machine> Terms<M> for StandInTerms {
     type View = Rc<M::View>;
 }
 
-/// What a stand-in has beside its kernel, its store and its checker.
+/// The state of a stand-in beside its kernel, its store and its checker.
 #[derive(Debug)]
 pub(super) struct Around<M: Machine> {
     pub(super) tamper: Option<Rc<dyn Tamper<M>>>,
     pub(super) left: Vec<Left<M>>,
-    /// Calls that are not made, each to come back as lost.
+    /// Calls that are not made, each to be returned as lost.
     pub(super) lost: VecDeque<(u64, CallLost)>,
     written_through: u64,
     pub(super) durable_through: u64,
-    /// What a fault keeps back until the disk has come so far.
+    /// Effects that a fault holds back until the disk has reached this write.
     held: VecDeque<(u64, Left<M>)>,
     pub(super) crashes_next: bool,
-    /// Whether the step that is being taken has crashed.
+    /// Whether the present step has crashed.
     has_crashed: bool,
     has_reader: bool,
-    /// Whether the model of the disk crashed over a write.
+    /// Whether the model of the disk panicked during a write.
     pub(super) broken: bool,
     pub(super) steps: Count,
-    /// What it noted for its journal, if it notes.
+    /// Its journal entries, if its journal is on.
     pub(super) entries: Option<Vec<Recorded>>,
 }
 
@@ -72,7 +72,7 @@ impl<M: Machine> Default for Around<M> {
     }
 }
 
-/// Everything but what has left and what never changes. What is held back is counted by the world, which waits for it.
+/// Everything except effects that have left and constants. The world waits for effects that are held back, and counts them.
 impl<M: Machine> Hash for Around<M> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Self { tamper: _, left: _, lost, durable_through, crashes_next, has_crashed, .. } = self;
@@ -82,7 +82,7 @@ impl<M: Machine> Hash for Around<M> {
 }
 
 impl<M: Machine> Around<M> {
-    /// A copy, but for what has left and what was noted.
+    /// A copy without effects that have left and journal entries.
     pub(super) fn without_left(&self) -> Self {
         Self {
             tamper: self.tamper.clone(),
@@ -100,13 +100,13 @@ impl<M: Machine> Around<M> {
         }
     }
 
-    /// Whether a fault keeps this back, since the disk has not come as far as what was written before.
+    /// Whether a fault holds this back because earlier writes are not on disk.
     fn holds(&self, left: &Left<M>) -> bool {
         let is_due = self.written_through <= self.durable_through;
         !is_due && self.tamper.as_ref().is_some_and(|tamper| tamper.waits_for_disk(left))
     }
 
-    /// What was kept back until the disk came as far as it is.
+    /// The next effect that was held back and whose write is on disk now.
     pub(super) fn no_longer_held(&mut self) -> Option<Left<M>> {
         let is_due = self.held.front().is_some_and(|(through, _)| *through <= self.durable_through);
         if is_due { self.held.pop_front().map(|(_, left)| left) } else { None }
@@ -166,7 +166,7 @@ impl<M: Machine, S: Disk<M>, W: LawChecker<M>> Port<M, StandInTerms> for StandIn
     }
 
     fn write(&mut self, ticket: Ticket, change: M::Change) -> Written {
-        // The kernel would take a panic of the model for a failed write, which is a fault like any other.
+        // The kernel would treat a panic of the model as a failed write, which is an ordinary fault.
         let store = &mut *self.store;
         let written = catch_unwind(AssertUnwindSafe(|| store.write(ticket, change)));
         self.around.broken = written.is_err();
@@ -177,7 +177,7 @@ impl<M: Machine, S: Disk<M>, W: LawChecker<M>> Port<M, StandInTerms> for StandIn
     /// The world sees that the store is to be read.
     fn load(&mut self) {}
 
-    /// The world sees until when.
+    /// The world sees the end of the pause.
     fn pause(&mut self, _pause: Duration) {}
 
     fn send(&mut self, outgoing: Outgoing<M, StandInTerms>, behind: u64) {
@@ -189,7 +189,7 @@ impl<M: Machine, S: Disk<M>, W: LawChecker<M>> Port<M, StandInTerms> for StandIn
                 Left::Snapshot(number, view)
             }
             Outgoing::Snapshot { number, view, .. } => Left::Snapshot(number, view),
-            // There is no reader of a journal here.
+            // No reader of a journal exists here.
             Outgoing::Described { .. } => return,
             Outgoing::Call { number, deadline, call } => Left::Call { number, deadline, call },
             Outgoing::Lost { number, lost } => {
@@ -219,10 +219,10 @@ impl<M: Machine, S: Disk<M>, W: LawChecker<M>> Port<M, StandInTerms> for StandIn
         self.around.has_reader.then_some(READER).into_iter().collect()
     }
 
-    /// The world asks which calls are waited for.
+    /// The world asks which calls are in flight.
     fn abandon_calls(&mut self) {}
 
-    /// Only steps may crash, and only as the world lets them: a panic elsewhere is a mistake of a model.
+    /// Only steps may crash, and only when the world requests it: a panic elsewhere is a mistake of a model.
     fn note(&mut self, entry: JournalEntry<'_, M>) {
         if let JournalEntry::Crashed { input, message } = &entry {
             let is_of_step = std::mem::take(&mut self.around.has_crashed);

@@ -1,4 +1,4 @@
-//! A plain model of the children of one supervisor, and of the effect handler that start, watch and stop them.
+//! A plain model of the children of one supervisor, and of the effect handlers that start, watch and stop them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use super::super::allocation::Reply;
 use super::super::law::Law;
 use super::super::law_checker::Verdict;
 
-/// How long a child that was killed may live on before it is given up.
+/// How long a child that was killed may still live before it counts as stuck.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The children, their lives, and what is being done with them.
+/// The children, their lives, and the calls in flight for them.
 #[derive(Debug, Clone, Hash)]
 pub(in super::super) struct Environment {
     slots: Vec<Slot>,
@@ -24,7 +24,7 @@ pub(in super::super) struct Environment {
     pub(super) verdict: Verdict,
 }
 
-/// What there is of a child.
+/// The state of a child.
 #[derive(Debug, Clone, Hash, Default)]
 struct Slot {
     starting: Option<u64>,
@@ -41,7 +41,7 @@ struct Life {
     is_stuck: bool,
 }
 
-/// A call that is under way.
+/// A call in flight.
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Work {
     Found(Vec<FoundChild>),
@@ -51,7 +51,7 @@ pub(super) enum Work {
     Describe,
 }
 
-/// A call, by what it is for.
+/// A call, by its purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Task {
     /// To look which children live.
@@ -89,7 +89,7 @@ impl Environment {
         }
     }
 
-    // === What may be known ===
+    // === The observable state ===
 
     fn life_of(&self, child: usize) -> Option<&Life> {
         self.lives.get(&self.slots[child].life?)
@@ -105,18 +105,18 @@ impl Environment {
         self.life_of(child).is_some_and(|life| life.is_stuck)
     }
 
-    /// How a child that lives was told to stop, if it was.
+    /// The mode in which a living child was asked to stop, if it was.
     pub(in super::super) fn told(&self, child: usize) -> Option<StopMode> {
         self.life_of(child).filter(|life| life.ending.is_none())?.told
     }
 
-    /// Whether a caller waits for the end of a child that was told to stop.
+    /// Whether a caller waits for the end of a child that was asked to stop.
     pub(in super::super) fn is_being_stopped(&self, child: usize) -> bool {
         let stops = |work: &Work| matches!(work, Work::Stop { child: stopped, .. } if *stopped == child);
         self.work.values().any(stops)
     }
 
-    /// Whether a child is being started, and is not there yet.
+    /// Whether a child is being started, and does not live yet.
     pub(in super::super) fn is_being_made(&self, child: usize) -> bool {
         let slot = &self.slots[child];
         slot.starting.is_some() && slot.life.is_none()
@@ -126,7 +126,7 @@ impl Environment {
         self.life_of(child).is_some_and(|life| !life.is_up)
     }
 
-    /// What a supervisor that begins finds of a child.
+    /// The state of a child as a new supervisor finds it.
     fn found(&self, child: usize) -> FoundChild {
         let has_run = self.slots[child].has_run;
         let gone = |in_order| if has_run { FoundChild::Stopped { in_order } } else { FoundChild::Absent };
@@ -177,14 +177,14 @@ impl Environment {
         Work::Stop { child, life, had_ended, deadline, kill_at: now + deadline }
     }
 
-    /// The supervisor's step crashed: nothing is awaited any more, and the children live on.
+    /// The supervisor's step crashed: no call is awaited any longer, and the children continue to live.
     pub(super) fn cut_off(&mut self) {
         self.work.clear();
         self.slots.iter_mut().for_each(|slot| slot.starting = None);
         self.tidy();
     }
 
-    /// The effect handler are gone: whatever lives is killed.
+    /// The effect handlers are gone: all living children are killed.
     pub(super) fn drop_all(&mut self) {
         self.work.clear();
         let alive: Vec<usize> = (0..self.slots.len()).filter(|child| self.is_alive(*child)).collect();
@@ -197,7 +197,7 @@ impl Environment {
 
     // === The children ===
 
-    /// A child that is being started is there, and not yet up.
+    /// A child that is being started lives, and is not up yet.
     pub(in super::super) fn make(&mut self, child: usize) {
         self.lives_ever += 1;
         let life = Life { is_up: false, told: None, ending: None, is_stuck: false };
@@ -205,7 +205,7 @@ impl Environment {
         self.slots[child].life = Some(self.lives_ever);
     }
 
-    /// A child ends, whatever it was at.
+    /// A child ends, whatever its state.
     pub(in super::super) fn ends(&mut self, child: usize, ending: Ending) {
         let Some(life) = self.slots[child].life.and_then(|number| self.lives.get_mut(&number)) else {
             return;
@@ -213,9 +213,9 @@ impl Environment {
         life.ending.get_or_insert(ending);
     }
 
-    // === What comes back ===
+    // === Calls that return ===
 
-    /// When a call comes back at the latest, if it has a deadline that matters.
+    /// The time at which a call returns at the latest, if it has a relevant deadline.
     pub(super) fn due_of(&self, work: &Work) -> Option<Timestamp> {
         match work {
             Work::Start { is_called_back: false, until, .. } => Some(*until),
@@ -230,12 +230,12 @@ impl Environment {
         self.lives.get(&life?)?.ending.as_ref()
     }
 
-    /// Whether a call can come back in this way.
+    /// Whether a call can return in this way.
     pub(super) fn can_return(&self, work: &Work, reply: Reply) -> bool {
         match (work, reply) {
             (Work::Found(_) | Work::Describe, Reply::Good | Reply::Bad)
             | (Work::Start { .. }, Reply::Good) => true,
-            // One that has died already fails, whatever else could have become of it.
+            // The start of a child that has already died fails, whatever else could have been its result.
             (Work::Start { child, is_called_back: false, .. }, Reply::Bad | Reply::Odd | Reply::Late) => {
                 self.life_of(*child).is_none_or(|life| life.ending.is_none())
             }
@@ -250,7 +250,7 @@ impl Environment {
         }
     }
 
-    /// A call comes back: what it did to the children, until when that took, and what it says.
+    /// A call returns: changes the children, and returns the time it took until and its outcome.
     pub(super) fn give_back(
         &mut self,
         number: u64,
@@ -309,7 +309,7 @@ impl Environment {
                 self.bring_up(child);
                 (None, Some(Ok(Outcome::Started { child, result: Ok(()) })))
             }
-            // If it is there, it lives on and does not get ready.
+            // A living child continues to live and does not become ready.
             Reply::Bad => (None, Some(Ok(failed(child, "no luck")))),
             Reply::Odd => {
                 if !self.is_alive(child) {
@@ -371,7 +371,7 @@ impl Environment {
         }
     }
 
-    /// Forgets lives that are over and that are not asked about any more.
+    /// Forgets lives that have ended and that no call refers to.
     fn tidy(&mut self) {
         let (slots, work) = (&self.slots, &self.work);
         self.lives.retain(|number, _| {

@@ -1,4 +1,4 @@
-//! What can happen to a supervisor and its children in a small world, and how much of it.
+//! The events of a supervisor and its children in a small world, and their bounds.
 
 use std::fmt;
 
@@ -7,37 +7,37 @@ use callboard_actors::supervisor::{Restart, Strategy};
 
 use super::super::allocation::Reply;
 
-/// How much may happen, of each kind.
+/// How often each kind of event may happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SupervisionBounds {
-    /// Who is restarted together with a child that fell.
+    /// The children that are restarted together with a child that ended.
     pub strategy: Strategy,
     /// The children, in order.
     pub children: &'static [Restart],
-    /// Whether something of each child can be left when it falls or is killed.
+    /// Whether something of each child can remain when it crashes or is killed.
     pub may_leave: bool,
-    /// How many falls are borne within the window.
+    /// How many restarts the budget permits within the window.
     pub limit: u32,
-    /// How often a child ends of itself.
+    /// How often a child ends by itself.
     pub ends: u8,
-    /// How often a start fails or hangs, a stop has to be forced or is not to be had, a watch is lost.
+    /// How often a start fails or hangs, a stop must be forced or has no effect, a watch is lost.
     pub faults: u8,
-    /// How often a client wants a child started again, waits for the start, or asks for the tree.
+    /// How often a client requests a restart, waits for the start, or asks for the tree.
     pub asks: u8,
-    /// How often so much time passes that the falls before it are forgotten.
+    /// How often enough time passes that earlier restarts no longer count.
     pub waits: u8,
     /// How many steps of the supervisor crash.
     pub crashes: u8,
-    /// Whether a child may be there and not yet up.
+    /// Whether a child may live and not be up yet.
     pub is_slow: bool,
-    /// In which ways it may be told to stop.
+    /// The modes in which it may be asked to stop.
     pub stops: &'static [StopMode],
-    /// How often it may be told.
+    /// How often it may be asked.
     pub stops_max: u8,
 }
 
 impl SupervisionBounds {
-    /// Two permanent children, for each of which alone is cared, start well and live on.
+    /// Two permanent children that are restarted individually, start well and do not end.
     pub const NONE: Self = Self {
         strategy: Strategy::OneForOne,
         children: &[Restart::Permanent, Restart::Permanent],
@@ -54,17 +54,17 @@ impl SupervisionBounds {
     };
 }
 
-/// How a child ends of itself.
+/// The end of a child by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TaskEnd {
-    /// With its business in order.
+    /// It ends normally.
     Finishes,
     /// It is killed, or gives up.
     Falls,
 }
 
 impl TaskEnd {
-    /// Both.
+    /// Both ends.
     pub const ALL: [Self; 2] = [Self::Finishes, Self::Falls];
 
     /// Its name in histories.
@@ -77,14 +77,14 @@ impl TaskEnd {
     }
 }
 
-/// What can happen. A child is named by its place.
+/// An event of this world. Children are named by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SupervisionEvent {
-    /// A child that is being started is there, and not yet up.
+    /// A child that is being started lives, and is not up yet.
     Make(usize),
-    /// A call comes back, counted from the oldest.
+    /// A call returns, counted from the oldest.
     Return(usize, Reply),
-    /// A child ends of itself.
+    /// A child ends by itself.
     End(usize, TaskEnd),
     /// The restart of a child is requested.
     Restart(usize),
@@ -92,15 +92,15 @@ pub enum SupervisionEvent {
     Await,
     /// A client asks for the tree.
     Describe,
-    /// Time passes until something is due.
+    /// Time passes until the next timer is due.
     Pass,
-    /// Time passes until the falls so far do not count any more.
+    /// Time passes until the restarts so far no longer count.
     Wait,
     /// The next step of the supervisor crashes.
     Crash,
-    /// A client tells it to shut down, and waits for the report.
+    /// A client asks it to shut down, and waits for the report.
     Shutdown(StopMode),
-    /// Its own supervisor tells it to stop.
+    /// Its own supervisor asks it to stop.
     Stop(StopMode),
 }
 

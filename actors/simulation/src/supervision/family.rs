@@ -1,4 +1,4 @@
-//! A tree of supervisors: the life of a child that is a supervisor itself is a model of its own.
+//! A tree of supervisors: a child that is itself a supervisor has a model of its own.
 
 mod returning;
 
@@ -18,27 +18,27 @@ use super::super::tamper::Tamper;
 use super::environment::Task;
 use super::model::SupervisionModel;
 
-/// Who asks a supervisor below another one whether all its children are up.
+/// The asker that asks a child supervisor whether all its children are up.
 const PARENT: u64 = 0;
 
-/// One supervisor of a tree, as it is to be.
+/// The plan of one supervisor of a tree.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Branch {
     pub(in super::super) plan: Plan,
-    /// Which of its children are supervisors, and of which number.
+    /// Its children that are supervisors, each with the number of its supervisor.
     pub(in super::super) below: Vec<(usize, usize)>,
 }
 
-/// Something that can go on of itself.
+/// An event that can happen by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum FamilyChange {
-    /// This call of the supervisor of this number was made, or can come back.
+    /// This call of the supervisor with this number was made, or can return.
     Call(usize, Task),
     /// A child is being made.
     Make(usize, usize),
-    /// Something is due in a supervisor.
+    /// A timer is due in a supervisor.
     Due(usize),
-    /// The root is not held back any more.
+    /// The root is no longer held back.
     Begin,
 }
 
@@ -49,24 +49,24 @@ pub(in super::super) struct Family {
     tamper: Option<Rc<dyn Tamper<Supervisor>>>,
     members: Vec<Option<Member>>,
     steps_before: u64,
-    /// Whether something happened since it was heard.
+    /// Whether something happened since the effects were last taken.
     is_touched: bool,
-    /// Whether nothing can go on any more but what comes from outside.
+    /// Whether only events from outside are possible.
     is_calm: bool,
-    /// Questions that are over: answered, refused, or put to one that is gone.
+    /// Finished questions: answered, refused, or sent to a supervisor that is gone.
     pub(in super::super) answered: Vec<u64>,
     pub(in super::super) changed: Vec<FamilyChange>,
-    /// What left, as a trace has it, if it is traced.
+    /// The effects that left, as a trace shows them, if a trace is made.
     pub(in super::super) told: Option<Vec<Observed>>,
     pub(in super::super) verdict: Verdict,
 }
 
-/// A supervisor that lives.
+/// A living supervisor.
 #[derive(Debug, Clone)]
 struct Member {
     model: SupervisionModel,
     askers: BTreeSet<u64>,
-    /// Whether all its children are up, or never will be, as its parent hears.
+    /// Whether all its children are up, or never will be, as reported to its parent.
     is_started: Option<bool>,
     told: Option<StopMode>,
 }
@@ -88,7 +88,7 @@ impl Family {
         }
     }
 
-    // === What may be known ===
+    // === The observable state ===
 
     pub(in super::super) fn len(&self) -> usize {
         self.branches.len()
@@ -111,7 +111,7 @@ impl Family {
         self.members[number].as_ref()?.model.next_timer()
     }
 
-    /// Until when a call comes back at the latest.
+    /// The time at which a call returns at the latest.
     pub(in super::super) fn deadline_of(&self, number: usize, task: Task) -> Option<Timestamp> {
         self.members[number].as_ref()?.model.deadline_of(task)
     }
@@ -121,7 +121,7 @@ impl Family {
         self.branches[number].below.iter().find_map(|(place, below)| (*place == child).then_some(*below))
     }
 
-    // === What happens ===
+    // === Events ===
 
     /// The root is started, unless it lives.
     pub(in super::super) fn begin(&mut self, moment: Moment) {
@@ -141,7 +141,7 @@ impl Family {
         self.members[number] = Some(member);
     }
 
-    /// A supervisor is gone, and with it whatever it kept.
+    /// A supervisor is gone, with all its children.
     fn drop_member(&mut self, number: usize) {
         let Some(mut member) = self.members[number].take() else { return };
         self.steps_before += member.model.steps();
@@ -155,7 +155,7 @@ impl Family {
         }
     }
 
-    /// The host is gone, and everybody with it.
+    /// The host is gone with all supervisors.
     pub(in super::super) fn fall(&mut self) {
         self.drop_member(0);
         self.answered.clear();
@@ -201,7 +201,7 @@ impl Family {
         }
     }
 
-    /// A child that is being started is there.
+    /// A child that is being started lives.
     pub(in super::super) fn make(&mut self, moment: Moment, number: usize, child: usize) {
         let Some(member) = &mut self.members[number] else { return };
         if !member.model.environment.is_being_made(child) {
@@ -215,7 +215,7 @@ impl Family {
         self.changed.push(FamilyChange::Call(number, Task::Start(child)));
     }
 
-    /// A child ends of itself; a supervisor takes along what it keeps.
+    /// A child ends by itself; a supervisor ends with all its children.
     pub(in super::super) fn end(&mut self, number: usize, child: usize, ending: Ending) {
         let Some(member) = &mut self.members[number] else { return };
         if !member.model.environment.is_alive(child) {
@@ -228,16 +228,16 @@ impl Family {
         self.has_ended(number, child);
     }
 
-    /// A caller that waits for the end of a child can be answered.
+    /// A call that waits for the end of a child can be answered.
     fn has_ended(&mut self, number: usize, child: usize) {
         self.is_touched = true;
         let waiting = [Task::Start(child), Task::Watch(child), Task::Stop(child)];
         self.changed.extend(waiting.map(|task| FamilyChange::Call(number, task)));
     }
 
-    // === What leaves ===
+    // === Effects ===
 
-    /// Carries what has left, the root's first.
+    /// Carries out the effects that have left, those of the root first.
     pub(in super::super) fn hear(&mut self, moment: Moment) {
         if !std::mem::take(&mut self.is_touched) {
             return;
@@ -294,7 +294,7 @@ impl Family {
         })
     }
 
-    /// A call was made: it comes back of itself, but for a watch.
+    /// A call was made: it returns by itself, except a watch.
     fn sets_out(&mut self, moment: Moment, number: usize, task: Task) {
         match task {
             Task::Start(child) => self.changed.push(FamilyChange::Make(number, child)),
@@ -310,7 +310,7 @@ impl Family {
         self.changed.push(FamilyChange::Call(number, task));
     }
 
-    /// A supervisor that has ended is a child that has.
+    /// A supervisor that has ended is a child that has ended.
     fn tell_parent(&mut self, number: usize) {
         let ending = self.members[number].as_ref().and_then(|member| member.model.ending.clone());
         let Some(ending) = ending else { return };
@@ -326,9 +326,9 @@ impl Family {
         }
     }
 
-    // === When nothing goes wrong any more ===
+    // === Without faults ===
 
-    /// Whatever can go on goes well.
+    /// All possible events happen with good results.
     pub(in super::super) fn calm_down(&mut self, moment: Moment) {
         self.hear(moment);
         if self.is_calm {

@@ -1,4 +1,4 @@
-//! Who goes down and comes up together: the plain rules of OTP.
+//! Determines which children stop and start together: the plain rules of OTP.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,36 +10,36 @@ use callboard_actors::vocabulary::Timestamp;
 use super::known::State;
 use super::laws::SupervisionLaws;
 
-/// Children that go down together, wait for a while, and come up together.
+/// Children that stop together, wait for a pause, and start together.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Group {
-    /// Those that are not up again.
+    /// The children that are not up again.
     pub(super) members: BTreeSet<usize>,
     pub(super) pause: Duration,
-    /// Since when all of them are down.
+    /// The time since which all of them are down.
     pub(super) down_since: Option<Timestamp>,
     reason: Reason,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Reason {
-    /// It is the start, or the supervisor was built anew.
+    /// The start, or the supervisor was rebuilt.
     Opening,
-    /// One of them fell.
+    /// One of them ended and must be restarted.
     Fallen,
     /// The restart of one was requested.
     Asked,
 }
 
 impl Group {
-    /// When its first member may be started.
+    /// The time at which its first member may be started.
     pub(super) fn ready_at(&self) -> Option<Timestamp> {
         self.down_since.map(|since| since + self.pause)
     }
 }
 
 impl SupervisionLaws {
-    /// Who has to go down and come up with a child.
+    /// The children that must stop and start with a child.
     pub(super) fn restarted_with(&self, child: usize) -> BTreeSet<usize> {
         let all = 0..self.children.len();
         match self.plan.spec.strategy {
@@ -49,7 +49,7 @@ impl SupervisionLaws {
         }
     }
 
-    /// A child belongs to the latest group that wants it.
+    /// A child belongs to the latest group that includes it.
     pub(super) fn form(&mut self, members: BTreeSet<usize>, pause: Duration, reason: Reason) {
         for group in &mut self.groups {
             group.members.retain(|member| !members.contains(member));
@@ -60,7 +60,7 @@ impl SupervisionLaws {
         }
     }
 
-    /// The restart of a child is requested: alone, or at once where it is to be started anyway.
+    /// The restart of a child is requested: alone, or without its pause where it is due to start anyway.
     pub(super) fn hasten(&mut self, child: usize) {
         match self.groups.iter_mut().find(|group| group.members.contains(&child)) {
             Some(group) => group.pause = Duration::ZERO,
@@ -68,7 +68,7 @@ impl SupervisionLaws {
         }
     }
 
-    /// A child is up, and has left the group that brought it up.
+    /// A child is up, and leaves the group that started it.
     pub(super) fn has_come_up(&mut self, child: usize) {
         for group in self.groups.iter_mut().filter(|group| group.down_since.is_some()) {
             group.members.remove(&child);
@@ -76,19 +76,19 @@ impl SupervisionLaws {
         self.groups.retain(|group| !group.members.is_empty());
     }
 
-    /// Whether a child is to go down with its group and has not done so yet.
+    /// Whether a child must stop with its group and has not done so yet.
     pub(super) fn is_going_down(&self, child: usize) -> bool {
         self.groups.iter().any(|group| group.down_since.is_none() && group.members.contains(&child))
     }
 
-    /// Whether a temporary child stays down, though others of its group come up.
+    /// Whether a temporary child stays down although others of its group start.
     fn stays_down(&self, child: usize, reason: Reason) -> bool {
         let is_wanted = self.wanted.iter().any(|(wanted, _)| *wanted == child);
         let is_temporary = self.plan.children[child].restart == Restart::Temporary;
         is_temporary && reason != Reason::Asked && self.children[child].has_run && !is_wanted
     }
 
-    /// Notes which groups are all down by now.
+    /// Records the groups whose members are all down by now.
     pub(super) fn note_groups(&mut self, now: Timestamp) {
         for place in 0..self.groups.len() {
             let group = &self.groups[place];
@@ -106,8 +106,8 @@ impl SupervisionLaws {
         self.groups.retain(|group| !group.members.is_empty());
     }
 
-    /// What a group has to be at, if it is not: the last one that is up is being stopped, the pause runs, or the first one that
-    /// is down is being started.
+    /// The missing action of a group, if there is one: the last living member is being stopped, the pause runs, or the first member
+    /// that is down is being started.
     pub(super) fn idle_group(&self) -> Option<String> {
         self.groups.iter().find_map(|group| {
             let state = |member: &usize| self.children[*member].state;

@@ -1,4 +1,4 @@
-//! What the laws know of each child of a supervisor, and of the supervisor's own end.
+//! The state that the laws know of each child of a supervisor, and of the supervisor's own end.
 
 use std::time::Duration;
 
@@ -6,25 +6,25 @@ use callboard_actors::shell::{CallKey, StopMode};
 use callboard_actors::supervisor::StopOutcome;
 use callboard_actors::vocabulary::{Backoff, Timestamp};
 
-/// One child, as its supervisor has been told of it.
+/// One child, as reported to its supervisor.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Known {
     pub(super) state: State,
     /// Whether it was ever up.
     pub(super) has_run: bool,
-    /// Whether the stop under way, or the last one, ends also what it left.
+    /// Whether the stop in flight, or the last one, also ends what the child left.
     pub(super) is_last_stop: bool,
-    /// Whether what it left was ended.
+    /// Whether what the child left was ended.
     pub(super) is_rest_ended: bool,
     /// Whether its start has failed or was undone, since the supervisor was built.
     pub(super) has_failed: bool,
     pub(super) pauses: Pauses,
 }
 
-/// Where a child is.
+/// The state of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) enum State {
-    /// It was not looked at yet, or it lives and what was being done with it was cut off.
+    /// It was not looked at yet, or it lives and the call for it was cut off.
     #[default]
     Unseen,
     Down,
@@ -43,13 +43,13 @@ pub(super) enum State {
 }
 
 impl State {
-    /// Whether nothing is to be done to have it down.
+    /// Whether no action is needed to have it down.
     pub(super) const fn is_at_rest(self) -> bool {
         matches!(self, Self::Down | Self::Stuck)
     }
 }
 
-/// How long to wait before a child is started again: twice as long as before each time, until it was quiet for long.
+/// The pause before a child is started again: doubles each time, until the child has been quiet for long.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Pauses {
     falls: u32,
@@ -57,7 +57,7 @@ pub(super) struct Pauses {
 }
 
 impl Pauses {
-    /// The child fell; between these bounds must the pause be.
+    /// The child ended and must be restarted; the pause must be between these bounds.
     pub(super) fn fell(&mut self, backoff: &Backoff, now: Timestamp) -> (Duration, Duration) {
         if self.last.is_some_and(|last| now.since(last) >= backoff.reset_after + backoff.longest) {
             self.falls = 0;
@@ -72,23 +72,23 @@ impl Pauses {
     }
 }
 
-/// The end of everything, once it has begun.
+/// The end of the supervisor, once it has begun.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct End {
     pub(super) cause: Cause,
     pub(super) mode: StopMode,
     pub(super) begun: Timestamp,
-    /// Who was stopped since, with what came of it and how long it took, in the order in which they ended.
+    /// The children that were stopped since, each with the outcome and the time it took, in the order of their ends.
     pub(super) stopped: Vec<(usize, StopOutcome, Duration)>,
 }
 
-/// Why everything ends.
+/// The cause of the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Cause {
     /// It was requested.
     Asked,
-    /// A child could not be started in the first place.
+    /// A child could not be started for the first time.
     Undone,
-    /// The falls were too many, or a child could not be ended.
+    /// The restart budget is spent, or a child could not be ended.
     GaveUp,
 }

@@ -1,4 +1,4 @@
-//! The laws of a supervisor: what it hears of its children, and what has to come of that.
+//! Checks the inputs of a supervisor about its children against its required reactions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,41 +16,41 @@ use super::environment::Environment;
 use super::groups::{Group, Reason, is_due_after};
 use super::known::{Cause, End, Known, State};
 
-/// Sees everything that a supervisor does, and holds it against the rules of OTP.
+/// Observes every step of a supervisor, and checks it against the rules of OTP.
 #[derive(Debug, Clone, Hash)]
 pub struct SupervisionLaws {
     pub(super) plan: Constant<Plan>,
     pub(super) children: Vec<Known>,
-    /// Who goes down and comes up together, the oldest first.
+    /// The children that stop and start together, the oldest group first.
     pub(super) groups: Vec<Group>,
-    /// The falls that still count.
+    /// The restarts that still count.
     charged: Vec<Timestamp>,
     /// The pauses that run.
     pub(super) pauses: BTreeMap<Timer, Timestamp>,
     pub(super) has_found: bool,
-    /// Who waits for a child to be up again.
+    /// The callers that wait until a child is up again.
     pub(super) wanted: Vec<(usize, AskId)>,
-    /// The end of everything, if it has begun.
+    /// The end of the supervisor, if it has begun.
     pub(super) end: Option<End>,
-    /// What this step has to tell.
+    /// The notification that this step must send.
     pub(super) duty: Duty,
-    /// What is found of it.
+    /// The violations found.
     pub(in super::super) verdict: Verdict,
 }
 
-/// What has to be told in a step.
+/// The notification that a step must send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) enum Duty {
     #[default]
     Nothing,
-    /// That this child fell, and a pause between these bounds.
+    /// This child ended, with a pause between these bounds.
     Restarting { child: usize, pause: (Duration, Duration) },
-    /// That it gives up.
+    /// The supervisor gives up.
     GivingUp,
 }
 
 impl SupervisionLaws {
-    /// Nothing has happened yet.
+    /// No step yet.
     #[must_use]
     pub fn new(plan: Plan) -> Self {
         let children = vec![Known::default(); plan.children.len()];
@@ -68,7 +68,7 @@ impl SupervisionLaws {
         }
     }
 
-    // === What it hears ===
+    // === Inputs ===
 
     fn heard(&mut self, moment: Moment, input: &Input<Supervisor>) {
         match input {
@@ -116,7 +116,7 @@ impl SupervisionLaws {
                 self.ended(now, *child, ending);
             }
             Outcome::Stopped { child, outcome, .. } => self.stopped(now, *child, key, outcome),
-            // They come late, or are only shown.
+            // They arrive late, or are only shown.
             Outcome::Found(_)
             | Outcome::Started { .. }
             | Outcome::Ended { .. }
@@ -153,7 +153,7 @@ impl SupervisionLaws {
         }
     }
 
-    /// What lives goes on, and what is missing is started, with those who share its fate.
+    /// Living children continue, and missing ones are started, with the children of their group.
     fn heard_found(&mut self, children: &[FoundChild]) {
         self.has_found = true;
         let mut members = BTreeSet::new();
@@ -188,7 +188,7 @@ impl SupervisionLaws {
         self.has_come_up(child);
     }
 
-    /// What could not be started in the first place takes everything down; later on this is a fall.
+    /// A first start that fails ends everything; later such a failure counts as a restart.
     fn start_failed(&mut self, now: Timestamp, child: usize) {
         self.children[child].has_failed = true;
         if self.children[child].has_run {
@@ -200,7 +200,7 @@ impl SupervisionLaws {
 
     fn ended(&mut self, now: Timestamp, child: usize, ending: &Ending) {
         self.children[child].state = State::Down;
-        // One that was to go down anyway only came early.
+        // A child that was to stop anyway only ended early.
         let is_due = is_due_after(self.plan.children[child].restart, ending);
         if self.end.is_none() && is_due && !self.is_going_down(child) {
             self.fell(now, child);
@@ -220,7 +220,7 @@ impl SupervisionLaws {
         }
         let pause = self.children[child].pauses.fell(&self.plan.children[child].backoff, now);
         self.duty = Duty::Restarting { child, pause };
-        // How long exactly, it says itself.
+        // The supervisor itself reports the exact pause.
         self.form(self.restarted_with(child), pause.0, Reason::Fallen);
     }
 
@@ -241,7 +241,7 @@ impl SupervisionLaws {
         self.children[child].has_failed |=
             !matches!(outcome, StopOutcome::NotStarted | StopOutcome::Stuck { .. });
         match &mut self.end {
-            // What may be left of it is stopped again, for good.
+            // What may be left of it is ended by another, final stop.
             Some(_) if may_leave && !is_last_stop && !is_stuck => {}
             Some(end) => end.stopped.push((child, outcome.clone(), now.since(begun))),
             None if is_stuck => self.give_up(now),
@@ -249,7 +249,7 @@ impl SupervisionLaws {
         }
     }
 
-    /// Everything is stopped from now on. The first cause holds, and of two modes the one that ends more.
+    /// Everything is stopped from now on. The first cause counts, and of two modes the one that ends more.
     fn begin_end(&mut self, now: Timestamp, cause: Cause, mode: StopMode) {
         match &mut self.end {
             Some(end) if mode == StopMode::Stop => end.mode = mode,
@@ -259,7 +259,7 @@ impl SupervisionLaws {
         self.groups.clear();
     }
 
-    // === What must have come of it ===
+    // === Required reactions ===
 
     fn must_go_on(&mut self) {
         match self.duty {
@@ -294,7 +294,7 @@ impl SupervisionLaws {
         }
     }
 
-    /// It has ended: nothing of what it kept may live on.
+    /// It has ended: none of its children may continue to live.
     pub(super) fn ended_with(&mut self, environment: &Environment) {
         for child in 0..self.children.len() {
             if environment.is_alive(child) && !environment.is_stuck(child) {
@@ -303,7 +303,7 @@ impl SupervisionLaws {
         }
     }
 
-    /// Whether everything is as it should be when nothing happens any more.
+    /// Whether the state is as required when no further event happens.
     pub(in super::super) fn check_calm(&mut self, environment: &Environment) {
         for child in 0..self.children.len() {
             let is_permanent = self.plan.children[child].restart == Restart::Permanent;

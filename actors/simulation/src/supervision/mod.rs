@@ -1,4 +1,4 @@
-//! The supervisor in the simulation: its laws, and a world so small that every order is tried.
+//! The supervisor in the simulation: its laws, and a world small enough to try every order of events.
 
 mod groups;
 mod known;

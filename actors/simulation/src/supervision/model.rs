@@ -1,4 +1,4 @@
-//! One supervisor with its children, and everything that is on its way between them.
+//! One supervisor with its children, and all messages in flight between them.
 
 use std::rc::Rc;
 
@@ -20,13 +20,13 @@ use super::laws::SupervisionLaws;
 pub(in super::super) struct SupervisionModel {
     supervisor: StandIn<Supervisor, NoDisk, SupervisionLaws>,
     pub(in super::super) environment: Environment,
-    /// How it has ended, if it has.
+    /// Its ending, if it has ended.
     pub(in super::super) ending: Option<Ending>,
-    /// Who was answered, and what; `None` for those who were refused.
+    /// The callers that were answered, with the answers; `None` for refused callers.
     pub(in super::super) answered: Vec<(Option<u64>, Option<Rc<SupervisorAnswer>>)>,
     /// The calls that were made.
     pub(super) set_out: Vec<Task>,
-    /// What left, as a trace has it, if it is traced.
+    /// The effects that left, as a trace shows them, if a trace is made.
     pub(super) told: Option<Vec<Observed>>,
 }
 
@@ -38,7 +38,7 @@ impl SupervisionModel {
         Self { supervisor, environment, ending: None, answered: Vec::new(), set_out: Vec::new(), told: None }
     }
 
-    // === What may be known ===
+    // === The observable state ===
 
     pub(in super::super) fn broken(&self) -> Option<&Violation> {
         self.supervisor.checker.verdict.broken().or_else(|| self.environment.verdict.broken())
@@ -60,22 +60,22 @@ impl SupervisionModel {
         self.supervisor.next_timer()
     }
 
-    /// When the next call comes back at the latest.
+    /// The time at which the next call returns at the latest.
     pub(in super::super) fn next_deadline(&self) -> Option<Timestamp> {
         self.environment.work.values().filter_map(|work| self.environment.due_of(work)).min()
     }
 
-    /// How many calls are under way.
+    /// The number of calls in flight.
     pub(in super::super) fn calls(&self) -> usize {
         self.environment.work.len()
     }
 
-    /// The calls that are under way.
+    /// The calls in flight.
     pub(super) fn tasks(&self) -> Vec<Task> {
         self.environment.work.values().map(Work::task).collect()
     }
 
-    /// The oldest call for this that can come back in this way.
+    /// The oldest call for this that can return in this way.
     pub(super) fn place_of(&self, task: Task, reply: Reply) -> Option<usize> {
         self.environment
             .work
@@ -83,13 +83,13 @@ impl SupervisionModel {
             .position(|work| work.task() == task && self.environment.can_return(work, reply))
     }
 
-    /// Until when a call for this comes back at the latest.
+    /// The time at which a call for this returns at the latest.
     pub(super) fn deadline_of(&self, task: Task) -> Option<Timestamp> {
         let mut alike = self.environment.work.values().filter(|work| work.task() == task);
         alike.find_map(|work| self.environment.due_of(work))
     }
 
-    /// Looks whether everything is as it should be when nothing happens any more.
+    /// Checks that the state is as required when no further event happens.
     pub(in super::super) fn check_calm(&mut self) {
         self.supervisor.checker.check_calm(&self.environment);
     }
@@ -98,7 +98,7 @@ impl SupervisionModel {
         self.environment.work.keys().nth(place).copied()
     }
 
-    /// Whether the call of this place, counted from the oldest, can come back in this way now: what is due earlier comes first.
+    /// Whether the call at this position, counted from the oldest, can return in this way now: earlier deadlines come first.
     pub(in super::super) fn can_return(&self, place: usize, reply: Reply) -> bool {
         let Some(work) = self.number_of(place).and_then(|number| self.environment.work.get(&number)) else {
             return false;
@@ -117,9 +117,9 @@ impl SupervisionModel {
         self.environment.can_return(work, reply) && (!waits || is_its_turn())
     }
 
-    // === What happens ===
+    // === Events ===
 
-    /// A call comes back; later, if it took until its deadline. Says when that was.
+    /// A call returns; later, if it took until its deadline. Returns the time of that.
     pub(in super::super) fn returns(&mut self, moment: Moment, place: usize, reply: Reply) -> Timestamp {
         let Some(number) = self.number_of(place) else { return moment.now };
         let (until, outcome) = self.environment.give_back(number, reply);
@@ -146,7 +146,7 @@ impl SupervisionModel {
         self.supervisor.crash_next_step();
     }
 
-    /// Carries what has left.
+    /// Carries out the effects that have left.
     pub(in super::super) fn hear(&mut self, moment: Moment) {
         loop {
             if self.supervisor.is_loading() {
@@ -179,7 +179,7 @@ impl SupervisionModel {
                 self.environment.drop_all();
                 self.ending = Some(ending);
             }
-            // The calls of a step behind which another one crashed are given up with it.
+            // The calls of a step after which another step crashed are cancelled with it.
             Left::Call { .. } | Left::News(..) | Left::Snapshot(..) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What a supervisor has done to its children, held against what it may.
+//! Checks the actions of a supervisor on its children.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::super::law::Law;
 use super::known::{Cause, State};
 use super::laws::SupervisionLaws;
 
-/// How much longer than a child's own deadline its stop may take at most, with the kill.
+/// How much longer than a child's own deadline its stop may take at most, including the kill.
 const STOP_MARGIN_MAX: Duration = Duration::from_secs(10);
 
 impl SupervisionLaws {
@@ -87,7 +87,7 @@ impl SupervisionLaws {
         }
     }
 
-    /// Whether nothing is to be done for a child, not even for what it left when no life follows.
+    /// Whether a child needs no action, not even for what it left when no life follows.
     pub(super) fn is_done(&self, child: usize) -> bool {
         let known = &self.children[child];
         match known.state {

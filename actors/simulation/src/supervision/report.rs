@@ -1,4 +1,4 @@
-//! What a supervisor answers, held against what is so.
+//! Checks the answers of a supervisor against the true state.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ impl SupervisionLaws {
         }
     }
 
-    /// Whether nothing is to be stopped any more.
+    /// Whether nothing remains to be stopped.
     fn is_over(&self) -> bool {
         (0..self.children.len()).all(|child| self.is_done(child))
     }
@@ -74,7 +74,7 @@ impl SupervisionLaws {
         }
     }
 
-    /// The report names each child once, with how it ended and how long that took.
+    /// The report names each child once, with its ending and the time it took.
     fn reports(&mut self, now: Timestamp, report: &ShutdownReport) {
         let Some(end) = &self.end else {
             self.verdict.violation(Law::S3, || "an end is reported that has not begun".to_owned());
@@ -101,7 +101,7 @@ impl SupervisionLaws {
             let told = &report.children[place];
             let is_so = match outcome {
                 StopOutcome::NotStarted => self.is_told_as_down(*child, &told.ending),
-                // It did not live any more when its turn came.
+                // It no longer lived when its turn came.
                 StopOutcome::EndedBefore { .. } if self.may_leave(*child) => {
                     self.is_told_as_down(*child, &told.ending)
                 }
@@ -136,7 +136,7 @@ impl SupervisionLaws {
         })
     }
 
-    /// Whether a child that did not live when its turn came is reported as it should be.
+    /// Whether a child that did not live when its turn came is reported correctly.
     fn is_told_as_down(&self, child: usize, told: &StopOutcome) -> bool {
         let known = &self.children[child];
         match told {

@@ -1,4 +1,4 @@
-//! A supervisor, its children, those who ask it and time: small enough to try every order.
+//! A supervisor, its children, its callers and time: small enough to try every order of events.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -18,12 +18,12 @@ use super::super::tamper::Tamper;
 use super::event::{SupervisionBounds, SupervisionEvent, TaskEnd};
 use super::model::SupervisionModel;
 
-/// How long falls count.
+/// How long restarts count.
 const WINDOW: Duration = Duration::from_secs(30);
-/// How many things happen at most until all is calm.
+/// How many events happen at most until the world is at rest.
 const CALM_MAX: usize = 200;
 
-/// The world, with what may still happen.
+/// The world, with its remaining bounds.
 #[derive(Debug, Clone, Hash)]
 pub struct SupervisionWorld {
     model: SupervisionModel,
@@ -35,7 +35,7 @@ pub struct SupervisionWorld {
 }
 
 impl SupervisionWorld {
-    /// A world in which so much may happen, with a fault in the supervisor if one is given.
+    /// A world with these bounds, with a fault in the supervisor if one is given.
     #[must_use]
     pub fn new(bounds: SupervisionBounds, tamper: Option<Rc<dyn Tamper<Supervisor>>>) -> Self {
         let mut world = Self {
@@ -46,7 +46,7 @@ impl SupervisionWorld {
             unanswered: BTreeSet::new(),
             is_stopping: false,
         };
-        // Nothing that could be broken has happened before its first step.
+        // No law can be broken before its first step.
         let _ = world.hear();
         world
     }
@@ -72,7 +72,7 @@ impl SupervisionWorld {
         found(self.model.broken())
     }
 
-    // === What happens ===
+    // === Events ===
 
     fn ask<Q: Message<Supervisor>>(&mut self, message: Q) {
         self.askers += 1;
@@ -87,7 +87,7 @@ impl SupervisionWorld {
         self.now = self.model.returns(self.moment(), place, reply);
     }
 
-    /// When the next pause is over, unless a call comes back before.
+    /// The end of the next pause, unless a call returns earlier.
     fn due(&self) -> Option<Timestamp> {
         let timer = self.model.next_timer()?;
         self.model.next_deadline().is_none_or(|call| timer <= call).then_some(timer)
@@ -103,7 +103,7 @@ impl SupervisionWorld {
         self.left.waits > 0 && self.model.next_timer().is_none() && self.model.next_deadline().is_none()
     }
 
-    /// Whether a child may end of itself: whenever it likes, if it was told to and that is not awaited.
+    /// Whether a child may end by itself: at any time within the bounds, or if it was asked to stop and no call waits for its end.
     fn may_end(&self, child: usize) -> bool {
         let environment = &self.model.environment;
         let is_told = environment.told(child).is_some();
@@ -121,11 +121,11 @@ impl SupervisionWorld {
         self.model.environment.ends(child, ending);
     }
 
-    // === When nothing goes wrong any more ===
+    // === Without faults ===
 
     fn check_end(&mut self) -> Result<(), Violation> {
         if self.has_ended() {
-            // Callers that still wait get the answer that the supervisor is gone.
+            // Callers that still wait receive the answer that the supervisor is gone.
             return Ok(());
         }
         if !self.unanswered.is_empty() {
@@ -213,7 +213,7 @@ impl Play for SupervisionWorld {
             }
             SupervisionEvent::Shutdown(mode) => {
                 self.left.stops_max -= 1;
-                // A crash costs the message.
+                // A crash loses the message.
                 self.is_stopping |= !self.model.crashes_next();
                 self.ask(Shutdown { mode });
             }

@@ -1,4 +1,4 @@
-//! How the driver and the machine's processes answer the host's calls.
+//! Answers the host's calls on behalf of the driver and the machine's processes.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ impl Host {
 
     fn is_due(&self, number: u64, call: &TasksCall) -> bool {
         match call {
-            // A start that waits for its driver is decided by time.
+            // Time decides a start that waits for its driver.
             TasksCall::Start(run, _) => {
                 self.sent.contains(&number) && !self.environment.works().iter().any(|work| work.run == *run)
             }
@@ -99,9 +99,9 @@ impl Host {
         self.returned(now, number, outcome);
     }
 
-    // === What the driver does ===
+    // === The driver's actions ===
 
-    /// Starts that wait for the driver, until a time of this kind, are not sent any more.
+    /// Starts whose wait for the driver has ended by this condition are never sent.
     pub(super) fn answer_waiting(&mut self, now: Timestamp, is_over: impl Fn(Timestamp) -> bool) {
         let in_vain = self.timeout.iter().filter(|(_, until)| is_over(**until)).map(|(number, _)| *number);
         for number in in_vain.collect::<Vec<_>>() {
@@ -175,7 +175,7 @@ impl Host {
         })
     }
 
-    /// Ends the process, unless it can have no start of the run under way. It may continue until it has ended.
+    /// Ends the process, unless it can have no start of the run in progress. It may continue until it has ended.
     fn replace(&mut self, run: &RunKey) -> Result<(), Trouble> {
         let asked = self.starts.get(&run.id).copied();
         let Some(process) = self.environment.serving_mut() else { return Err(absent()) };
@@ -189,7 +189,7 @@ impl Host {
         let Some(process) = self.environment.serving() else { return Err(absent()) };
         match process.knows.get(&run.id) {
             Some(Known::Ended(code)) => {
-                // One that was to stop, or could not be recovered, has not ended by itself.
+                // A run that was to stop, or could not be recovered, has not ended by itself.
                 if self.excused.insert(run.id.clone()) {
                     self.heard.insert(run.id.clone());
                 }

@@ -26,7 +26,7 @@ impl TasksDisk {
         self.writes.waiting()
     }
 
-    /// The image from which a machine is built: what is on disk, and what waits for it as if it were there.
+    /// The image from which a machine is built: the rows on disk, and the waiting writes as if they were there.
     pub(super) fn read(&mut self) -> TasksImage {
         let is_of_earlier_run = !std::mem::replace(&mut self.is_read, true);
         let returning = std::mem::take(&mut self.image.returning);
@@ -40,7 +40,7 @@ impl TasksDisk {
         self.image.states.get(name)?.run.as_ref()
     }
 
-    /// Whether it holds that this run has ended, or nothing of the run any more.
+    /// Whether it records that this run has ended, or nothing about the run any longer.
     pub(super) fn holds_end_of(&self, name: &AllocationId, run: &TaskId) -> bool {
         self.run(name).is_none_or(|held| held.id != *run || matches!(held.state, RunState::Over { .. }))
     }
@@ -86,7 +86,7 @@ impl TasksDisk {
     }
 }
 
-/// Whether it says that a task must not run.
+/// Whether the image requires that a task does not run.
 pub(super) fn is_to_rest(image: &TasksImage, name: &AllocationId) -> bool {
     let wanted = image.states.get(name).and_then(|durable| durable.wanted);
     matches!(wanted, Some(Wanted::Stopped | Wanted::Failed))
@@ -119,7 +119,7 @@ fn apply(image: &mut TasksImage, change: TasksChange) {
 impl Disk<Tasks> for TasksDisk {
     fn write(&mut self, ticket: Ticket, change: TasksChange) -> Written {
         match change {
-            // It is kept in memory.
+            // This change is kept in memory only.
             TasksChange::Returns(_) => {
                 self.apply(change);
                 Written::Now

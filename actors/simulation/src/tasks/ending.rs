@@ -1,4 +1,4 @@
-//! The final state of the tasks when no more faults occur.
+//! The final state of the tasks once faults have stopped.
 
 use callboard_actors::shell::StopMode;
 use callboard_actors::tasks::{Started, TaskPhase, TasksCall};

@@ -1,4 +1,4 @@
-//! The real state: the driver's process with what it knows, and the living copies of tasks.
+//! The real state: the driver's process with its knowledge, and the living copies of tasks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,14 +20,14 @@ pub(super) struct Copied {
     pub(super) run: TaskId,
 }
 
-/// A start that the driver has under way.
+/// A start that the driver has in progress.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Work {
     pub(super) run: RunKey,
     pub(super) has_begun: bool,
 }
 
-/// What a process of the driver knows about a run.
+/// The knowledge of a process of the driver about a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
     Runs,
@@ -60,12 +60,12 @@ pub(super) struct Environment {
     pub(super) process: Option<Process>,
     launched: u8,
     has_launched: bool,
-    /// Whether its last launch was refused: there is no process, and there was none of an earlier run of the host.
+    /// Whether its last launch was refused: there is no process, and none remained of an earlier run of the host.
     pub(super) is_refused: bool,
     pub(super) copies: Vec<Copied>,
-    /// How the last copy of each task ended that ended by itself.
+    /// The exit code of the last copy of each task that ended by itself.
     pub(super) exits: BTreeMap<AllocationId, i32>,
-    /// How many starts of each task were sent to the driver, or came to an unknown end on their way.
+    /// How many starts of each task were sent to the driver, or have an unknown outcome.
     pub(super) tried: BTreeMap<AllocationId, u64>,
     /// The tasks whose start the driver has refused.
     pub(super) refused: BTreeSet<AllocationId>,
@@ -88,12 +88,12 @@ impl Environment {
         }
     }
 
-    /// A start of a task was sent, or came to an unknown end.
+    /// A start of a task was sent, or has an unknown outcome.
     pub(super) fn tried(&mut self, name: AllocationId) {
         *self.tried.entry(name).or_default() += 1;
     }
 
-    // === What is there ===
+    // === The present state ===
 
     /// The process that accepts requests.
     pub(super) fn serving(&self) -> Option<&Process> {
@@ -121,7 +121,7 @@ impl Environment {
         self.serving().is_some_and(|process| process.knows.get(run) == Some(&Known::Runs))
     }
 
-    /// What the owner of the drivers reports of the driver, as far as it matters for its tasks.
+    /// The report of the owner of the drivers about the driver, reduced to the fields that its tasks need.
     pub(super) fn report(&self, name: &DriverName, now: Timestamp) -> DriverReport {
         let is_there = |process: &&Process| process.standing != Standing::Left;
         let mut report = DriverReport::of_nothing_yet(name.clone(), now);
@@ -133,7 +133,7 @@ impl Environment {
         report
     }
 
-    // === What happens to the driver ===
+    // === Events of the driver ===
 
     pub(super) fn launch(&mut self) {
         self.launched += 1;
@@ -172,7 +172,7 @@ impl Environment {
         }
     }
 
-    // === What happens to tasks ===
+    // === Events of tasks ===
 
     pub(super) fn begin(&mut self, place: usize) -> Option<RunKey> {
         let work = self.process.as_mut()?.works.get_mut(place)?;

@@ -33,7 +33,7 @@ pub struct TasksBounds {
     pub exits: u32,
     /// Deaths of the driver's process.
     pub deaths: u32,
-    /// Launches of the driver that are refused, until its program is another one.
+    /// Launches of the driver that are refused, until its program is replaced.
     pub refusals: u32,
     /// Connections of a start that break, while the driver continues with it for any time.
     pub cuts: u32,
@@ -47,9 +47,9 @@ pub struct TasksBounds {
     pub crashes: u32,
     /// Kills of the host.
     pub kills: u32,
-    /// Passages of time until something is due.
+    /// Passages of time until the next timer is due.
     pub pauses: u32,
-    /// The ways in which the host may be told to end, each once, in either order.
+    /// The modes in which the host may be asked to end, each once, in either order.
     pub ends: &'static [StopMode],
 }
 
@@ -91,7 +91,7 @@ pub enum Question {
     Stop,
     /// To forget it.
     Destroy,
-    /// To end what is left of it.
+    /// To end the leftovers of a run.
     Sweep,
 }
 
@@ -135,7 +135,7 @@ pub enum TasksEvent {
     Found,
     /// The driver's process dies.
     Die,
-    /// The driver begins a copy of a task, for the start at this index of those under way.
+    /// The driver begins a copy of a task, for the start at this index of those in progress.
     Begin(u8),
     /// The driver finishes a start: the copy runs.
     Done(u8),
@@ -155,9 +155,9 @@ pub enum TasksEvent {
     Settle(u8, Outcome),
     /// The disk becomes sick, or is sound again.
     Disk(bool),
-    /// The machine is built from what is on disk.
+    /// The machine is built from the rows on disk.
     Load,
-    /// Time passes until something is due.
+    /// Time passes until the next timer is due.
     Pass,
     /// The next step crashes.
     Crash,
@@ -168,7 +168,7 @@ pub enum TasksEvent {
 }
 
 impl TasksEvent {
-    /// Whether it is a fault, or an event against what is wanted.
+    /// Whether it is a fault, or an event against the desired state.
     pub(super) const fn is_rare(self) -> bool {
         match self {
             Self::Stop(_)

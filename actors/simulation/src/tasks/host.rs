@@ -48,14 +48,14 @@ pub(super) struct Host {
     pub(super) ends: Option<StopMode>,
     askers: u64,
     pub(super) unanswered: BTreeMap<u64, AllocationId>,
-    /// Whether a task is wanted to run; `None` if a crash left it open.
+    /// Whether a task is wanted to run; `None` if a crash left that unknown.
     pub(super) wants: BTreeMap<AllocationId, Option<bool>>,
     /// The last request to stop each task.
     stoppers: BTreeMap<AllocationId, u64>,
     pub(super) told: BTreeMap<AllocationId, LastReport>,
     /// The runs that the host may end: their end was reported or requested, or they cannot be recovered.
     pub(super) excused: BTreeSet<TaskId>,
-    /// The runs that have ended by themselves, as their driver has told this run of the host.
+    /// The runs that have ended by themselves, as their driver reported to this run of the host.
     pub(super) heard: BTreeSet<TaskId>,
     pub(super) verdict: Verdict,
 }
@@ -108,7 +108,7 @@ impl Host {
         self.names.get(usize::from(task))
     }
 
-    // === The host's life ===
+    // === The host's lifecycle ===
 
     /// Builds the machine from the disk, if it waits for that.
     pub(super) fn load(&mut self, now: Timestamp) {
@@ -122,7 +122,7 @@ impl Host {
         }
     }
 
-    /// That a task stopped by an earlier run of the host starts again is only in the machine's memory until the start has
+    /// Only the machine's memory records that a task stopped by an earlier run of the host starts again, until the start has
     /// begun: a machine that is rebuilt before leaves the task stopped.
     fn forget_second_chances(&mut self, image: &TasksImage) {
         let names = self.names.iter().filter(|name| is_to_rest(image, name));
@@ -197,7 +197,7 @@ impl Host {
         }
     }
 
-    // === What people say ===
+    // === Requests of operators ===
 
     pub(super) fn say_start(&mut self, now: Timestamp, task: u8) {
         let Some(name) = self.name(task).cloned() else { return };
@@ -221,7 +221,7 @@ impl Host {
         self.carry(now);
     }
 
-    // === What leaves ===
+    // === Effects ===
 
     pub(super) fn returned(&mut self, now: Timestamp, number: u64, outcome: TasksOutcome) {
         self.actor.returned(self.moment(now), number, Ok(outcome));
@@ -276,7 +276,7 @@ impl Host {
             TasksCall::SetUp(_) | TasksCall::SetUpUnconfigured(..) => TasksOutcome::SetUp(Ok(())),
             TasksCall::Dismiss { .. } => TasksOutcome::Dismissed(Ok(())),
             TasksCall::Watch { .. } => TasksOutcome::Watched(Ok(())),
-            // It comes too late.
+            // It arrives too late.
             TasksCall::Forget { .. } | TasksCall::CallOff(_) => TasksOutcome::Forgotten,
             TasksCall::AwaitDisk { .. } => TasksOutcome::OnDisk,
             TasksCall::Locate { .. } => TasksOutcome::Located(Err(Trouble::passing("it was not looked up"))),
@@ -391,7 +391,7 @@ impl Host {
 }
 
 impl LastReport {
-    /// Whether the report says that nothing of it runs.
+    /// Whether the report states that nothing of it runs.
     pub(super) const fn is_down(&self) -> bool {
         matches!(self.phase, TaskPhase::Stopped | TaskPhase::Ended | TaskPhase::Failed)
     }

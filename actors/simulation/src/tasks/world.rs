@@ -17,7 +17,7 @@ use crate::{Outcome, Play, Tamper, Violation, World};
 /// The limit of passages of time until everything must be at rest.
 const PAUSES_MAX: u32 = 200;
 
-/// The world, with the events that may still happen.
+/// The world, with its remaining bounds.
 #[derive(Debug, Clone)]
 pub struct TasksWorld {
     host: Host,
@@ -25,7 +25,7 @@ pub struct TasksWorld {
     left: TasksBounds,
 }
 
-/// By its debug text: tasks have floating-point numbers and schemas of drivers in them, which have no hash.
+/// Hashes the debug text: tasks contain floating-point numbers and schemas of drivers, which have no hash.
 impl Hash for TasksWorld {
     fn hash<H: Hasher>(&self, state: &mut H) {
         format!("{self:?}").hash(state);
@@ -206,7 +206,7 @@ impl TasksWorld {
     }
 }
 
-/// How a host that was told to end may be told once more: in the other way.
+/// The modes in which a host that was asked to end may be asked again: the other mode.
 fn other(ends: &'static [StopMode], mode: StopMode) -> &'static [StopMode] {
     match mode {
         StopMode::Stop if ends.contains(&StopMode::Detach) => &[StopMode::Detach],

@@ -1,4 +1,4 @@
-//! The ledger of a volume on a disk that settles, fails and is cut off on request.
+//! The ledger of a volume on a disk that settles and fails on request, and loses its last writes on request.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,30 +13,30 @@ use super::super::writes::{Outcome, Writes};
 /// The disk of one data directory; it outlives its hosts.
 #[derive(Debug, Clone, Hash, Default)]
 pub(crate) struct VolumeDisk {
-    /// What is on it.
+    /// The rows on it.
     rows: VolumeImage,
     /// Whether a claim was on it since the volume was forgotten last.
     had_claims: bool,
-    /// How many forced releases have reached it.
+    /// The number of forced releases that have reached it.
     forced: u32,
-    /// Whether all of the volume was forgotten by force, until that is taken note of.
+    /// Whether the whole volume was forgotten by force and this was not consumed yet.
     is_forgotten: bool,
-    /// Whose claims were forgotten by force, until that is taken note of.
+    /// The allocations whose claims were forgotten by force and were not consumed yet.
     given_up: BTreeSet<AllocationId>,
     /// The targets of claims that were forgotten by force while a call for them was about to leave.
     leaving: BTreeSet<PathBuf>,
-    /// Whose claims had rows that were damaged, until they claim again.
+    /// The allocations whose claims had a damaged row, until they claim again.
     damaged: BTreeSet<AllocationId>,
     writes: Writes<VolumeChange>,
 }
 
 impl VolumeDisk {
-    /// How many writes wait.
+    /// The number of waiting writes.
     pub(crate) fn waiting(&self) -> usize {
         self.writes.waiting()
     }
 
-    /// What is on disk.
+    /// The rows on disk.
     pub(super) const fn rows(&self) -> &VolumeImage {
         &self.rows
     }
@@ -46,12 +46,12 @@ impl VolumeDisk {
         self.had_claims
     }
 
-    /// How many forced releases have reached it.
+    /// The number of forced releases that have reached it.
     pub(super) const fn forced(&self) -> u32 {
         self.forced
     }
 
-    /// Whether a call for this target was about to leave when its claim was forgotten by force. It leaves once.
+    /// Whether a call for this target was about to leave when its claim was forgotten by force. True once.
     pub(super) fn takes_leave(&mut self, path: &Path) -> bool {
         self.leaving.remove(path)
     }
@@ -61,7 +61,7 @@ impl VolumeDisk {
         self.rows.claims.iter().any(|claim| claim.allocation == *allocation)
     }
 
-    /// Whether its claims tell what the row of the volume does. Of a volume without claims nothing is known when that row is damaged.
+    /// Whether its claims hold the data of the volume's row. Without claims nothing is known of a volume whose row is damaged.
     pub(super) fn can_be_told_of_its_claims(&self) -> bool {
         self.rows.volume.is_some() && !self.rows.claims.is_empty()
     }
@@ -71,7 +71,7 @@ impl VolumeDisk {
         self.damaged.contains(allocation)
     }
 
-    /// All waiting writes have reached it, and then the row of this claim is damaged, or that of the volume.
+    /// All waiting writes reach the disk, and then the row of this claim, or that of the volume, is damaged.
     pub(super) fn damage(&mut self, claim: Option<AllocationId>) {
         self.begin_run(usize::MAX);
         let Some(allocation) = claim else {
@@ -85,27 +85,27 @@ impl VolumeDisk {
         }
     }
 
-    /// Whether the claim of this allocation was forgotten by force since that was asked last.
+    /// Whether the claim of this allocation was forgotten by force since the last `take_given_up`.
     pub(super) fn is_given_up(&self, allocation: &AllocationId) -> bool {
         self.given_up.contains(allocation)
     }
 
-    /// Whose claims were forgotten by force since this was asked last.
+    /// The allocations whose claims were forgotten by force since the last call.
     pub(super) fn take_given_up(&mut self) -> BTreeSet<AllocationId> {
         std::mem::take(&mut self.given_up)
     }
 
-    /// Whether all of the volume was forgotten by force since this was asked last.
+    /// Whether the whole volume was forgotten by force since the last call.
     pub(super) fn takes_forced(&mut self) -> bool {
         std::mem::take(&mut self.is_forgotten)
     }
 
-    /// One more of the next writes is refused at once.
+    /// Refuses one more of the next writes at once.
     pub(crate) const fn refuse_next(&mut self) {
         self.writes.refuse_next();
     }
 
-    /// Settles so many of the waiting writes as one commit.
+    /// Settles this number of the waiting writes as one commit.
     pub(super) fn settle(&mut self, count: usize, outcome: Outcome) -> Option<Settlement> {
         let mut writes = std::mem::take(&mut self.writes);
         let settled = writes.settle(count, outcome, |change| self.apply(&change));
@@ -113,7 +113,7 @@ impl VolumeDisk {
         settled
     }
 
-    /// The host is gone, and so many of the waiting writes had reached the disk.
+    /// The host is gone, and this number of the waiting writes had reached the disk.
     pub(super) fn begin_run(&mut self, reached: usize) {
         let mut writes = std::mem::take(&mut self.writes);
         self.leaving.clear();
@@ -129,7 +129,7 @@ impl VolumeDisk {
                 self.damaged.remove(&row.allocation);
             }
             VolumeChange::Force { claims, volume, audit, .. } => {
-                // A write of which it is said that it failed is handed over again, and may be there.
+                // A write that was reported as failed is retried, and may already be there.
                 self.forced += u32::from(!self.rows.audits.iter().any(|kept| kept.number == audit.number));
                 self.is_forgotten |= volume.is_some();
                 self.given_up.extend(claims.iter().cloned());

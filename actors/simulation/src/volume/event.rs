@@ -1,4 +1,4 @@
-//! What can happen to a volume in a small world, and how much of it.
+//! The events of a volume in a small world, and their bounds.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use callboard_machines::volume::Expands;
 
 use super::super::writes::Outcome;
 
-/// How much may happen, of each kind.
+/// How often each kind of event may happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VolumeBounds {
     /// How many allocations there are.
@@ -32,7 +32,7 @@ pub struct VolumeBounds {
     pub groups: u8,
     /// Whether a group is not ready yet when it is taken.
     pub is_late: bool,
-    /// How many calls are refused or come back unclear.
+    /// How many calls are refused or return an unclear result.
     pub faults: u8,
     /// How often the plugin says OK and does nothing.
     pub lies: u8,
@@ -40,7 +40,7 @@ pub struct VolumeBounds {
     pub losses: u8,
     /// How often another instance of the plugin takes over.
     pub takeovers: u8,
-    /// Whether each takeover changes whether the plugin stages.
+    /// Whether each takeover switches whether the plugin stages.
     pub changes: bool,
     /// How many commits fail, whether or not they took effect, and how many writes are refused at once.
     pub failures: u8,
@@ -52,7 +52,7 @@ pub struct VolumeBounds {
     pub damages: u8,
     /// How often the machine is booted.
     pub reboots: u8,
-    /// How often time passes until something is due.
+    /// How often time passes until the next timer is due.
     pub pauses: u8,
     /// Whether the volume does not exist at the start, and the plugin creates volumes.
     pub is_new: bool,
@@ -62,7 +62,7 @@ pub struct VolumeBounds {
     pub attaches: bool,
     /// Whether the volume permits one allocation at a time.
     pub is_single: bool,
-    /// In which ways the host may end, once.
+    /// The modes in which the host may end, once.
     pub stops: &'static [StopMode],
 }
 
@@ -99,16 +99,16 @@ impl VolumeBounds {
     };
 }
 
-/// How a call comes back.
+/// The result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Answered {
     /// It is done.
     Ok,
-    /// The plugin says that it is done, and it is not.
+    /// The plugin answers OK, and did nothing.
     Lie,
-    /// It is refused for good.
+    /// It is refused permanently.
     Refused,
-    /// It is refused for now.
+    /// It is refused temporarily.
     NotNow,
     /// It is unclear, and was not done.
     UnclearBefore,
@@ -117,7 +117,7 @@ pub enum Answered {
 }
 
 impl Answered {
-    /// Every fault of a plugin that tells the truth.
+    /// All faults of a plugin that does not lie.
     pub const FAULTS: [Self; 4] = [Self::Refused, Self::NotNow, Self::UnclearBefore, Self::UnclearAfter];
 }
 
@@ -134,50 +134,50 @@ impl fmt::Display for Answered {
     }
 }
 
-/// What can happen.
+/// An event of this world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VolumeEvent {
     /// The allocation of this number claims the volume.
     Claim(u8),
     /// Its last process has exited, and it releases the volume.
     Release(u8),
-    /// An operator forces what is released.
+    /// An operator releases the volume by force.
     Force,
-    /// An operator forces the released claim of the allocation of this number alone.
+    /// An operator releases the claim of only the allocation of this number by force.
     GiveUp(u8),
     /// A caller creates the volume.
     Create,
-    /// A caller deletes it.
+    /// A caller deletes the volume.
     Delete,
-    /// Its owner allows the deletion that waits for that.
+    /// Its owner allows the deletion that waits for permission.
     Allow,
-    /// A caller expands it.
+    /// A caller expands the volume.
     Expand,
     /// A caller takes a group of snapshots of it.
     TakeGroup,
     /// A caller deletes the group that was taken last.
     DeleteGroup,
-    /// The call in flight comes back.
+    /// The call in flight returns.
     Answer(Answered),
-    /// What is mounted at this place is unmounted from outside.
+    /// The mount at this place is unmounted from outside.
     PullAway(usize),
-    /// Looks at what is mounted at this place hang.
+    /// Looks at the mount at this place hang.
     Hang(usize),
     /// Another instance of the plugin takes over.
     TakeOver,
-    /// After a restart the host says whether the allocations with a claim live.
+    /// After a restart the host reports whether the allocations with a claim live.
     Confirm(bool),
-    /// So many of the waiting writes settle in this way.
+    /// This number of the waiting writes settle in this way.
     Settle(u8, Outcome),
     /// The next write will be refused at once.
     RefuseNext,
     /// The ledger is read.
     Load,
-    /// Time passes until something is due.
+    /// Time passes until the next timer is due.
     Pass,
     /// The next step crashes.
     Crash,
-    /// The host is killed; so many of its writes had reached the disk, and the call in flight takes effect or not.
+    /// The host is killed; this number of its writes had reached the disk, and the call in flight takes effect or not.
     Kill(usize, bool),
     /// The same, and the row of the claim of the allocation of this number is damaged.
     DamageClaim(u8),

@@ -5,29 +5,29 @@ use std::sync::Arc;
 use callboard_machines::csi::{Snapshot, VolumeGroupSnapshot};
 use callboard_machines::volume::{Failure, Known, OrderResult};
 
-/// The group, which outlives every host.
+/// The groups, which outlive every host.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Groups {
-    /// Whether the plugin takes any.
+    /// Whether the plugin takes groups.
     pub(super) are_taken: bool,
-    /// Whether one is not ready yet when it is taken.
+    /// Whether a group is not ready yet when it is taken.
     is_late: bool,
-    /// The number of the one that is there.
+    /// The number of the group that exists.
     pub(super) there: Option<u32>,
     is_ready: bool,
-    /// How many were ever taken.
+    /// How many groups were ever taken.
     ever: u32,
-    /// The last one that a host has heard of as taken.
+    /// The last group whose result a host has received.
     pub(super) heard: Option<u32>,
 }
 
 impl Groups {
-    /// None yet, of a plugin that takes them.
+    /// No group yet, and a plugin that takes groups.
     pub(super) fn of_a_plugin(is_late: bool) -> Self {
         Self { are_taken: true, is_late, ..Self::default() }
     }
 
-    /// One is taken, unless it is there.
+    /// Takes a group, unless one exists.
     pub(super) const fn take(&mut self) {
         if self.there.is_some() {
             self.is_ready = true;
@@ -37,7 +37,7 @@ impl Groups {
         (self.there, self.is_ready) = (Some(self.ever), !self.is_late);
     }
 
-    /// It is ready when it is asked for.
+    /// A request makes the group with this id ready.
     pub(super) fn ask_for(&mut self, id: &str) {
         self.is_ready |= self.there.map(id_of).as_deref() == Some(id);
     }
@@ -46,12 +46,12 @@ impl Groups {
         self.there = self.there.filter(|there| id_of(*there) != id);
     }
 
-    /// The number that the last one has or had.
+    /// The number of the last group, whether or not it still exists.
     pub(super) const fn last(&self) -> u32 {
         self.ever
     }
 
-    /// What a host hears of the one that is there.
+    /// The result that a host receives for the existing group.
     pub(super) fn told(&mut self) -> Result<OrderResult, Failure> {
         self.heard = self.there;
         let Some(there) = self.there else { return Err(absent()) };
@@ -59,7 +59,7 @@ impl Groups {
         Ok(OrderResult::Group(Arc::new(group)))
     }
 
-    /// What a host hears of the one with this id.
+    /// The result that a host receives for the group with this id.
     pub(super) fn told_of(&mut self, id: &str) -> Result<OrderResult, Failure> {
         if self.there.map(id_of).as_deref() == Some(id) { self.told() } else { Err(absent()) }
     }

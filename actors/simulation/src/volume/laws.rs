@@ -1,4 +1,4 @@
-//! The laws of a volume that need no more than its steps; the [model](super::model::VolumeModel) sees to those that need its plugin.
+//! The laws of a volume that can be checked from its steps alone; the [model](super::model::VolumeModel) checks those that need its plugin.
 
 use callboard_actors::shell::{Effect, Input};
 use callboard_actors::vocabulary::Moment;
@@ -11,12 +11,12 @@ use super::super::law::Law;
 use super::super::law_checker::{LawChecker, Verdict};
 use super::super::stand_in::Left;
 
-/// Sees everything that a volume does.
+/// Observes every step of a volume.
 #[derive(Debug, Clone, Hash, Default)]
 pub struct VolumeLaws {
-    /// Where calls go, as far as the volume knows.
+    /// The route of calls that the volume knows.
     route: Route,
-    /// Where calls go at present.
+    /// The present route of calls.
     newest: Route,
     /// How many routes were sent to the volume that it has not received yet.
     on_the_way: u32,
@@ -35,7 +35,7 @@ impl VolumeLaws {
         self.on_the_way += 1;
     }
 
-    /// The volume has received a route, unless it crashed over it. It goes by that until it receives a newer one.
+    /// The volume has received a route, unless it crashed over it. It uses that route until it receives a newer one.
     pub(super) fn received(&mut self, route: Option<&Route>) {
         self.on_the_way = self.on_the_way.saturating_sub(1);
         self.go_by(route);
@@ -110,7 +110,7 @@ impl LawChecker<Volume> for VolumeLaws {
     }
 
     fn left(&mut self, left: &Left<Volume>, is_durable: bool) {
-        // An audit and a status wait for what they tell, as calls and promises do.
+        // An audit and a status wait for the writes that they report, as calls and promises do.
         let waits = matches!(left, Left::Call { call, .. } if call.csi().is_some())
             || matches!(left, Left::News(_, VolumeNews::Changed(_) | VolumeNews::Forced(_)));
         if waits && !is_durable {

@@ -1,4 +1,4 @@
-//! A volume in the simulation: its laws, its ledger, a plugin and a kernel, and a world so small that every order is tried.
+//! A volume in the simulation: its laws, its ledger, a plugin and a kernel, and a world small enough to try every order of events.
 
 mod disk;
 mod groups;

@@ -1,6 +1,6 @@
 //! A volume with its ledger, its plugin and the kernel, and the allocations that use it.
 //!
-//! What leaves the volume is carried here; the plugin answers when the world says so.
+//! Carries out the effects of the volume; the plugin answers when the world requests it.
 
 mod args;
 mod carrying;
@@ -42,10 +42,10 @@ pub(crate) type Owner = StandIn<Volume, VolumeDisk, VolumeLaws>;
 /// How long a caller waits.
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// What a caller has asked.
+/// A caller's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Asked {
-    /// The allocation, its round, and until when it waits.
+    /// The allocation, its round, and its deadline.
     Claim(u8, u8, Timestamp),
     Release,
     Force,
@@ -65,15 +65,15 @@ pub(super) enum Asked {
 pub(super) struct User {
     /// Its processes use the volume.
     pub(super) is_holding: bool,
-    /// What it was handed was unmounted from outside, so that its processes use nothing that is mounted since.
+    /// The mount that it received was unmounted from outside, so its processes use nothing that was mounted since.
     pub(super) has_lost_mount: bool,
-    /// It has asked for the release of what it claimed last.
+    /// It has requested the release of its last claim.
     pub(super) is_releasing: bool,
-    /// It gave up waiting for its claim, which goes on.
+    /// It gave up waiting for its claim, which continues.
     pub(super) is_pending: bool,
     /// Its claim failed.
     pub(super) has_failed: bool,
-    /// How often it has claimed or released. What is answered to an earlier round changes nothing.
+    /// How often it has claimed or released. An answer to an earlier round changes nothing.
     pub(super) round: u8,
 }
 
@@ -86,16 +86,16 @@ impl User {
     }
 }
 
-/// The volume and what is around it.
+/// The volume and its surroundings.
 #[derive(Debug, Clone, Hash)]
 pub(crate) struct VolumeModel {
     pub(crate) owner: Owner,
-    /// How many steps the owners of former runs took.
+    /// The number of steps in earlier runs.
     steps_before: Count,
     tamper: Option<Rc<dyn Tamper<Volume>>>,
     pub(crate) node: Node,
     pub(super) users: BTreeMap<u8, User>,
-    /// How large it was asked to be last.
+    /// The last size that was requested.
     pub(super) wished_bytes: u64,
     unanswered: BTreeMap<u64, Asked>,
     askers: u64,
@@ -103,10 +103,10 @@ pub(crate) struct VolumeModel {
     unconfirmed: BTreeSet<AllocationId>,
     /// Whether the volume was claimed in this run.
     has_claimed: bool,
-    /// The id of the volume as its owner knows it, and that by which the volume waits to be deleted.
+    /// The id of the volume as its owner knows it, and the id whose deletion waits for permission.
     known_id: String,
     to_allow: Option<String>,
-    /// The ids that its owner has named for a deletion.
+    /// The ids whose deletion its owner has allowed.
     allowed: BTreeSet<String>,
     /// The audits that were published in this run, and the forced releases that were answered.
     audits: (u32, u32),
@@ -114,14 +114,14 @@ pub(crate) struct VolumeModel {
     published: u32,
     /// Whether a release was forced, so that something may be left.
     is_forced: bool,
-    /// Whether one was refused, which may be done later all the same: its disk failed after it had shown that it takes writes.
+    /// Whether a forced release was refused that may be done later all the same: its disk failed after it had shown that it takes writes.
     is_force_refused: bool,
     /// Whether a confirmation of claims may be lost, so that its caller repeats it.
     is_confirmation_due: bool,
     run: u64,
     boot: u64,
     is_single: bool,
-    /// Whether a call that a crash cuts takes its effect.
+    /// Whether a call that is cut by a crash takes effect.
     cut_takes_effect: bool,
     verdict: Verdict,
 }
@@ -164,7 +164,7 @@ impl VolumeModel {
         Self::new(Node::new(stages, attaches, creates), is_single, tamper)
     }
 
-    /// How many steps it has taken in all runs.
+    /// The number of its steps in all runs.
     pub(crate) fn steps(&self) -> u64 {
         self.steps_before.0 + self.owner.steps()
     }
@@ -182,12 +182,12 @@ impl VolumeModel {
         self.verdict.violation(law, what);
     }
 
-    /// When something is due next.
+    /// The time at which something is due next.
     pub(crate) fn due(&self) -> Option<Timestamp> {
         self.owner.next_timer().into_iter().chain(self.owner.pauses_until()).min()
     }
 
-    // === What comes in ===
+    // === Inputs ===
 
     pub(super) fn ask<Q: Message<Volume>>(&mut self, now: Timestamp, asked: Asked, message: Q) {
         self.askers += 1;
@@ -227,7 +227,7 @@ impl VolumeModel {
         self.ask(now, Asked::GiveUp, ForceRelease { scope, reason: "an operator".to_owned() });
     }
 
-    /// The call in flight comes back.
+    /// The call in flight returns.
     pub(crate) fn answer(&mut self, now: Timestamp, how: Answered) {
         if let Some((number, outcome)) = self.node.answer(how) {
             self.owner.returned(Self::moment(now), number, Ok(outcome));
@@ -253,7 +253,7 @@ impl VolumeModel {
                 self.note_forced();
             }
             self.owner.settled(Self::moment(now), settlement);
-            // Calls that were about to leave have left then.
+            // Calls that were about to leave have left by then.
             self.carry(now);
             self.note_forced();
         }
@@ -264,7 +264,7 @@ impl VolumeModel {
         self.owner.crash_next_step();
     }
 
-    /// What is mounted at this place is unmounted from outside.
+    /// The mount at this place is unmounted from outside.
     pub(crate) fn pull_away(&mut self, place: usize) {
         let path = self.node.pull_away(place);
         let is_single = self.is_single;
@@ -272,13 +272,13 @@ impl VolumeModel {
         losers.for_each(|(_, user)| user.has_lost_mount = true);
     }
 
-    /// Whether a lie about the call in flight can be found out: the kernel shows what is mounted, and nothing shows what else there is.
+    /// Whether a lie about the call in flight can be detected: the kernel shows mounts, and nothing shows other effects.
     pub(crate) fn may_be_lied_to(&self) -> bool {
         let step = self.node.in_flight.as_ref().and_then(|in_flight| step_of(&in_flight.call));
         matches!(step, Some((StepOf::Stage(_) | StepOf::Publish(_), _)))
     }
 
-    /// It hears that its disk is sick, or sound again.
+    /// The volume is notified that its disk is sick, or sound again.
     pub(crate) fn disk(&mut self, now: Timestamp, is_sick: bool) {
         if self.owner.is_sick() != is_sick {
             self.owner.disk(Self::moment(now), is_sick);
@@ -308,7 +308,7 @@ impl VolumeModel {
         }
     }
 
-    /// What must happen of itself next happens, and goes well. False if there is nothing but time that must pass.
+    /// The next event that happens by itself, with a good result. False if only time can pass.
     pub(crate) fn go_on(&mut self, now: Timestamp) -> bool {
         if self.owner.store.waiting() > 0 {
             self.settle(now, usize::MAX, Outcome::Written);
@@ -333,7 +333,7 @@ pub(super) fn allocation(number: u8) -> AllocationId {
     AllocationId::new(format!("a{number}")).expect("it is an id")
 }
 
-/// Where an allocation finds the volume.
+/// The path at which an allocation finds the volume.
 fn target(number: u8, is_single: bool) -> PathBuf {
     layout().target(&key(), &allocation(number), &usage(is_single))
 }

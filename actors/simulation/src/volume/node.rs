@@ -1,4 +1,4 @@
-//! A plugin with what it was asked for, and the kernel with its mounts.
+//! A plugin with the calls that it received, and the kernel with its mounts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ fn attached() -> Context {
     Context::from([("device".to_owned(), "sdb".to_owned())])
 }
 
-/// What an observer of all calls and answers knows of a step.
+/// The state of a step, as an observer of all calls and answers knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Sure {
     /// Nothing is set up.
@@ -37,11 +37,11 @@ pub(crate) enum Sure {
     Down,
     /// It is set up.
     Up,
-    /// Either.
+    /// Unknown.
     Unsure,
 }
 
-/// The step of a call, as an observer tells steps apart.
+/// The step of a call. Equal steps are the same step to an observer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum StepOf {
     /// Its existence: it is created and deleted.
@@ -56,9 +56,9 @@ pub(super) enum StepOf {
 pub(crate) struct InFlight {
     pub(super) number: u64,
     pub(super) call: VolumeCall,
-    /// What was known of its step before.
+    /// The known state of its step before the call.
     before: Sure,
-    /// Its host has given up on its step.
+    /// Its host has given up its step by force.
     is_forgotten: bool,
 }
 
@@ -69,34 +69,34 @@ pub(crate) struct Node {
     generation: u64,
     /// Whether it stages volumes.
     pub(crate) stages: bool,
-    /// Whether it does not know the modes of several writers on one node.
+    /// Whether it does not know the access modes for several writers on one node.
     lacks_modes: bool,
     /// Whether it attaches volumes.
     attaches: bool,
     /// Whether it creates volumes.
     pub(crate) creates: bool,
-    /// How large the volume is.
+    /// The size of the volume.
     pub(super) storage: Storage,
     /// The volumes that it has created and not deleted: the name and the number of each.
     pub(super) made: BTreeMap<String, u32>,
     /// How many it has ever created.
     made_ever: u32,
     mounts: BTreeMap<PathBuf, u32>,
-    /// Those of them that lead to a staging directory at which nothing was mounted.
+    /// The mounts that lead to a staging directory at which nothing was mounted.
     bare: BTreeSet<PathBuf>,
-    /// Targets of claims that were given up by force, each alone.
+    /// Targets of claims that were given up by force, each individually.
     abandoned: BTreeSet<PathBuf>,
     /// Targets of a volume that was given up as a whole. Nothing waits for them, and nothing is set up over them.
     left: BTreeSet<PathBuf>,
-    /// Those of them at which the plugin was not asked to undo the publication when or since they were given up.
+    /// Targets that were given up and at which the plugin was not asked to undo the publication, then or since.
     owed: BTreeSet<PathBuf>,
     /// Paths at which every look hangs.
     hung: BTreeSet<PathBuf>,
-    /// What an observer knows.
+    /// The states that an observer knows.
     known: BTreeMap<StepOf, Sure>,
-    /// With which access mode each step was asked for that may be set up.
+    /// The access mode of the request of each step that may be set up.
     modes: BTreeMap<StepOf, AccessMode>,
-    /// Whether the last look at a path that its host heard of found what the host had recorded, or nothing to compare with.
+    /// Whether the last look at each path, as its host received it, found what the host had recorded, or nothing to compare with.
     seen: BTreeMap<PathBuf, bool>,
     pub(crate) in_flight: Option<InFlight>,
 }
@@ -107,7 +107,7 @@ pub(super) fn step_of(call: &VolumeCall) -> Option<(StepOf, bool)> {
         VolumeCall::ReadRoute
         | VolumeCall::Look { .. }
         | VolumeCall::AwaitAudits(_)
-        // It is no step of a claim, and has no inverse.
+        // An order is not a step of a claim, and has no inverse.
         | VolumeCall::Order(..) => return None,
         VolumeCall::Create(..) => (StepOf::Exist, true),
         VolumeCall::Delete(..) => (StepOf::Exist, false),
@@ -125,19 +125,19 @@ impl Node {
         Self { generation: 1, stages, attaches, creates, ..Self::default() }
     }
 
-    /// With a plugin that expands volumes so.
+    /// A plugin that expands volumes in this way.
     pub(super) fn expanding(mut self, expands: Expands) -> Self {
         self.storage.expands = expands;
         self
     }
 
-    /// With a plugin that takes groups of snapshots, which are ready late or at once.
+    /// A plugin that takes groups of snapshots, which are ready late or at once.
     pub(super) fn grouping(mut self, is_late: bool) -> Self {
         self.storage.groups = Groups::of_a_plugin(is_late);
         self
     }
 
-    /// Where calls go at present.
+    /// The present route of calls.
     pub(super) fn route(&self) -> Route {
         let generation = Generation::new(self.generation);
         let node = NodeRoute {
@@ -164,7 +164,7 @@ impl Node {
         Route { node: Some(node), controller: is_there.then_some(controller) }
     }
 
-    // === What an observer knows ===
+    // === The knowledge of an observer ===
 
     pub(super) fn sure(&self, step: &StepOf) -> Sure {
         self.known.get(step).copied().unwrap_or_default()
@@ -187,7 +187,7 @@ impl Node {
         }
     }
 
-    /// Its host gives up by force on all that it does not know for certain.
+    /// Its host gives up by force everything that it does not know for certain.
     pub(super) fn forget(&mut self) {
         self.known.clear();
         self.modes.clear();
@@ -198,7 +198,7 @@ impl Node {
         }
     }
 
-    /// Whether the last look found what is to be there; `None` before the first look of this run.
+    /// Whether the last look found the expected mount; `None` before the first look of this run.
     pub(super) fn seen(&self, path: &Path) -> Option<bool> {
         self.seen.get(path).copied()
     }
@@ -209,7 +209,7 @@ impl Node {
     pub(super) fn called(&mut self, number: u64, call: VolumeCall) {
         let step = step_of(&call);
         let before = step.as_ref().map_or(Sure::Down, |(step, _)| self.sure(step));
-        // What is undone once more stays down.
+        // A step that is undone again stays down.
         let step = step.filter(|(_, is_up)| *is_up || before != Sure::Down);
         step.into_iter().for_each(|(step, _)| self.note(step, Sure::Unsure));
         self.note_mode(&call);
@@ -219,7 +219,7 @@ impl Node {
         self.in_flight = Some(InFlight { number, call, before, is_forgotten: false });
     }
 
-    /// What a look finds.
+    /// The result of a look.
     pub(super) fn look(&mut self, path: &Path, recorded: Option<&Mark>) -> Seen {
         if self.hung.contains(path) {
             return Seen::Unclear("it hangs".to_owned());
@@ -234,7 +234,7 @@ impl Node {
         seen
     }
 
-    /// The call in flight comes to its end, and its host hears this.
+    /// The call in flight ends, and its host receives the result.
     pub(super) fn answer(&mut self, how: Answered) -> Option<(u64, VolumeOutcome)> {
         let InFlight { number, call, before, is_forgotten } = self.in_flight.take()?;
         if let VolumeCall::Order(_, _, call) = &call {
@@ -249,7 +249,7 @@ impl Node {
         let is_unstage = self.stages && matches!((&step, is_up), (StepOf::Stage(_), false));
         let result = match how {
             Answered::Ok | Answered::Lie => Ok(()),
-            // Of what the plugin reports to have, neither says that nothing is left (C019, C082).
+            // For a plugin that reports this capability, neither error proves that nothing is left (C019, C082).
             Answered::Refused if is_detach || is_unstage => Err(Known::Unsupported),
             Answered::NotNow if is_detach => Err(Known::Absent),
             Answered::Refused => Err(Known::Refused),
@@ -309,7 +309,7 @@ impl Node {
         }
     }
 
-    /// The number of the volume that a creation has made, also if it was there.
+    /// The number of the volume that a creation has made, or that already existed.
     fn made_by(&self, call: &VolumeCall) -> u32 {
         match call {
             VolumeCall::Create(_, _, args) => {
@@ -354,7 +354,7 @@ impl Node {
     }
 }
 
-/// What the plugin says of the volume that it creates.
+/// The plugin's answer about the volume that it creates.
 fn created(number: u32) -> csi::Volume {
     let volume_id = id(number);
     csi::Volume { volume_context: context_of(&volume_id), volume_id, ..csi::Volume::default() }
@@ -364,7 +364,7 @@ fn id(number: u32) -> String {
     format!("id-{number}")
 }
 
-/// Each boot gives the same unique ids anew.
+/// The same unique ids are given again after each boot.
 fn mark(id: u32) -> Mark {
     Mark::Mount(MountIdentity::Unique(UniqueMountId(id.into())))
 }

@@ -1,4 +1,4 @@
-//! How large the volume is: at its storage, on this node, and as far as any host has heard; and its groups of snapshots.
+//! The size of the volume at its storage, on this node, and as reported to any host; and its groups of snapshots.
 
 use callboard_machines::volume::{Expands, Failure, Known, OrderCall, OrderResult, VolumeOutcome};
 
@@ -14,16 +14,16 @@ pub(super) struct Storage {
     pub(super) at_controller: u64,
     /// Its size on this node.
     pub(super) on_node: u64,
-    /// The largest size that a host has heard of.
+    /// The largest size that a host has received.
     pub(super) told: u64,
-    /// Whether the node has refused for good to let it grow.
+    /// Whether the node has refused permanently to let it grow.
     pub(super) is_refused_on_node: bool,
     /// The groups of snapshots of it.
     pub(super) groups: Groups,
 }
 
 impl Storage {
-    /// A call takes its effect.
+    /// A call takes effect.
     pub(super) fn take_effect(&mut self, call: &OrderCall) {
         match call {
             OrderCall::Expand { range, .. } => {
@@ -33,12 +33,12 @@ impl Storage {
             OrderCall::TakeGroup(_) => self.groups.take(),
             OrderCall::DescribeGroup { group_snapshot_id, .. } => self.groups.ask_for(group_snapshot_id),
             OrderCall::DeleteGroup { group_snapshot_id, .. } => self.groups.delete(group_snapshot_id),
-            // Nothing else is ordered in this world.
+            // This world has no other orders.
             OrderCall::TakeSnapshot { .. } | OrderCall::DeleteSnapshot { .. } | OrderCall::Modify { .. } => {}
         }
     }
 
-    /// A call comes to its end, and its host hears this.
+    /// A call ends, and its host receives the result.
     pub(super) fn answer(&mut self, call: &OrderCall, how: Answered) -> VolumeOutcome {
         let known = match how {
             Answered::Ok | Answered::Lie | Answered::UnclearAfter => {
@@ -70,7 +70,7 @@ impl Storage {
                 self.groups.told_of(group_snapshot_id)
             }
             (None, OrderCall::Grow(_)) => {
-                // It may have been made larger still by a call whose answer was lost.
+                // A call whose answer was lost may have made it even larger.
                 self.told = self.told.max(self.on_node);
                 Ok(OrderResult::Grown { capacity_bytes: self.on_node })
             }

@@ -1,4 +1,4 @@
-//! A volume, its ledger, a plugin and a few allocations: small enough to try every order.
+//! A volume, its ledger, a plugin and a few allocations: small enough to try every order of events.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use super::event::{Answered, VolumeBounds, VolumeEvent};
 use super::model::{VolumeModel, allocation};
 use super::node::Node;
 
-/// How often time passes at most on the way to rest.
+/// How often time passes at most before the world comes to rest.
 const CALM_MAX: u32 = 24;
 
-/// The world, with what may still happen.
+/// The world, with its remaining bounds.
 #[derive(Debug, Clone, Hash)]
 pub struct VolumeWorld {
     model: VolumeModel,
@@ -26,7 +26,7 @@ pub struct VolumeWorld {
 }
 
 impl VolumeWorld {
-    /// A world in which so much may happen, with a fault in the volume if one is given.
+    /// A world with these bounds, with a fault in the volume if one is given.
     #[must_use]
     pub fn new(bounds: VolumeBounds, tamper: Option<Rc<dyn Tamper<Volume>>>) -> Self {
         let node = Node::new(bounds.stages, bounds.attaches, bounds.is_new).expanding(bounds.expands);
@@ -242,7 +242,7 @@ impl Play for VolumeWorld {
         self.hear()
     }
 
-    /// The plugin is replaced by one that does what it is asked for; everything goes on until only time could pass.
+    /// The plugin is replaced by one without faults, and events happen until only time could pass.
     fn settle(&mut self) -> Result<(), Violation> {
         self.model.node.heal();
         if !self.model.owner.has_ended() {
@@ -253,7 +253,7 @@ impl Play for VolumeWorld {
             while self.model.go_on(self.now) {
                 self.hear()?;
             }
-            // A call that was in flight may have mounted what was given up meanwhile.
+            // A call in flight may have mounted a path that was given up meanwhile.
             self.model.node.heal();
             if self.model.due().is_none() {
                 break;

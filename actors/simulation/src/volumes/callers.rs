@@ -1,4 +1,4 @@
-//! The callers of the owner: what they ask, and what is found of the answers.
+//! The callers of the owner: their requests, and checks of the answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -27,7 +27,7 @@ use super::wants::says_not_begun;
 const WITHIN: Duration = Duration::from_secs(20);
 
 impl VolumesScene {
-    /// A caller asks.
+    /// A caller sends a request.
     pub(super) fn ask(&mut self, stage: &mut Stage<Self>, request: VolumesRequest) {
         stage.ask(self.message(request));
         let asker = stage.askers();
@@ -52,7 +52,7 @@ impl VolumesScene {
         }
     }
 
-    /// These claims are not used by processes any more.
+    /// Processes no longer use these claims.
     fn lets_go(&mut self, asker: u64, is_meant: impl Fn(&(usize, u8)) -> bool) {
         self.held.retain(|of| !is_meant(of));
         let released = self.claimed_at.keys().filter(|of| is_meant(of));
@@ -116,7 +116,7 @@ impl VolumesScene {
         claim.is_some() && claimed_at < asker
     }
 
-    /// A caller has its answer.
+    /// A caller receives its answer.
     pub(super) fn heard(
         &mut self,
         asker: u64,
@@ -155,7 +155,7 @@ impl VolumesScene {
                     );
                 }
             }
-            // What could not be asked is confirmed when it starts again.
+            // Confirmations that could not be sent are made when the actor starts again.
             (VolumesRequest::Confirm(_), VolumesAnswer::ConfirmClaims(_)) => {
                 self.confirmed_in = Some(self.builds);
             }
@@ -173,12 +173,12 @@ impl VolumesScene {
         Ok(())
     }
 
-    /// Whether the present machine was told which allocations live.
+    /// Whether the host reported the living allocations to the present machine.
     pub(super) fn is_confirmed(&self) -> bool {
         self.confirmed_in == Some(self.builds)
     }
 
-    /// What the host repeats until it has the outcome.
+    /// The request that the host repeats until it has the outcome.
     pub(super) fn repeated(&self, stage: &Stage<Self>) -> Option<VolumesRequest> {
         let is_asked = self
             .asked

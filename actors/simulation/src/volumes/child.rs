@@ -1,4 +1,4 @@
-//! The stand-in of a volume's actor: it does what the contract of a volume says, in steps that succeed or fail.
+//! Simulates a volume's actor: it does what the contract of a volume requires, in steps that succeed or fail.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use callboard_machines::volume::{
 use super::status::{allocation, key, number_of, status, volume_id};
 use super::volume::{Claim, Existence, Phase, VolumeModel, not_durable, not_running};
 
-/// What a caller of a volume waits for.
+/// The condition that a caller of a volume waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Waits {
     Claim(u8),
@@ -29,12 +29,12 @@ pub(super) enum Waits {
 pub(super) struct Child {
     pub(super) life: Attempt,
     pub(super) run: u64,
-    /// The id of the volume, as far as it exists.
+    /// The id of the volume, if it has one yet.
     pub(super) id: Option<u8>,
     pub(super) is_stopping: bool,
-    /// Whether its owner has named its id for its deletion.
+    /// Whether its owner has allowed the deletion of its id.
     pub(super) may_be_deleted: bool,
-    /// Whether it falls over its next message.
+    /// Whether it crashes at its next message.
     pub(super) crashes_next: bool,
     pub(super) waiting: Vec<(u64, Waits)>,
     pub(super) told: Option<Arc<VolumeStatus>>,
@@ -56,10 +56,10 @@ impl Child {
 }
 
 impl VolumeModel {
-    // === What it is asked ===
+    // === Its requests ===
 
-    /// A message arrives for the actor of this life. One that is not there answers so, and a sick disk refuses what is new. True if the
-    /// actor hears of it.
+    /// A message arrives for the actor of this life: an error if that life has ended or if a sick disk refuses new work. True if the actor
+    /// receives the message.
     pub(super) fn asked(&mut self, (place, call): (usize, u64), life: Attempt, ask: &VolumeAsk) -> bool {
         let Some(child) = self.living(life).cloned() else {
             self.answers.push_back((call, Err(not_running())));
@@ -94,7 +94,7 @@ impl VolumeModel {
                 self.allow_deletion(&asked.volume_id);
                 Some(VolumeAnswer::AllowDeletion(()))
             }
-            // It is a violation: see `VolumesScene::called`.
+            // A violation: see `VolumesScene::called`.
             VolumeAsk::Disown(_) => Some(VolumeAnswer::Disown(false)),
             VolumeAsk::PlaceOrder(PlaceOrder { order: Order::TakeGroup(_), .. }) => {
                 self.order(call, &child, &status, Waits::Group)
@@ -110,7 +110,7 @@ impl VolumeModel {
         true
     }
 
-    /// Whether this asks for something new, which has to be written down first.
+    /// Whether this requests something new, which must be written to disk first.
     fn is_new(&self, ask: &VolumeAsk, exists: Exists) -> bool {
         match ask {
             VolumeAsk::Claim(claim) => {
@@ -298,7 +298,7 @@ impl VolumeModel {
 
     // === Existence ===
 
-    /// Its owner says that no other volume has this id.
+    /// Its owner reports that no other volume has this id.
     fn allow_deletion(&mut self, id: &str) {
         let is_so = matches!(self.existence, Some(Existence::BeingDeleted(Some(own))) if volume_id(self.place, own) == id);
         if let Some(child) = self.child.as_mut().filter(|_| is_so) {
@@ -306,13 +306,13 @@ impl VolumeModel {
         }
     }
 
-    /// It does not exist any more: what its id was means nothing.
+    /// The volume no longer exists, and its former id means nothing.
     pub(super) fn gone(&mut self) {
         (self.existence, self.is_ordered, self.has_group) = (None, false, false);
         self.know(None);
     }
 
-    /// The actor knows it by this id from now on.
+    /// The actor knows the volume by this id from now on.
     pub(super) fn know(&mut self, id: Option<u8>) {
         if let Some(child) = &mut self.child {
             (child.id, child.may_be_deleted) = (id, false);
@@ -331,7 +331,7 @@ impl VolumeModel {
         let (meant, others) = child.waiting.drain(..).partition(|(_, waits)| is_meant(*waits));
         child.waiting = others;
         let meant: Vec<(u64, Waits)> = meant;
-        // What is done is not on disk yet. A release waits for no disk.
+        // The result is not on disk yet. A release waits for no disk.
         let is_kept_back = |waits| self.written.is_some() && !matches!(waits, Waits::Release(..));
         let answered = |waits| if is_kept_back(waits) { Err(not_durable(true)) } else { Ok(answer(waits)) };
         self.answers.extend(meant.into_iter().map(|(call, waits)| (call, answered(waits))));
@@ -352,7 +352,7 @@ impl VolumeModel {
         self.answer(is_over, released);
     }
 
-    /// The time of the caller that waits longest is over. What it asked for goes on.
+    /// The timeout of the caller that has waited longest elapses. Its request continues.
     pub(super) fn oldest_gives_up(&mut self, place: usize) {
         let Some((call, waits)) = self.child.as_mut().map(|child| child.waiting.remove(0)) else { return };
         let (volume, doing) = (key(place), "something".to_owned());
@@ -372,7 +372,7 @@ impl VolumeModel {
         self.answers.push_back((call, Ok(answer)));
     }
 
-    /// The call of the caller that waits longest, whose answer gets lost, and how its owner sees that.
+    /// The call of the caller that has waited longest. Its answer is lost; also how the owner sees that.
     pub(super) fn silenced(&mut self) -> Option<(u64, CallLost)> {
         let child = self.child.as_mut().filter(|child| !child.waiting.is_empty())?;
         let (call, _) = child.waiting.remove(0);
@@ -380,7 +380,7 @@ impl VolumeModel {
     }
 }
 
-/// What the holder of a claim gets.
+/// The result for the holder of a claim.
 pub(super) fn claimed() -> Claimed {
     Claimed { path: "/t".into(), is_block: false, read_only: false, generation: Generation::new(1) }
 }

@@ -1,4 +1,4 @@
-//! The known volumes on a disk that settles, fails and is cut off on request.
+//! The known volumes on a disk that settles and fails on request, and loses its last writes on request.
 
 use std::sync::Arc;
 
@@ -26,28 +26,28 @@ impl VolumesDisk {
         &self.rows.known
     }
 
-    /// What is on disk.
+    /// The rows on disk.
     pub(super) const fn rows(&self) -> &VolumesImage {
         &self.rows
     }
 
-    /// How many writes wait.
+    /// The number of waiting writes.
     pub(super) fn waiting(&self) -> u8 {
         u8::try_from(self.writes.waiting()).unwrap_or(u8::MAX)
     }
 
-    /// One more of the next writes is refused at once.
+    /// Refuses one more of the next writes at once.
     pub(super) const fn refuse_next(&mut self) {
         self.writes.refuse_next();
     }
 
-    /// Settles so many of the waiting writes as one commit.
+    /// Settles this number of the waiting writes as one commit.
     pub(super) fn settle(&mut self, count: usize, outcome: Outcome) -> Option<Settlement> {
         let Self { rows, writes } = self;
         writes.settle(count, outcome, |change| apply(rows, &change))
     }
 
-    /// The host is gone, and so many of the waiting writes had reached the disk.
+    /// The host is gone, and this number of the waiting writes had reached the disk.
     pub(super) fn begin_run(mut self, reached: usize) -> Self {
         let Self { rows, writes } = &mut self;
         writes.begin_run(reached, |change| apply(rows, &change));

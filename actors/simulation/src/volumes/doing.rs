@@ -1,4 +1,4 @@
-//! What the stand-in of a volume's actor does, step by step, and how a step fails.
+//! The steps of a simulated volume actor, and how they fail.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::volume::{Existence, Phase, VolumeModel};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ChildStep {
     Create,
-    /// The creation in flight of what is to be deleted tells the id.
+    /// The creation in flight of a volume that is to be deleted reports the id.
     Find,
     Delete(u8),
     SetUp(u8),
@@ -29,8 +29,8 @@ pub(super) enum ChildStep {
 }
 
 impl VolumeModel {
-    /// Whether a step can fail for good. Undoing goes on until it is confirmed, and a plugin refuses no deletion of what is not there
-    /// (csi.proto, DeleteVolume: it replies OK).
+    /// Whether a step can fail permanently. An undo is retried until it is confirmed, and a plugin does not refuse to delete a volume that
+    /// does not exist (csi.proto, DeleteVolume: it replies OK).
     pub(super) const fn may_fail(&self, step: ChildStep) -> bool {
         match step {
             ChildStep::Create | ChildStep::Find | ChildStep::SetUp(_) => true,
@@ -39,7 +39,7 @@ impl VolumeModel {
         }
     }
 
-    /// What it does next, if anything. Claims of an earlier run wait to be confirmed.
+    /// Its next step, if any. Claims of an earlier run wait for confirmation.
     pub(super) fn next_step(&self, child: &Child) -> Option<ChildStep> {
         let sets_up = !child.is_stopping;
         let claim = |phase| {
@@ -72,14 +72,14 @@ impl VolumeModel {
         }
     }
 
-    /// It does something. Gives its ending, if it has ended over it.
+    /// The actor does something. Returns its ending, if the actor ended.
     pub(super) fn act(&mut self, place: usize, act: VolumeAct) -> Option<ChildEnded> {
         let (id, step) = self.child.as_ref().map(|child| (child.id, self.next_step(child)))?;
         match act {
             VolumeAct::Works => self.works(step?),
             VolumeAct::Fails => self.fails(place, step?),
             VolumeAct::GivesUp => self.oldest_gives_up(place),
-            // The owner alone sees that: see `silenced`.
+            // Only the owner sees that: see `silenced`.
             VolumeAct::IsSilent => {}
             VolumeAct::FallsOverNext => {
                 if let Some(child) = &mut self.child {
@@ -141,7 +141,7 @@ impl VolumeModel {
         }
     }
 
-    /// It is gone, and its callers hear of it.
+    /// The volume is gone, and its callers are notified.
     fn deleted(&mut self) {
         self.gone();
         self.answer(
@@ -191,7 +191,7 @@ impl VolumeModel {
         }
     }
 
-    /// The actor is asked to stop: callers that want something set up are refused.
+    /// The actor is asked to stop: callers that want to set something up are refused.
     pub(super) fn refuse_stopping(&mut self) {
         let Some(child) = &mut self.child else { return };
         child.is_stopping = true;

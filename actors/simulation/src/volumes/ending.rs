@@ -1,4 +1,4 @@
-//! What the owner of the volumes and their actors come to when nothing goes wrong any more.
+//! Checks the final state of the owner of the volumes and of their actors once faults have stopped.
 
 use callboard_actors::shell::Machine;
 use callboard_machines::volumes::{VolumeActor, VolumeReport};
@@ -11,7 +11,7 @@ use super::status::{id_of, key, place_of};
 use super::volume::{Existence, Phase, VolumeModel};
 
 impl VolumesScene {
-    /// What all comes to.
+    /// Checks the final state.
     pub(super) fn comes_to(&self, stage: &Stage<Self>) -> Result<(), Violation> {
         if stage.stopped.is_some() {
             return self.check_stopped(stage);
@@ -46,7 +46,7 @@ impl VolumesScene {
         Ok(())
     }
 
-    /// What is in use has an actor, unless that has fallen too often. What is not has none.
+    /// A volume in use has an actor, unless that has crashed too often. An unused volume has none.
     fn check_actor(
         &self,
         place: usize,
@@ -81,7 +81,7 @@ impl VolumesScene {
         Ok(())
     }
 
-    /// What is known is what is there, and on disk.
+    /// The known volumes are those that exist, and those on disk.
     fn check_known(
         &self,
         stage: &Stage<Self>,

@@ -1,4 +1,4 @@
-//! What can happen to the owner of the volumes in a small world, and how much of it.
+//! The events of the owner of the volumes in a small world, and their bounds.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use callboard_actors::shell::StopMode;
 
 use super::super::writes::Outcome;
 
-/// How much may happen, of each kind.
+/// How often each kind of event may happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VolumesBounds {
     /// How many volumes there are, at most two. They are of one plugin.
@@ -15,31 +15,31 @@ pub struct VolumesBounds {
     pub allocations: u8,
     /// How often a volume is claimed.
     pub claims: u8,
-    /// How often one is released, or the end of an allocation is reported.
+    /// How often a claim is released, or the end of an allocation is reported.
     pub releases: u8,
-    /// How often the host says which allocations live.
+    /// How often the host reports which allocations live.
     pub confirmations: u8,
     /// How often a release is forced.
     pub forces: u8,
     /// How often a volume is created.
     pub creations: u8,
-    /// How often one is deleted.
+    /// How often a volume is deleted.
     pub deletions: u8,
-    /// How often something is ordered of one.
+    /// How often an order is placed on a volume.
     pub orders: u8,
     /// How often a group of snapshots of all volumes is to be taken.
     pub groups: u8,
-    /// How often one is registered with other contents, or forgotten.
+    /// How often a volume is registered with other contents, or forgotten.
     pub changes: u8,
     /// How often a caller waits until the plugin is unused.
     pub waits: u8,
-    /// How often the instances report something of the plugin.
+    /// How often the instances report a change of the plugin.
     pub words: u8,
-    /// How often their news leaves a gap or is cut off, or a route is not taken.
+    /// How often their notifications have a gap or are cut off, or a route is not accepted.
     pub losses: u8,
-    /// How often what a volume does fails, its caller gives up, or its answer gets lost.
+    /// How often a step of a volume fails, its caller gives up, or its answer is lost.
     pub faults: u8,
-    /// How many actors of volumes fall.
+    /// How many actors of volumes crash.
     pub falls: u8,
     /// How many commits fail, whether or not they took effect, and how many writes are refused at once.
     pub failures: u8,
@@ -49,7 +49,7 @@ pub struct VolumesBounds {
     pub crashes: u8,
     /// How often the host is killed.
     pub kills: u8,
-    /// How often time passes until something is due.
+    /// How often time passes until the next timer is due.
     pub pauses: u8,
     /// Whether the volumes are registered at the start. If not, they can be created.
     pub are_registered: bool,
@@ -59,7 +59,7 @@ pub struct VolumesBounds {
     pub limit: u64,
     /// Whether the last volume cannot be reached from this node.
     pub is_apart: bool,
-    /// In which ways the owner may be told to stop, once.
+    /// The modes in which the owner may be asked to stop, once.
     pub stops: &'static [StopMode],
 }
 
@@ -95,54 +95,54 @@ impl VolumesBounds {
     };
 }
 
-/// What a caller wants of the owner.
+/// The request of a caller to the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum VolumesRequest {
     /// An allocation claims a volume.
     Claim(usize, u8),
-    /// It releases it.
+    /// An allocation releases it.
     Release(usize, u8),
     /// An allocation has ended.
     Ended(u8),
-    /// The host says that the allocations with claims live, or that none does.
+    /// The host reports that the allocations with claims live, or that none does.
     Confirm(bool),
-    /// An operator forces what is released.
+    /// An operator releases a volume by force.
     Force(usize),
     /// A volume is to be created.
     Create(usize),
-    /// It is to be deleted.
+    /// A volume is to be deleted.
     Delete(usize),
-    /// Its parameters are to be changed.
+    /// The parameters of a volume are to be changed.
     Order(usize),
-    /// A group of snapshots of all volumes is to be taken, which are named in this order or in the other one.
+    /// A group of snapshots of all volumes is to be taken. The request names the volumes in this order or in reverse.
     Group {
         /// Whether the last one is named first.
         is_reversed: bool,
     },
-    /// It is registered with other contents.
+    /// A volume is registered with other contents.
     Register(usize),
-    /// It is to be forgotten.
+    /// A volume is to be forgotten.
     Forget(usize),
     /// A caller waits until the plugin is unused.
     AwaitUnused,
 }
 
-/// What the actor of a volume does.
+/// The actions of a volume's actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum VolumeAct {
-    /// The next thing that it does succeeds.
+    /// Its next step succeeds.
     Works,
-    /// It fails for good.
+    /// Its next step fails permanently.
     Fails,
-    /// The time of the caller that waits longest is over.
+    /// The timeout of the caller that has waited longest elapses.
     GivesUp,
-    /// The answer for the caller that waits longest gets lost.
+    /// The answer to the caller that has waited longest is lost.
     IsSilent,
-    /// The actor falls.
+    /// The actor crashes.
     Falls,
-    /// The actor falls over its next message, which has no effect.
+    /// The actor crashes at its next message, which has no effect.
     FallsOverNext,
-    /// It was told to stop, and ends.
+    /// The actor was asked to stop, and ends.
     Ends,
 }
 
@@ -170,14 +170,14 @@ impl VolumeAct {
     }
 }
 
-/// What the instances report of the plugin.
+/// The reports of the instances about the plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PluginWord {
     /// It serves.
     Serves,
     /// It does not serve.
     Ails,
-    /// Another instance serves in its place.
+    /// Another instance serves instead.
     TakesOver,
     /// It has left.
     Leaves,
@@ -196,38 +196,38 @@ impl PluginWord {
     }
 }
 
-/// What can happen.
+/// An event of this world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VolumesEvent {
-    /// A caller asks.
+    /// A caller sends a request.
     Ask(VolumesRequest),
     /// The actor of a volume does something.
     Act(usize, VolumeAct),
     /// The next answer of the actors of a volume arrives.
     Answer(usize),
-    /// The next news of the actors of a volume arrives.
+    /// The next notification of the actors of a volume arrives.
     News(usize),
     /// The endings of actors arrive.
     Endings,
-    /// The instances report something of the plugin.
+    /// The instances report a change of the plugin.
     Say(PluginWord),
-    /// What the instances reported arrives.
+    /// The reports of the instances arrive.
     Deliver,
-    /// More was reported than is kept for a subscriber: a gap, and a snapshot.
+    /// The reports exceeded the queue of a subscriber: a gap, and a snapshot.
     Lag,
-    /// The instances are not there.
+    /// The instances are not reachable.
     Lose,
-    /// The next route is not taken.
+    /// The next route is not accepted.
     LoseRoute,
-    /// So many of the waiting writes settle in this way.
+    /// This number of the waiting writes settle in this way.
     Settle(u8, Outcome),
     /// The next write will be refused at once.
     RefuseNext,
-    /// The owner hears that the disk is sick, or sound again.
+    /// The owner is notified that the disk is sick, or sound again.
     Disk(bool),
-    /// The ledger of a volume is on a disk that is sick, or sound again: each actor hears of it in its own time.
+    /// The ledger of a volume is on a disk that is sick, or sound again: each actor is notified at its own time.
     Ledger(usize, bool),
-    /// The host is killed, and starts again; so many of the writes of the owner had reached the disk.
+    /// The host is killed, and starts again; this number of the owner's writes had reached the disk.
     Kill(u8),
 }
 

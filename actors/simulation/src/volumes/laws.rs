@@ -1,4 +1,4 @@
-//! The laws of the owner of the volumes, against what it has heard and what is true of each volume.
+//! Checks the owner of the volumes against the messages that it received and the true state of each volume.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,28 +22,28 @@ use super::super::stand_in::Left;
 use super::plugin::route_to;
 use super::untold::Untold;
 
-/// Sees everything that the owner of the volumes does.
+/// Observes every step of the owner of the volumes.
 #[derive(Debug, Clone, Hash, Default)]
 pub struct VolumesLaws {
     known: BTreeMap<VolumeKey, Arc<KnownVolume>>,
-    /// The present lives of the actors, as far as it has heard.
+    /// The present lives of the actors, as the owner knows them.
     lives: BTreeMap<VolumeKey, Attempt>,
-    /// What the instances reported last, and the route that was sent last.
+    /// The last report of the instances, and the last route that was sent.
     report: Option<InstanceReport>,
     sent: Route,
-    /// What it has not answered.
+    /// The requests that the owner has not answered.
     asks: BTreeMap<AskId, VolumesAsk>,
-    /// What served the plugin when a caller began to wait until it is unused.
+    /// The generation that served the plugin when a caller began to wait until the plugin is unused.
     awaited: BTreeMap<AskId, Option<Generation>>,
     is_stopping: bool,
     /// The claims that were not refused since this run began.
     admitted: BTreeSet<(VolumeKey, AllocationId)>,
     untold: Untold,
-    /// The volumes that were reported last as claimed or set up.
+    /// The volumes that were last reported as claimed or set up.
     shown: BTreeSet<VolumeKey>,
-    /// The volumes that are claimed or set up, in truth.
+    /// The volumes that are really claimed or set up.
     pub(super) on_node: BTreeSet<VolumeKey>,
-    /// What is found of it.
+    /// The violations found.
     pub(in super::super) verdict: Verdict,
 }
 
@@ -52,7 +52,7 @@ impl VolumesLaws {
         self.verdict.violation(law, what);
     }
 
-    // === What it is asked ===
+    // === Its requests ===
 
     fn asked(&mut self, id: AskId, ask: &VolumesAsk, effects: &[Effect<Volumes>]) {
         let is_answered =
@@ -84,12 +84,12 @@ impl VolumesLaws {
         self.asks.insert(id, ask.clone());
     }
 
-    /// Whether a volume is claimed or set up, or that this is over was not heard yet.
+    /// Whether a volume is claimed or set up, or the owner has not received the report that this is over.
     fn may_be_on_node(&self, volume: &VolumeKey) -> bool {
         self.on_node.contains(volume) || self.shown.contains(volume)
     }
 
-    /// A claim was not refused: it does not keep a plugin from stopping that is about to, unless another instance serves it since.
+    /// A claim was not refused: it does not delay the stop of a leaving plugin, unless another instance has served since.
     fn check_leaving(&mut self, id: AskId, claim: &Claim) {
         let present = self.sent.node.as_ref().map(|node| node.generation);
         let is_taken_over =
@@ -105,7 +105,7 @@ impl VolumesLaws {
         }
     }
 
-    /// A claim was not refused: volume, node and plugin can take it.
+    /// A claim was not refused: volume, node and plugin can accept it.
     fn admitted(&mut self, claim: &Claim) {
         let volume = &claim.volume;
         let Some(known) = self.known.get(volume) else {
@@ -130,7 +130,7 @@ impl VolumesLaws {
         }
     }
 
-    // === What it hears ===
+    // === Its notifications ===
 
     fn returned(
         &mut self,
@@ -166,7 +166,7 @@ impl VolumesLaws {
         }
     }
 
-    /// The route that was sent last is that of the last report.
+    /// The last route that was sent is that of the last report.
     fn check_route(&mut self) {
         let route = route_to(self.report.as_ref());
         if self.sent != route {
@@ -175,7 +175,7 @@ impl VolumesLaws {
         }
     }
 
-    // === What it does ===
+    // === Its effects ===
 
     fn called(&mut self, call: &VolumesCall) {
         match call {
@@ -203,7 +203,7 @@ impl VolumesLaws {
         }
     }
 
-    /// A group of snapshots is ordered of the first of its volumes.
+    /// The order of a group of snapshots goes to the first of its volumes.
     fn ordered(&mut self, life: Attempt, order: &Order) {
         let Order::TakeGroup(group) = order else { return };
         let keeper = group.members.iter().map(|member| &member.volume).min();
@@ -239,7 +239,7 @@ impl VolumesLaws {
         match change {
             VolumesChange::Keep(known) => self.known.insert(volume.clone(), known.clone()),
             VolumesChange::Forget(_) => {
-                // Unless its caller hears it now.
+                // Unless its caller receives the answer now.
                 self.untold.insert(volume.clone(), None);
                 self.known.remove(volume)
             }
@@ -247,13 +247,13 @@ impl VolumesLaws {
         };
     }
 
-    /// Whether an earlier release that its caller has not learned the end of may have let go of the same claim.
+    /// Whether an earlier release, whose caller does not know its outcome, may have released the same claim.
     fn may_have_let_go(&self, asked: &Release) -> bool {
         let ends = |ask: &VolumesAsk| matches!(ask, VolumesAsk::AllocationEnded(ended) if ended.allocation == asked.allocation);
         self.untold.contains(&asked.volume, Some(&asked.allocation)) || self.asks.values().any(ends)
     }
 
-    /// A success is what the actor of the volume has answered to this, or needs no actor.
+    /// A success is the answer of the volume's actor to this request, or needs no actor.
     fn replied(&mut self, id: AskId, answer: &VolumesAnswer, input: &Input<Volumes>) {
         let Some(asked) = self.asks.remove(&id) else { return };
         let heard = match input {
@@ -299,7 +299,7 @@ impl VolumesLaws {
     }
 }
 
-/// What this says of a created volume, if it is the answer of a volume about that.
+/// The created volume in this input, if the input is an answer of a volume about it.
 fn created_in(input: &Input<Volumes>) -> Option<&csi::Volume> {
     match answer_in(input)? {
         VolumeAnswer::CreateVolume(Ok(created)) => Some(&created.volume),
@@ -318,7 +318,7 @@ fn says_deleted(input: &Input<Volumes>) -> bool {
     }
 }
 
-/// Whether this says that a volume is not being deleted: its deletion was refused, by a sick disk for instance, or it is there.
+/// Whether this reports that a volume is not being deleted: its deletion was refused, by a sick disk for instance, or the volume exists.
 fn says_it_stays(input: &Input<Volumes>) -> bool {
     if let Input::Returned { call, outcome: Ok(VolumesOutcome::Answered(Err(error))), .. } = input {
         let is_deletion = matches!(call, VolumesCall::Ask { ask: VolumeAsk::DeleteVolume(_), .. });

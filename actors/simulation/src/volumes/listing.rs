@@ -1,4 +1,4 @@
-//! Everything that can happen around the owner, and what limits it.
+//! Lists the possible events around the owner, and the bound of each.
 
 use super::super::search::Stage;
 use super::super::writes::Outcome;
@@ -7,7 +7,7 @@ use super::scene::VolumesScene;
 use super::volume::VolumeModel;
 
 impl VolumesScene {
-    /// Everything that can happen around the owner, while it lives.
+    /// Lists the possible events around the owner, while it lives.
     pub(super) fn list(&self, stage: &Stage<Self>, own: &mut dyn FnMut(VolumesEvent)) {
         for place in 0..self.volumes.len() {
             let claims = (0..stage.left.allocations).flat_map(|number| {
@@ -20,7 +20,7 @@ impl VolumesScene {
                 VolumesRequest::Order(place),
                 VolumesRequest::Forget(place),
             ];
-            // A person registers what is there.
+            // An operator registers a volume that exists.
             let is_there = self.volumes[place].there == Some(0);
             let registered = is_there.then_some(VolumesRequest::Register(place));
             claims.chain(others).chain(registered).for_each(|request| own(VolumesEvent::Ask(request)));
@@ -59,7 +59,7 @@ impl VolumesScene {
 }
 
 impl VolumesEvent {
-    /// Whether it is a request or a fault, and not what goes on of itself.
+    /// Whether the event is a request or a fault, and does not happen by itself.
     #[must_use]
     pub const fn is_rare(&self) -> bool {
         let mut bounds = VolumesBounds::NONE;
@@ -68,7 +68,7 @@ impl VolumesEvent {
 }
 
 impl VolumesBounds {
-    /// What limits an event, if something does.
+    /// The bound of an event, if it has one.
     pub(super) const fn of(&mut self, event: &VolumesEvent) -> Option<&mut u8> {
         match event {
             VolumesEvent::Ask(request) => Some(match request {

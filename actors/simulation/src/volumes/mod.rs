@@ -1,7 +1,7 @@
-//! The owner of the volumes in the simulation: its laws, and a world so small that every order is tried.
+//! The owner of the volumes in the simulation: its laws, and a world small enough to try every order of events.
 //!
-//! Each volume is a plain model of what its actor promises: a ledger that outlives the actor, answers and news that arrive later. What
-//! the production machine of a volume does with its plugin is searched in the world of one volume.
+//! Each volume is a plain model of its actor's contract: a ledger that outlives the actor, answers and notifications that arrive later.
+//! The calls of the production machine of a volume to its plugin are searched in the world of one volume.
 
 mod event;
 

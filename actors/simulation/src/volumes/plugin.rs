@@ -14,7 +14,7 @@ use callboard_machines::volumes::InstancesItem;
 
 use super::event::PluginWord;
 
-/// The node half of a plugin, and what was reported of it and has not arrived.
+/// The node half of a plugin, and the reports about it that have not arrived.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct PluginModel {
     report: Option<InstanceReport>,
@@ -38,7 +38,7 @@ impl PluginModel {
         }
     }
 
-    /// The route to it at present.
+    /// The present route to it.
     pub(super) fn route(&self) -> Route {
         route_to(self.report.as_ref())
     }
@@ -92,7 +92,7 @@ impl PluginModel {
         }
     }
 
-    /// The machine of the owner was built anew, and does not follow yet.
+    /// The machine of the owner was rebuilt, and does not follow yet.
     pub(super) const fn forget(&mut self) {
         self.follow = None;
     }
@@ -105,7 +105,7 @@ impl PluginModel {
         self.follow.is_some()
     }
 
-    /// The call that is answered with all that was reported.
+    /// The call that is answered with all reports.
     pub(super) fn deliver(&mut self) -> Option<(u64, Vec<InstancesItem>)> {
         Some((self.follow.take()?, self.inbox.drain(..).collect()))
     }
@@ -121,7 +121,7 @@ impl PluginModel {
     }
 }
 
-/// The route to the instance of a report: only what is healthy is routed to.
+/// The route to the instance of a report: only healthy instances have a route.
 pub(super) fn route_to(report: Option<&InstanceReport>) -> Route {
     let healthy = report.filter(|report| report.health == Health::Healthy);
     let node = healthy.and_then(|report| {
@@ -136,7 +136,7 @@ pub(super) fn plugin() -> PluginName {
     PluginName::new("p").expect("it is a name")
 }
 
-/// Where this node is.
+/// The topology of this node.
 pub(super) fn here() -> Topology {
     BTreeMap::from([("zone".to_owned(), "here".to_owned())])
 }

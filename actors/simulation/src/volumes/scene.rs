@@ -36,19 +36,19 @@ pub struct VolumesScene {
     pub(super) endings: Vec<ChildEnded>,
     pub(super) await_endings: Option<u64>,
     pub(super) run: u64,
-    /// How often the machine was built.
+    /// How often the machine was rebuilt.
     pub(super) builds: u64,
-    /// Who asked for what, without an answer.
+    /// The requests without an answer, by caller.
     pub(super) asked: BTreeMap<u64, VolumesRequest>,
     /// The last caller that claimed a volume for an allocation.
     pub(super) claimed_at: BTreeMap<(usize, u8), u64>,
-    /// The last caller that released it.
+    /// The last caller that released the volume for the allocation.
     pub(super) released_at: BTreeMap<(usize, u8), u64>,
     /// The claims that are held by processes.
     pub(super) held: BTreeSet<(usize, u8)>,
-    /// In which life of the machine the host has said which allocations live, and has its answer.
+    /// The life of the machine in which the host reported the living allocations and received its answer.
     pub(super) confirmed_in: Option<u64>,
-    /// What callers have asked for and were not told to be refused, in a world whose disk may be sick.
+    /// The requests of callers that were not refused, in a world whose disk may be sick.
     pub(super) wants: Option<Wants>,
 }
 
@@ -57,7 +57,7 @@ impl VolumesScene {
         &self.volumes[place]
     }
 
-    /// The laws may know which volumes are claimed or set up.
+    /// The laws may know the volumes that are claimed or set up.
     fn reveal(&self, stage: &mut Stage<Self>) {
         let used = self.volumes.iter().enumerate().filter(|(_, volume)| volume.is_on_node());
         stage.actor.checker.on_node = used.map(|(place, _)| key(place)).collect();
@@ -244,7 +244,7 @@ impl Scene for VolumesScene {
                 return violation(Law::C59, format!("{id} is to be forgotten, and no other volume has it"));
             }
             VolumesCall::Ask { life, ask } => {
-                // One that has ended answers so.
+                // An ended actor answers with an error.
                 let place =
                     self.volumes.iter().position(|volume| volume.life() == Some(life)).unwrap_or_default();
                 if self.volumes[place].crashes_next(life) {
@@ -311,7 +311,7 @@ impl Scene for VolumesScene {
         VolumesImage { in_ledger, ..stage.actor.store.rows().clone() }
     }
 
-    /// The lives of actors are numbered from another number in each life of the machine.
+    /// In each life of the machine the numbers of the actors' lives start from another number.
     fn random(&self) -> u64 {
         self.builds << 36
     }

@@ -1,4 +1,4 @@
-//! What the stand-in of a volume says of itself.
+//! The status of a simulated volume.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(super) fn number_of(id: &AllocationId) -> u8 {
     id.as_str().trim_start_matches('a').parse().unwrap_or_default()
 }
 
-/// The spec of the volume at this place; the id is that with its plugin, `None` if it is yet to be created.
+/// The spec of the volume at this place; the id is the one at its plugin, `None` if it is yet to be created.
 pub(super) fn spec(place: usize, id: Option<u8>) -> Arc<VolumeSpec> {
     let volume_id = id.map(|id| volume_id(place, id)).unwrap_or_default();
     let volume_context = csi::Context::new();
@@ -48,12 +48,12 @@ pub(super) fn id_of(spec: &VolumeSpec) -> Option<u8> {
     spec.volume_id.rsplit_once('-')?.1.parse().ok()
 }
 
-/// What the plugin answers of a volume that it has created.
+/// The plugin's answer about a volume that it has created.
 pub(super) fn created(place: usize, id: u8) -> Arc<csi::Volume> {
     Arc::new(csi::Volume { volume_id: volume_id(place, id), ..csi::Volume::default() })
 }
 
-/// No two volumes have the same id with their plugin.
+/// No two volumes have the same id at their plugin.
 pub(super) fn volume_id(place: usize, id: u8) -> String {
     format!("v{place}-{id}")
 }

@@ -1,4 +1,4 @@
-//! What the callers of the owner have not learned.
+//! Records which callers of the owner do not know their outcome.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use callboard_actors::vocabulary::AllocationId;
 use callboard_machines::volume::VolumeKey;
 use callboard_machines::volumes::{VolumesAnswer, VolumesAsk};
 
-/// The releases of allocations, and the deletions, whose callers did not learn how they ended.
+/// The releases of allocations, and the deletions, whose callers do not know the outcome.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Untold(BTreeSet<(VolumeKey, Option<AllocationId>)>);
 

@@ -1,4 +1,4 @@
-//! One volume as it is in truth: its ledger, its plugin's word, and the actors that it has had, with what they said and has not arrived.
+//! The true state of one volume: its ledger, its state at the plugin, and its actors with their messages in flight.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use super::child::Child;
 use super::event::VolumeAct;
 use super::status::{id_of, key, spec, status};
 
-/// What a volume answers, or that it cannot.
+/// The answer of a volume, or the reason why it cannot answer.
 pub(super) type Answered = Result<VolumeAnswer, AskError>;
 
-/// How far a claim is.
+/// The progress of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Phase {
     GoingUp,
@@ -39,7 +39,7 @@ pub(super) enum Existence {
     BeingDeleted(Option<u8>),
 }
 
-/// One volume in truth.
+/// The true state of one volume.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct VolumeModel {
     pub(super) place: usize,
@@ -47,9 +47,9 @@ pub(super) struct VolumeModel {
     pub(super) claims: BTreeMap<u8, Claim>,
     pub(super) is_staged: bool,
     pub(super) existence: Option<Existence>,
-    /// Whether something is ordered of it that is not done.
+    /// Whether it has an unfinished order.
     pub(super) is_ordered: bool,
-    /// Whether a group of snapshots is to be taken of it and others, and is not.
+    /// Whether a group of snapshots of it and others is ordered and not taken yet.
     pub(super) has_group: bool,
     /// The id under which it is claimed.
     claimed_as: Option<u8>,
@@ -60,11 +60,11 @@ pub(super) struct VolumeModel {
     pub(super) ids: u8,
     // === The actors ===
     pub(super) child: Option<Child>,
-    /// Whether its actor made it be forgotten by force.
+    /// Whether its actor had the volume forgotten by force.
     pub(super) is_forced: bool,
     pub(super) answers: VecDeque<(u64, Answered)>,
     pub(super) news: VecDeque<(Attempt, VolumeNews)>,
-    /// What is on disk of its ledger, while the disk is sick.
+    /// The part of its ledger that is on disk, while the disk is sick.
     pub(super) written: Option<Ledger>,
 }
 
@@ -111,17 +111,17 @@ impl VolumeModel {
         self.is_staged || !self.claims.is_empty()
     }
 
-    /// Whether its creation or deletion is under way.
+    /// Whether its creation or deletion is in progress.
     pub(super) const fn is_changing(&self) -> bool {
         matches!(self.existence, Some(Existence::BeingCreated | Existence::BeingDeleted(_)))
     }
 
-    /// Whether something of it is to be done, or undone later.
+    /// Whether it has work to do, or to undo later.
     pub(super) fn is_used(&self) -> bool {
         self.is_on_node() || self.is_changing() || self.has_orders()
     }
 
-    /// Whether anything is ordered of it that is not done.
+    /// Whether it has any unfinished order.
     pub(super) const fn has_orders(&self) -> bool {
         self.is_ordered || self.has_group
     }
@@ -144,7 +144,7 @@ impl VolumeModel {
 
     // === Its actors ===
 
-    /// Starts an actor. False means that another one lives.
+    /// Starts an actor. False if another one lives.
     pub(super) fn start(&mut self, life: Attempt, config: &VolumeConfig) -> bool {
         let is_alone = self.child.is_none();
         let id = self.in_ledger().map_or_else(|| id_of(&config.spec), |spec| id_of(&spec));
@@ -158,7 +158,7 @@ impl VolumeModel {
         self.child.as_ref().map(|child| child.life)
     }
 
-    /// Whether the actor of this life falls over its next message.
+    /// Whether the actor of this life crashes at its next message.
     pub(super) fn crashes_next(&self, life: Attempt) -> bool {
         self.child.as_ref().is_some_and(|child| child.life == life && child.crashes_next)
     }
@@ -168,7 +168,7 @@ impl VolumeModel {
         self.child.as_mut().filter(|child| child.life == life)
     }
 
-    /// The actor is asked to stop. It sets nothing up any more.
+    /// The actor is asked to stop. It sets nothing up from now on.
     pub(super) fn stop(&mut self, life: Attempt) {
         if self.living(life).is_some() {
             self.refuse_stopping();
@@ -182,7 +182,7 @@ impl VolumeModel {
         self.end(Ending::Killed)
     }
 
-    /// The actor ends; callers that wait for it get an error.
+    /// The actor ends; its waiting callers receive an error.
     pub(super) fn end(&mut self, ending: Ending) -> Option<ChildEnded> {
         let child = self.child.take()?;
         let calls = child.waiting.iter().map(|(call, _)| (*call, Err(not_running())));
@@ -190,8 +190,8 @@ impl VolumeModel {
         Some(ChildEnded { volume: key(self.place), life: child.life, ending })
     }
 
-    /// The host is gone. What its actors said does not arrive any more, and what a sick disk has not taken is lost, unless it has
-    /// `reached` the disk after all.
+    /// The host is gone. Messages of its actors in flight are lost, and so are writes that a sick disk has not taken, unless they have
+    /// `reached` the disk.
     pub(super) fn begin_run(&mut self, reached: bool) {
         if let Some(written) = self.written.take().filter(|_| !reached) {
             self.lose(written);
@@ -208,7 +208,7 @@ impl VolumeModel {
         self.written.is_some()
     }
 
-    /// The disk is sick, or sound again, and has taken everything.
+    /// The disk becomes sick, or becomes sound again and has taken all writes.
     pub(super) fn disk(&mut self, is_sick: bool) {
         self.written = is_sick.then(|| Ledger {
             claims: self.claims.clone(),
@@ -220,7 +220,7 @@ impl VolumeModel {
         });
     }
 
-    /// What the disk has not taken is lost.
+    /// Writes that the disk has not taken are lost.
     fn lose(&mut self, written: Ledger) {
         let was_created = match self.existence {
             Some(Existence::Created(_)) => true,
@@ -230,14 +230,14 @@ impl VolumeModel {
         let Ledger { claims, is_staged, existence, is_ordered, has_group, claimed_as } = written;
         let is_unnamed = matches!(existence, Some(Existence::BeingCreated | Existence::BeingDeleted(None)));
         if was_created && is_unnamed {
-            // It is created again under the same name: the plugin answers the same id.
+            // It is created again under the same name: the plugin gives the same id.
             (self.there, self.ids) = (None, self.ids - 1);
         }
         (self.claims, self.is_staged, self.existence) = (claims, is_staged, existence);
         (self.is_ordered, self.has_group, self.claimed_as) = (is_ordered, has_group, claimed_as);
     }
 
-    /// Keeps under which id it is claimed, as long as it is.
+    /// Keeps the id under which it is claimed, while it is claimed.
     pub(super) fn keep_id(&mut self, id: Option<u8>) {
         self.claimed_as = if self.is_on_node() || self.has_orders() { self.claimed_as.or(id) } else { None };
     }
@@ -249,7 +249,7 @@ impl VolumeModel {
         if child.told.as_ref() == Some(&status) {
             return;
         }
-        // Of what has not arrived, the oldest and the newest status are kept apart.
+        // Of the statuses in flight only the oldest and the newest are kept.
         if self.has_two_of(life) {
             self.news.pop_back();
         }
@@ -285,7 +285,7 @@ pub(super) fn not_running() -> AskError {
     AskError::NotRunning { actor: "volume".to_owned() }
 }
 
-/// The disk is sick: what was to be written was begun, or not.
+/// The disk is sick: the work to be written was begun, or not.
 pub(super) fn not_durable(is_begun: bool) -> AskError {
     AskError::NotDurable { actor: "volume".to_owned(), error: "the disk hangs".to_owned(), is_begun }
 }

@@ -1,4 +1,4 @@
-//! What callers have asked for: what a sick disk has refused as not begun is never done later (SHELL-1A).
+//! Tracks the requests of callers: a request that a sick disk refused as not begun is never carried out later (SHELL-1A).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::event::VolumesRequest;
 use super::scene::VolumesScene;
 use super::status::number_of;
 
-/// What can be asked for, and is refused on a sick disk.
+/// A request that a sick disk refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Wanted {
     Claim(usize, u8),
@@ -24,7 +24,7 @@ pub(super) enum Wanted {
     Force(usize),
 }
 
-/// How many callers have asked for each thing and were not told that nothing of it was begun, and what a volume has begun.
+/// How many callers have made each request and received no answer that nothing of it was begun, and what a volume has begun.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Wants {
     asked: BTreeMap<Wanted, u8>,
@@ -32,21 +32,21 @@ pub(super) struct Wants {
 }
 
 impl VolumesScene {
-    /// A caller asks.
+    /// A caller sends a request.
     pub(super) fn wants(&mut self, request: VolumesRequest) {
         if let (Some(wants), Some(wanted)) = (&mut self.wants, wanted(request)) {
             *wants.asked.entry(wanted).or_default() += 1;
         }
     }
 
-    /// A volume has taken this.
+    /// A volume has accepted this request.
     pub(super) fn begins(&mut self, place: usize, ask: &VolumeAsk) -> Result<(), Violation> {
         let (Some(wants), Some(wanted)) = (&mut self.wants, begun_by(place, ask)) else { return Ok(()) };
         wants.begun.insert(wanted);
         wants.check(wanted)
     }
 
-    /// A caller gets the answer that nothing of what it asked for was begun.
+    /// A caller receives the answer that nothing of its request was begun.
     pub(super) fn is_refused(&mut self, request: VolumesRequest) -> Result<(), Violation> {
         let (Some(wants), Some(wanted)) = (&mut self.wants, wanted(request)) else { return Ok(()) };
         let asked = wants.asked.entry(wanted).or_default();
@@ -103,7 +103,7 @@ fn begun_by(place: usize, ask: &VolumeAsk) -> Option<Wanted> {
     })
 }
 
-/// Whether an answer says that the disk has refused it, and that nothing was begun.
+/// Whether an answer reports that the disk refused the request, and that nothing was begun.
 pub(super) const fn says_not_begun(answer: &VolumesAnswer) -> bool {
     let no_answer = match answer {
         VolumesAnswer::Claim(Err(ClaimError::NoAnswer(no_answer)))

@@ -1,5 +1,5 @@
 //! The supervisor of one allocation with its task, plugin, files, registry and instances: every order of orders of the host, good, bad,
-//! odd, late and missing answers, time, falls of the supervisor, killed hosts, and the order to stop.
+//! odd, late and missing answers, time, crashes of the supervisor, killed hosts, and the request to stop.
 
 use callboard_actors::shell::StopMode;
 use callboard_simulation::{AllocationBounds, AllocationWorld};
@@ -25,7 +25,7 @@ fn every_order_of_bad_and_missing_answers_ends_registered_or_told_of_a2_a3() {
     let answers = AllocationBounds { orders: 1, faults: 2, pauses: 2, ..NONE };
     let more = AllocationBounds { orders: 2, ..answers };
     holds("a plugin answers badly", answers, more);
-    // Three refusals are the fewest that last long enough.
+    // Three refusals are the minimum that lasts long enough.
     let refused = AllocationBounds { faults: 3, ..answers };
     holds("a socket is refused", refused, AllocationBounds { leaves: 1, ..refused });
 }

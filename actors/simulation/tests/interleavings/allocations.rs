@@ -1,5 +1,5 @@
-//! The owner of the supervisors of allocations, with these as plain models: every order of what the host says of one or two
-//! allocations, what their supervisors do, answer, tell and come to, crashes of the owner, its successors, and the order to stop.
+//! The owner of the supervisors of allocations, with these as plain models: every order of the host's messages about one or two
+//! allocations, their supervisors' actions, answers, notifications and ends, crashes of the owner, its successors, and the request to stop.
 
 use callboard_actors::shell::StopMode;
 use callboard_simulation::{AllocationsBounds, AllocationsWorld};

@@ -1,4 +1,4 @@
-//! Volumes that ask their plugin for another access mode than they are to (C013, C138, C154): the search finds each.
+//! Volumes that ask their plugin for a wrong access mode (C013, C138, C154): the search finds each.
 
 use callboard_actors::shell::{Effect, Input};
 use callboard_machines::csi::AccessMode;
@@ -11,7 +11,7 @@ use crate::{changed, tampered_is_found_out};
 
 const SINGLE: VolumeBounds = VolumeBounds { claims: 1, is_single: true, ..VolumeBounds::NONE };
 
-/// A volume that hears that its plugin knows the finer modes, or not, whatever it says.
+/// A volume to which the plugin seems to know the finer modes, or not, whatever the plugin reports.
 fn hears(input: Input<Volume>, knows_alpha_modes: bool) -> Option<Input<Volume>> {
     let misheard = |mut route: Route| {
         route.node.iter_mut().for_each(|node| node.knows_alpha_modes = knows_alpha_modes);

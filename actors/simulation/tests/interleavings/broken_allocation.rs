@@ -1,4 +1,4 @@
-//! Supervisors of allocations that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
+//! Supervisors of allocations with deliberate faults: the search finds each under the law that forbids its fault.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn spoiled(law: Law, bounds: AllocationBounds, spoil: AlterEffects<Allocation>) 
     tampered_is_found_out(law, bounds, AllocationWorld::new, TamperEffects(spoil));
 }
 
-/// Puts another call in the place of each that is found.
+/// Replaces each matching call with another one.
 fn instead(
     mut effects: Vec<Effect<Allocation>>,
     other: impl Fn(&AllocationCall) -> Option<AllocationCall>,
@@ -44,7 +44,7 @@ const fn calls_out(effect: &Effect<Allocation>) -> bool {
     matches!(effect, Effect::Call { call: AllocationCall::Deregister(_), .. })
 }
 
-/// Registers what listens, without asking it whether it is ready.
+/// Registers the listening process without asking whether it is ready.
 #[derive(Debug)]
 struct TakesSocketsForReady;
 

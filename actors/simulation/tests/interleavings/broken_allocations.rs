@@ -1,4 +1,4 @@
-//! Owners of the allocations that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
+//! Owners of the allocations with deliberate faults: the search finds each under the law that forbids its fault.
 
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ fn an_owner_that_tells_what_waits_in_another_order_breaks_a5() {
     });
 }
 
-/// Keeps what is said of one allocation to itself while it knows another one.
+/// Does not pass on messages about one allocation while it knows another one.
 #[derive(Debug)]
 struct HoldsUp;
 
@@ -162,7 +162,7 @@ fn an_owner_that_forgets_all_it_owns_when_it_crashes_breaks_a5() {
 /// A plugin that is registered, and a stop that waits for its volumes.
 const WAITING: AllocationsBounds = AllocationsBounds { leaves: 1, news: 1, waits: 1, ..STARTED };
 
-/// Tells the first supervisor of an allocation to stop.
+/// Requests a stop from the first supervisor of an allocation.
 fn stops(allocation: &AllocationId, ask: AskId) -> Effect<Allocations> {
     let (allocation, life) = (allocation.clone(), Attempt::new(1));
     let key = CallKey { attempt: life, ..CallKey::default() };

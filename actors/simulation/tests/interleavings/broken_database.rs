@@ -1,4 +1,4 @@
-//! Persisters that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
+//! Persisters with deliberate faults: the search finds each under the law that forbids its fault.
 
 use callboard_actors::persister::DiskFault;
 use callboard_simulation::{DatabaseBounds, DatabaseWorld, Law, PersisterFault, Trouble};

@@ -1,5 +1,4 @@
-//! Drivers, eventors and owners of them that are wrong on purpose: each is found out by the search, and by the law that
-//! forbids its fault.
+//! Drivers, eventors and owners of them with deliberate faults: the search finds each under the law that forbids its fault.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -168,7 +167,7 @@ fn a_driver_that_is_not_pinged_again_breaks_hlt_03() {
     });
 }
 
-/// What a driver reports as soon as a ping came back, answered or not, is changed to healthy.
+/// Changes the report of a driver to healthy as soon as a ping has returned, answered or not.
 fn healthy_after_pings(
     input: &Input<Driver>,
     effects: Vec<Effect<Driver>>,
@@ -292,7 +291,7 @@ fn an_eventor_that_hands_events_over_backwards_breaks_evt_02() {
     });
 }
 
-/// One event in the place of which a gap stands that says no number.
+/// An event, replaced by a gap without a number.
 fn uncounted(item: &TaskEventItem) -> TaskEventItem {
     match item {
         TaskEventItem::Event { .. } => TaskEventItem::Gap { missed: None, reason: GapReason::HandlerTooSlow },

@@ -1,5 +1,4 @@
-//! Instances, and supervisors of them, that are wrong on purpose: each is found out by the search, and by the law that
-//! forbids its fault.
+//! Instances, and supervisors of them, with deliberate faults: the search finds each under the law that forbids its fault.
 
 use std::rc::Rc;
 
@@ -197,7 +196,7 @@ fn a_supervisor_that_tells_one_that_retires_the_wrong_cause_breaks_i8() {
             }
         })
     }
-    // None serves once the only one has left, another one does after a takeover, and none will when all stop.
+    // No instance serves after the only one has left, another one does after a takeover, and none will when all stop.
     parent(Law::I8, TWO, |_, effects| says(effects, RetireCause::Superseded));
     parent(Law::I8, TWO, |_, effects| says(effects, RetireCause::NotServed));
     let stopping = InstancesBounds { stops: true, ..ONE };
@@ -214,7 +213,7 @@ fn a_supervisor_that_believes_a_former_life_breaks_reg_08() {
             && reported.report.health == Health::Healthy
             && effects.len() == 1
         {
-            // A sound one passes this over, since it is said late.
+            // A correct one ignores this late report.
             effects.push(Effect::Publish(InstancesNews::Reported(reported.report.clone())));
         }
         effects
@@ -350,7 +349,7 @@ fn connects_again(mut effects: Vec<Effect<Instances>>) -> Vec<Effect<Instances>>
     effects
 }
 
-/// What an instance starts with that is started again without a new generation.
+/// The configuration of an instance that is started again without a new generation.
 fn started_anew(renew: &Renew) -> InstanceConfig {
     InstanceConfig {
         plugin: renew.plugin.clone(),
@@ -478,7 +477,7 @@ fn an_instance_that_takes_it_ill_when_a_node_need_not_be_known_breaks_i7() {
     found_out(Law::I7, declining, &InstancesWorld::new(declining, None, Some(Rc::new(Touchy))));
 }
 
-/// Calls a node plugin unhealthy that does not answer `NodeGetInfo`.
+/// Reports a node plugin that does not answer `NodeGetInfo` as unhealthy.
 #[derive(Debug)]
 struct Touchy;
 

@@ -1,4 +1,4 @@
-//! Inventories that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
+//! Inventories with deliberate faults: the search finds each under the law that forbids its fault.
 
 use std::rc::Rc;
 
@@ -113,7 +113,7 @@ const EXPECTING: InventoryBounds = InventoryBounds { expects: true, words: 2, pa
 
 #[test]
 fn an_inventory_that_takes_the_answer_of_one_allocation_for_that_of_all_breaks_n1() {
-    // It knows one of the two, and names both when it has waited long enough.
+    // It knows only one of the two, and names both when it has waited long enough.
     let names_both: AlterEffects<Inventory> = |_, mut effects| {
         for effect in &mut effects {
             if let Effect::Publish(InventoryNews::First(_, summary)) = effect {

@@ -1,4 +1,4 @@
-//! Owners of processes that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
+//! Owners of processes with deliberate faults: the search finds each under the law that forbids its fault.
 
 use std::sync::Arc;
 

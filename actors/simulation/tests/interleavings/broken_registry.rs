@@ -1,4 +1,4 @@
-//! Registries that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
+//! Registries with deliberate faults: the search finds each under the law that forbids its fault.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn misread(law: Law, bounds: RegistryBounds, misread: fn(Image) -> Image) {
     tampered_is_found_out(law, bounds, RegistryWorld::new, TamperImage(misread));
 }
 
-/// A shell of the registry that holds this up until everything before it is on disk.
+/// A shell of the registry that holds this effect back until all earlier writes are on disk.
 fn gates(bounds: RegistryBounds, is_held: fn(&Left<Registry>) -> bool) {
     tampered_is_found_out(Law::Shell1a, bounds, RegistryWorld::new, TamperGates(is_held));
 }
@@ -57,7 +57,7 @@ fn a_registry_that_does_not_heed_the_policy_of_a_registration_breaks_r1() {
     });
 }
 
-/// A registry that routes to a registration as soon as something happens to it.
+/// A registry that routes to a registration as soon as the registration changes.
 fn rashly(mut effects: Vec<Effect<Registry>>, entry: &Entry) -> Vec<Effect<Registry>> {
     let Entry { registration, generation, since, .. } = entry.clone();
     let (plugin, reason) = (registration.plugin.clone(), ActiveReason::Registered);
@@ -90,7 +90,7 @@ fn a_registry_that_does_not_let_a_failed_one_wait_breaks_r1c() {
     tampered_is_found_out(Law::R1c, bounds, RegistryWorld::new, Impatient);
 }
 
-/// Routes to one in its calm time as soon as it is fit again.
+/// Routes to a registration in its calm time as soon as that is fit again.
 #[derive(Debug)]
 struct Impatient;
 
@@ -122,7 +122,7 @@ fn a_registry_that_counts_failures_and_not_how_long_it_was_fit_breaks_r1c() {
     tampered_is_found_out(Law::R1c, bounds, RegistryWorld::new, Forgetful);
 }
 
-/// Lets one that failed wait for 20 s at most.
+/// Lets a failed registration wait for 20 s at most.
 #[derive(Debug)]
 struct Forgetful;
 
@@ -162,7 +162,7 @@ impl Tamper<Registry> for Forgetful {
     }
 }
 
-/// What a registry says of a plugin.
+/// The registry's description of a plugin.
 fn described(machine: &Registry, id: AskId, now: Timestamp, plugin: &PluginKey) -> Option<Description> {
     let ask = RegistryAsk::Describe(Describe { plugin: plugin.clone() });
     let mut cx = StepContext::new(Moment { now, random: 0 });
@@ -349,7 +349,7 @@ fn a_registry_that_trusts_what_it_restored_breaks_r8() {
 
 #[test]
 fn a_registry_that_takes_one_too_many_breaks_r9() {
-    // Three is the most that this world holds.
+    // This world holds at most three.
     let full = RegistryBounds { allocations: 4, orders_each: 1, ..RegistryBounds::NONE };
     spoiled(Law::R9, full, |_, mut effects| {
         for effect in &mut effects {
@@ -377,7 +377,7 @@ fn a_registry_that_answers_before_it_writes_breaks_shell_1() {
     });
 }
 
-/// Has so much wait for everything that is written.
+/// Gives all writes this gate.
 fn gated(mut effects: Vec<Effect<Registry>>, due: Gate) -> Vec<Effect<Registry>> {
     for effect in &mut effects {
         if let Effect::Persist(gate, _) = effect {
@@ -440,7 +440,7 @@ fn a_registry_that_answers_no_caller_breaks_shell_7() {
     spoiled(Law::Shell7, SMALL, |_, effects| without(effects, |effect| matches!(effect, Effect::Reply(..))));
 }
 
-/// The run in which something was confirmed counts, and no other.
+/// Only the run in which a registration was confirmed counts.
 #[test]
 fn a_registry_that_confirms_in_another_run_breaks_r3() {
     spoiled(Law::R3, SMALL, |_, mut effects| {

@@ -1,4 +1,4 @@
-//! Supervisors that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
+//! Supervisors with deliberate faults: the search finds each under the law that forbids its fault.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn starts(child: usize) -> Effect<Supervisor> {
     }
 }
 
-/// What is called for, changed in this way.
+/// The calls, changed in this way.
 fn calls(effects: Vec<Effect<Supervisor>>, change: impl Fn(&mut Call)) -> Vec<Effect<Supervisor>> {
     changed(effects, |effect| {
         if let Effect::Call { call, .. } = effect {
@@ -38,7 +38,7 @@ fn calls(effects: Vec<Effect<Supervisor>>, change: impl Fn(&mut Call)) -> Vec<Ef
     })
 }
 
-/// What is reported of a shutdown, changed in this way.
+/// The report of a shutdown, changed in this way.
 fn reports(
     effects: Vec<Effect<Supervisor>>,
     change: impl Fn(&mut ShutdownReport),

@@ -1,4 +1,4 @@
-//! Volumes that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
+//! Volumes with deliberate faults: the search finds each under the law that forbids its fault.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn misheard(law: Law, bounds: VolumeBounds, mishears: fn(Input<Volume>) -> Optio
     tampered_is_found_out(law, bounds, VolumeWorld::new, TamperInput(mishears));
 }
 
-/// What was asked, changed in this way.
+/// The request, changed in this way.
 fn asked(input: Input<Volume>, change: fn(VolumeAsk) -> VolumeAsk) -> Option<Input<Volume>> {
     Some(match input {
         Input::Asked { id, asked_at, ask } => Input::Asked { id, asked_at, ask: change(ask) },
@@ -38,7 +38,7 @@ fn asked(input: Input<Volume>, change: fn(VolumeAsk) -> VolumeAsk) -> Option<Inp
     })
 }
 
-/// Takes an unpublish that failed like this for done.
+/// Treats an unpublish that failed in this way as done.
 fn takes_for_done(input: Input<Volume>, failed: fn(Known) -> bool) -> Option<Input<Volume>> {
     Some(match input {
         Input::Returned {
@@ -52,7 +52,7 @@ fn takes_for_done(input: Input<Volume>, failed: fn(Known) -> bool) -> Option<Inp
     })
 }
 
-/// What no volume of these worlds has at its paths.
+/// A mark that no volume of these worlds has at its paths.
 const fn another_device() -> Mark {
     let device = BlockDevice { number: DeviceNumber { major: 0, minor: 9 }, sequence: None };
     Mark::Device { mount: None, device }
@@ -110,7 +110,7 @@ fn a_volume_that_makes_directories_for_a_step_that_it_has_not_written_breaks_v5(
     });
 }
 
-/// What is above it would be removed as a directory of the volume.
+/// The directory above it would be removed as a directory of the volume.
 #[test]
 fn a_volume_that_unpublishes_the_directory_above_its_target_breaks_v6() {
     spoiled(Law::V6, RELEASED, |_, effects| {
@@ -223,7 +223,7 @@ fn a_volume_that_forgets_a_damaged_claim_breaks_v9() {
     tampered_is_found_out(Law::V9, VolumeBounds { damages: 1, ..CLAIMED }, VolumeWorld::new, misreads);
 }
 
-/// It takes a row that is damaged for one that was never there, once nothing is published.
+/// It treats a damaged row as one that never existed, once nothing is published.
 #[test]
 fn a_volume_that_forgets_its_staging_with_its_damaged_row_breaks_v5() {
     let misreads = TamperImage(|mut image: VolumeImage| {
@@ -254,7 +254,7 @@ fn a_volume_whose_claims_do_not_have_its_attachment_breaks_v9() {
     });
 }
 
-/// It looks there again instead, and takes that for its tries.
+/// It looks there again instead, and counts that as its tries.
 #[test]
 fn a_volume_that_never_unpublishes_what_was_given_up_breaks_v3() {
     spoiled(Law::V3, VolumeBounds { gives_up: 1, faults: 1, pauses: 2, ..RELEASED }, |input, effects| {
@@ -323,7 +323,7 @@ fn a_volume_that_believes_a_plugin_without_a_look_breaks_v7() {
     });
 }
 
-/// What is written would go to the disk of the host.
+/// Written data would go to the disk of the host.
 #[test]
 fn a_volume_that_hands_out_a_bare_staging_directory_breaks_v7() {
     misheard(Law::V7, VolumeBounds { lies: 1, ..CLAIMED }, |input| {
@@ -358,7 +358,7 @@ fn a_volume_that_is_forced_without_an_audit_breaks_v9() {
     spoiled(Law::V9, VolumeBounds { forces: 1, ..RELEASED }, |_, effects| {
         without(effects, |effect| matches!(effect, Effect::Publish(VolumeNews::Forced(_))))
     });
-    // It forgets the audit before it is published, and its host is killed between the two.
+    // It forgets the audit before it is published, and its host is killed in between.
     spoiled(Law::V9, VolumeBounds { forces: 1, kills: 1, ..RELEASED }, |_, effects| {
         let with_more = |effect| {
             let forgets = match &effect {

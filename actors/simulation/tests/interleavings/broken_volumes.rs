@@ -1,4 +1,4 @@
-//! Owners of volumes that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
+//! Owners of volumes with deliberate faults: the search finds each under the law that forbids its fault.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,12 +23,12 @@ fn spoiled(law: Law, bounds: VolumesBounds, spoil: AlterEffects<Volumes>) {
     tampered_is_found_out(law, bounds, VolumesWorld::new, TamperEffects(spoil));
 }
 
-/// The same call once more.
+/// The same call again.
 fn called(call: VolumesCall) -> Effect<Volumes> {
     Effect::Call { key: CallKey::default(), deadline: Duration::from_secs(10), call }
 }
 
-/// Does not refuse claims like this.
+/// Does not refuse such claims.
 fn unrefused(effects: Vec<Effect<Volumes>>, is_meant: fn(&ClaimError) -> bool) -> Vec<Effect<Volumes>> {
     without(
         effects,
@@ -116,7 +116,7 @@ fn an_owner_that_confirms_no_claims_of_an_actor_that_starts_later_breaks_v14() {
                 Effect::Call { call: VolumesCall::Ask { ask: VolumeAsk::ConfirmClaims(_), .. }, .. }
             )
         };
-        // What a caller has asked stands before it.
+        // The call for a caller's request comes before it.
         if let (Input::Elapsed(_), Some(place)) = (input, effects.iter().rposition(is_confirmation)) {
             effects.remove(place);
         }

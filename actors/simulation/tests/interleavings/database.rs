@@ -1,4 +1,4 @@
-//! The queue and the store of the persister with two actors that write, on a disk in memory: every order of writes, commits, news,
+//! The queue and the store of the persister with two actors that write, on a disk in memory: every order of writes, commits, notifications,
 //! failures of each kind at each change of the disk, power cuts at each of them, openings, successors and the end.
 
 use callboard_actors::persister::DiskFault;
@@ -10,7 +10,7 @@ const NONE: DatabaseBounds = DatabaseBounds::NONE;
 const WRITTEN: DatabaseBounds = DatabaseBounds { writes_each: 1, ..NONE };
 const SHARED: DatabaseBounds = DatabaseBounds { owners: 2, ..WRITTEN };
 
-/// Each kind of trouble, as soon as something is begun.
+/// Each kind of fault, which begins at once.
 const AT_ONCE: &[Trouble] = &[
     Trouble { after: 0, fault: DiskFault::Full },
     Trouble { after: 0, fault: DiskFault::ReadOnly },
@@ -18,7 +18,7 @@ const AT_ONCE: &[Trouble] = &[
     Trouble { after: 0, fault: DiskFault::Syncs },
 ];
 
-/// The disk breaks before each of so many changes: with a cut behind it, the power is cut there.
+/// The disk breaks before each of this number of changes: with a cut after it, the power is cut there.
 const fn breaks<const CHANGES: usize>() -> [Trouble; CHANGES] {
     let mut troubles = [Trouble { after: 0, fault: DiskFault::Broken }; CHANGES];
     let mut at = 0;
@@ -32,7 +32,7 @@ const fn breaks<const CHANGES: usize>() -> [Trouble; CHANGES] {
 /// No commit of so small a database changes the disk more often.
 const IN_A_COMMIT: &[Trouble] = &breaks::<8>();
 
-/// And no opening or closing.
+/// And no opening or closing changes it more often than this.
 const ANYWHERE: &[Trouble] = &breaks::<32>();
 
 fn holds(what: &str, small: DatabaseBounds, full: DatabaseBounds) {

@@ -1,5 +1,5 @@
 //! One driver with its owner, its eventor, its process and the handler of a task: every order of exit, reattachment, ends of
-//! streams, crashes, time and the order to stop.
+//! streams, crashes, time and the request to stop.
 
 use callboard_actors::shell::StopMode;
 use callboard_simulation::{Conduct, DriversBounds, DriversTampers, DriversWorld, Order};
@@ -12,7 +12,7 @@ const PROMPT: DriversBounds = DriversBounds { is_prompt: true, ..NONE };
 const SERVING: DriversBounds =
     DriversBounds { begin: &[Order::Add, Order::Handle], is_serving: true, ..DriversBounds::NONE };
 const EITHER: &[StopMode] = &[StopMode::Stop, StopMode::Detach];
-/// All ways but the good one.
+/// All ways except the good one.
 const BAD: &[Conduct] = &[
     Conduct::Refuses,
     Conduct::IsSilent,
@@ -22,7 +22,7 @@ const BAD: &[Conduct] = &[
     Conduct::Lingers,
 ];
 
-/// The larger bounds also let what actors say reach their owner in any order and at any time.
+/// In the larger bounds, messages of actors also reach their owner in any order and at any time.
 fn holds(what: &str, small: DriversBounds, full: DriversBounds) {
     let bounds = if is_full() { full } else { small };
     try_all(what, &DriversWorld::new(bounds, DriversTampers::default()));

@@ -1,5 +1,5 @@
-//! One plugin with its instance and the supervisor of it: every order of takeovers, answers good and bad and late, crashes
-//! and the order to stop.
+//! One plugin with its instance and the supervisor of it: every order of takeovers, good, bad and late answers, crashes
+//! and the request to stop.
 
 use callboard_simulation::{Behaviour, InstancesBounds, InstancesWorld};
 
@@ -141,7 +141,7 @@ fn every_order_of_standbys_leaves_one_instance_of_each_registration_r1d() {
     }
 }
 
-/// One standby, which takes over and is replaced again. Others that register meanwhile would be more than can be tried.
+/// One standby, which takes over and is replaced again. Further registrations meanwhile would be too many to try.
 #[test]
 fn every_order_of_a_takeover_and_back_keeps_what_was_not_given_out_r1d() {
     if is_full() {

@@ -1,5 +1,5 @@
-//! The inventory: every order of the news of the instances, gaps in them, the word of the drivers, questions, crashes, time and the
-//! wish to stop.
+//! The inventory: every order of the notifications of the instances, gaps in them, the reports of the drivers, questions, crashes, time
+//! and the request to stop.
 
 use callboard_actors::shell::StopMode;
 use callboard_simulation::{InventoryBounds, InventoryWorld};

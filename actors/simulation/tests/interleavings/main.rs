@@ -1,4 +1,4 @@
-//! Every small interleaving is tried, and each of many broken machines is found out.
+//! Every small interleaving is tried, and each of many broken machines is detected.
 //!
 //! In the ordinary run the bounds are small. `CALLBOARD_INTERLEAVINGS=all` tries the larger ones, which takes minutes and a
 //! release build: see `docs/simulation.md`.

@@ -1,5 +1,5 @@
-//! Every two troubles of a world at once, in the smallest bounds in which they can meet; the database, the agent and the tasks have no pairs.
-//! Each trouble alone, and larger bounds of those that have to do with each other, are in the file of its world; the pairs of a volume are in
+//! Every two troubles of a world at once, in the smallest bounds in which they can meet; the database, the agent and the tasks have no
+//! pairs. Each single trouble, and larger bounds for related troubles, are in the file of its world; the pairs of a volume are in
 //! `volume_pairs.rs`.
 
 use callboard_actors::shell::StopMode;
@@ -13,10 +13,10 @@ use callboard_simulation::{
 
 use crate::{is_full, try_all};
 
-/// Something more that may happen in a world with such bounds.
+/// An additional event that may happen in a world with such bounds.
 pub(crate) type Trouble<B> = (&'static str, fn(&mut B));
 
-/// Tries every two of these at once, each one also with itself.
+/// Tries every two of these at once, and each one twice.
 pub(crate) fn try_pairs<B: Copy, W: World>(base: B, troubles: &[Trouble<B>], world: impl Fn(B) -> W) {
     for (place, (one, first)) in troubles.iter().enumerate() {
         for (other, second) in &troubles[place..] {
@@ -28,7 +28,7 @@ pub(crate) fn try_pairs<B: Copy, W: World>(base: B, troubles: &[Trouble<B>], wor
     }
 }
 
-/// These troubles, and in the large bounds those too whose pairs are more than the ordinary run can try.
+/// These troubles, and in the large bounds also those with too many pairs for the ordinary run.
 pub(crate) fn with_large<B: Copy>(troubles: &[Trouble<B>], large: &[Trouble<B>]) -> Vec<Trouble<B>> {
     let large = if is_full() { large } else { &[] };
     troubles.iter().chain(large).copied().collect()

@@ -1,5 +1,5 @@
-//! The owner of the processes with its disk and the actors of one or two processes: every order of launches, ends, exits, falls,
-//! writes that fail, are refused or are there all the same, crashes, killed hosts, time and the order to stop.
+//! The owner of the processes with its disk and the actors of one or two processes: every order of launches, ends, exits, crashed actors,
+//! writes that fail, are refused or fail but take effect, crashes, killed hosts, time and the request to stop.
 
 use callboard_actors::shell::StopMode;
 use callboard_simulation::{ProcessesBounds, ProcessesWorld};

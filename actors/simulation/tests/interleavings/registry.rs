@@ -5,11 +5,11 @@ use callboard_simulation::{RegistryBounds, RegistryWorld};
 
 use crate::{is_full, try_all};
 
-/// Two allocations that each say two things.
+/// Two allocations that each send two messages.
 const TWO: RegistryBounds = RegistryBounds { allocations: 2, orders_each: 2, ..RegistryBounds::NONE };
-/// Two allocations that each say one thing.
+/// Two allocations that each send one message.
 const BRIEF: RegistryBounds = RegistryBounds { orders_each: 1, ..TWO };
-/// Three allocations that each say one thing.
+/// Three allocations that each send one message.
 const THREE: RegistryBounds = RegistryBounds { allocations: 3, ..BRIEF };
 
 fn holds(what: &str, small: RegistryBounds, full: RegistryBounds) {

@@ -1,4 +1,4 @@
-//! The supervisor: every order of starts, ends, falls and stops of its children, of what is asked of it, of its own crashes, of time and
+//! The supervisor: every order of starts, ends, crashes and stops of its children, of requests to it, of its own crashes, of time and
 //! of its own end, for each of the three strategies.
 
 use callboard_actors::shell::StopMode;

@@ -1,4 +1,4 @@
-//! Trying everything that can happen in a small world, and finding out who is wrong.
+//! Tries all possible events of a small world, and detects broken machines.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -6,7 +6,7 @@ use std::time::Instant;
 use callboard_actors::shell::Machine;
 use callboard_simulation::{Law, Tamper, World, play, search};
 
-/// Where a search that has become too large is given up, in states.
+/// The number of states at which a search that has become too large is aborted.
 const STATES_MAX: u64 = 20_000_000;
 
 /// Whether the larger bounds are to be tried.
@@ -14,7 +14,7 @@ pub(crate) fn is_full() -> bool {
     std::env::var("CALLBOARD_INTERLEAVINGS").is_ok_and(|which| which == "all")
 }
 
-/// Tries everything, and says how much that was.
+/// Tries everything, and prints the number of states and steps.
 pub(crate) fn try_all(what: &str, world: &impl World) {
     let begun = Instant::now();
     match search(world, STATES_MAX) {
@@ -42,7 +42,7 @@ pub(crate) fn changed<E>(mut effects: Vec<E>, change: impl FnMut(&mut E)) -> Vec
     effects
 }
 
-/// The search finds the fault, names this law, and its history shows it again when it is played, and only there.
+/// The search finds the fault under this law, and its history reproduces the fault in the broken machine only.
 pub(crate) fn is_found_out<W: World>(law: Law, broken: &W, sound: &W) {
     let found = search(broken, 100_000).expect_err("a broken machine was not found out");
     println!("{found}");
@@ -51,10 +51,10 @@ pub(crate) fn is_found_out<W: World>(law: Law, broken: &W, sound: &W) {
     assert!(play(sound, &found.history).is_none(), "the sound machines break it too");
 }
 
-/// What is put between a machine and its world, if anything.
+/// An optional fault between a machine and its world.
 type Fault<M> = Option<Rc<dyn Tamper<M>>>;
 
-/// The search finds the fault that is put into a machine of this world.
+/// The search finds the fault in a machine of this world.
 pub(crate) fn tampered_is_found_out<M: Machine, B: Copy, W: World>(
     law: Law,
     bounds: B,

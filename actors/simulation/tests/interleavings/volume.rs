@@ -1,5 +1,5 @@
 //! A volume with its ledger, a plugin and the kernel: every order of claims, releases, answers of every kind, takeovers, lost mounts,
-//! failed writes, crashes, killed hosts, boots, force and the order to stop.
+//! failed writes, crashes, killed hosts, boots, force and the request to stop.
 
 use callboard_actors::shell::StopMode;
 use callboard_machines::volume::Expands;
@@ -116,7 +116,7 @@ fn every_order_of_a_stop_and_of_force_is_resumed_or_audited_v8_v9_v13_shd_01() {
     holds("a host of a forced volume is killed", killed, VolumeBounds { kills: 2, faults: 1, ..killed });
 }
 
-/// Nothing that claims share is undone while what was given up is mounted.
+/// Nothing that claims share is undone while a claim that was given up is still mounted.
 #[test]
 fn every_order_of_a_claim_that_is_given_up_by_force_undoes_the_rest_after_it_v3_c131() {
     let given_up = VolumeBounds { gives_up: 1, faults: 3, releases: 1, ..CLAIMED };
@@ -129,7 +129,7 @@ fn every_order_of_a_claim_that_is_given_up_by_force_undoes_the_rest_after_it_v3_
     holds("who gave up a claim claims again", again, VolumeBounds { kills: 1, ..again });
 }
 
-/// Damaged rows: what is held is not undone before it is released, and then all of it is.
+/// Damaged rows: a held claim is not undone before it is released, and then it is undone completely.
 #[test]
 fn every_order_of_damaged_rows_undoes_nothing_in_use_and_leaves_nothing_v3_v8_res_08() {
     let damaged = VolumeBounds { damages: 1, ..CLAIMED };

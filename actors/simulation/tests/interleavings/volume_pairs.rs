@@ -1,4 +1,4 @@
-//! Every two troubles of a volume at once. Each of them alone, and larger bounds of some of them together, are in `volume.rs`.
+//! Every two troubles of a volume at once. Each single trouble, and larger bounds for some of them together, are in `volume.rs`.
 
 use callboard_actors::shell::StopMode;
 use callboard_machines::volume::Expands;
@@ -22,7 +22,7 @@ const TROUBLES: [Trouble<VolumeBounds>; 13] = [
     ("a stop", |bounds| bounds.stops = &[StopMode::Stop, StopMode::Detach]),
 ];
 
-/// In small bounds no allocation claims twice, and nothing is ordered.
+/// In small bounds no allocation claims twice, and no orders are placed.
 fn holds(small: VolumeBounds) {
     let orders: [Trouble<VolumeBounds>; 2] = [
         ("an expansion", |bounds| (bounds.expansions, bounds.expands) = (1, Expands::Online)),
@@ -57,7 +57,7 @@ fn try_troubles(beside: &str, base: VolumeBounds) {
     }
 }
 
-/// An allocation claims once more what it has released: only what is released is undone. Three allocations are in the large bounds.
+/// An allocation claims again what it has released: only the released claim is undone. Three allocations are in the large bounds.
 #[test]
 fn every_order_of_a_trouble_and_a_second_claim_of_the_same_allocation_v8() {
     try_troubles("a second claim", VolumeBounds { claims: 2, ..CLAIMED });

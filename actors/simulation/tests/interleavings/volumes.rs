@@ -1,5 +1,5 @@
 //! The owner of the volumes with stand-ins for their actors: every order of claims, releases, creations, late answers, reports and
-//! endings, news of the instances, falls, failed writes, crashes, killed hosts, time and the order to stop.
+//! endings, notifications of the instances, crashed actors, failed writes, crashes, killed hosts, time and the request to stop.
 
 use callboard_actors::shell::StopMode;
 use callboard_simulation::{Random, SceneEvent, VolumesBounds, VolumesEvent, VolumesWorld, wander};
@@ -161,8 +161,8 @@ fn every_order_of_a_stop_ends_all_actors_and_of_force_forgets_what_is_released_v
 const WORLDS: u64 = 60;
 const STEPS: u64 = 500;
 
-/// Everything that the searches try apart, together: by random, in histories longer than any search can try. `CALLBOARD_WALK_WORLDS` says
-/// through how many worlds.
+/// All events that the searches try separately, together: at random, in longer histories than any search can try.
+/// `CALLBOARD_WALK_WORLDS` sets the number of worlds.
 #[test]
 fn whatever_happens_by_chance_two_volumes_and_three_allocations_keep_every_law_v2_v8_v13_v14_v15_c059() {
     let worlds = std::env::var("CALLBOARD_WALK_WORLDS")

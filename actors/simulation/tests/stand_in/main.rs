@@ -1,7 +1,7 @@
-//! The stand-in is held to the shell: the same histories are played through both, and the same leaves.
+//! Compares the stand-in with the shell: the same histories are played through both, and the same effects leave.
 //!
-//! Writes settle late, fail, or fail and are there all the same; the disk refuses at once; steps crash. After each event both
-//! have two seconds in which whatever must happen of itself happens.
+//! Writes settle late, fail, or fail but take effect; the disk refuses at once; steps crash. After each event both
+//! have two seconds for everything that happens by itself.
 
 #[allow(dead_code, reason = "the tests of the registry need more of it")]
 #[path = "../../../tests/registry/faulty.rs"]
@@ -70,7 +70,7 @@ fn message(who: usize, is_new: bool) -> callboard_actors::registry::Register {
     message
 }
 
-/// What left after one event: answers in the order of their questions, then the feed.
+/// The effects that left after one event: answers in the order of their questions, then the feed.
 type Heard = Vec<String>;
 
 fn answer_text(number: u64, answer: &str) -> String {
@@ -209,7 +209,7 @@ fn through_the_stand_in(events: &[Event]) -> Vec<Heard> {
     load(&mut stand, Moment { now, random: 0 });
     let mut left = Vec::new();
     stand.take_left(&mut left);
-    // The subscriber of the shell reads its first snapshot with what the first event brings.
+    // The subscriber of the shell reads its first snapshot together with the effects of the first event.
     let mut first: Heard = feed_of(&left);
     let (mut asked, mut all) = (0, Vec::new());
     for event in events {
@@ -235,7 +235,7 @@ fn through_the_stand_in(events: &[Event]) -> Vec<Heard> {
             Event::RefuseNext => stand.store.refuse_next(),
             Event::Crash => stand.crash_next_step(),
         }
-        // Pauses end one after another, as long as they end within the two seconds.
+        // Pauses end one after another, if they end within the two seconds.
         let mut later = now;
         while stand.pauses_until().is_some() || stand.is_loading() && stand.store.waiting() == 0 {
             later = stand.pauses_until().unwrap_or(later);

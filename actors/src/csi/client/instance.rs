@@ -1,5 +1,5 @@
-//! The calls about the plugin itself. An instance makes them, too; [`Lease::fingerprint`](crate::lease::Lease::fingerprint) has what it
-//! was told.
+//! The calls about the plugin itself. An instance makes them, too; their results are in
+//! [`Lease::fingerprint`](crate::lease::Lease::fingerprint).
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ impl Client {
         self.ask(Call::GetPluginCapabilities, deadline, answer, convert::plugin_capabilities).await
     }
 
-    /// Calls `Probe`. The instance of the plugin probes it already; more is not free (C037).
+    /// Calls `Probe`. The instance of the plugin probes it already; further probes have a cost (C037).
     ///
     /// # Errors
     /// As [`Client::call`].

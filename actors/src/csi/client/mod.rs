@@ -26,16 +26,16 @@ use crate::vocabulary::milliseconds;
 pub use calls::UnaryRequest;
 pub use streams::{BlockReader, StreamRequest};
 
-/// The rule that an answer breaks which cannot be decoded.
+/// The rule that an undecodable answer breaks.
 const UNREADABLE_RULE: &str = "C011";
 
-/// A typed client of one generation of a CSI plugin. Dropping it gives its lease back.
+/// A typed client of one generation of a CSI plugin. Dropping it returns its lease.
 ///
-/// A request that breaks a rule of the specification, or needs a capability which the plugin does not report, is not sent. Each call has
-/// a deadline; when it passes, the plugin may go on with the call (C015). [`FailedCall::outcome`] says what is known after a failure,
-/// and what can help. Neither secrets nor mount flags are in any error or log (C025).
+/// A request that breaks a rule of the specification, or needs a capability that the plugin does not report, is not sent. Each call has a
+/// deadline; after it, the plugin may continue the call (C015). [`FailedCall::outcome`] is what is known after a failure, and what can
+/// help. Neither secrets nor mount flags are in any error or log (C025).
 ///
-/// Calls of the controller services need a lease of the plugin as controller, those of the node service one of it as node.
+/// Calls of the controller services need a lease of the plugin as controller, those of the node service a lease of it as node.
 #[derive(Debug)]
 pub struct Client {
     lease: Lease,
@@ -76,7 +76,7 @@ impl Client {
         self.noted(R::CALL, outcome).await
     }
 
-    /// Logs how a call ends, and completes its error.
+    /// Logs the end of a call, and completes its error.
     async fn noted<T>(
         &self,
         call: Call,
@@ -108,7 +108,7 @@ impl Client {
     }
 }
 
-/// The answer of a call, if it comes within the deadline. What is withheld is taken out of the words of the plugin.
+/// The answer of a call, if it arrives within the deadline. Withheld values are removed from the plugin's message.
 async fn answered<W>(
     deadline: Duration,
     answer: impl Future<Output = Result<Response<W>, Status>>,
@@ -141,7 +141,7 @@ fn failure(status: &Status, withheld: &[&str]) -> Failure {
         }
         None => {}
     }
-    // Before the message is cut, which could leave the beginning of a secret. A status with a source is none of the plugin's.
+    // Before the message is truncated, which could leave the beginning of a secret. A status with a source is not from the plugin.
     let told = match status.source() {
         None => &Status::new(status.code(), redacted(status.message(), withheld)),
         Some(_) => status,

@@ -15,7 +15,7 @@ use crate::pauses;
 
 /// A request that is answered with a stream of blocks.
 pub trait StreamRequest: WireRequest<Answer = BlockMetadataBatch> {
-    /// What its answers are checked by.
+    /// The stream that its answers are checked against.
     fn stream(&self) -> MetadataStream;
 
     /// Sends its message.
@@ -73,7 +73,7 @@ impl Client {
         self.read_blocks(request, deadline).await
     }
 
-    /// Begins to read a stream of blocks. The deadline is that of its beginning, and of each answer after the one before.
+    /// Begins to read a stream of blocks. The deadline applies to its beginning, and to each answer after the one before.
     ///
     /// # Errors
     /// As [`Client::call`].
@@ -109,7 +109,7 @@ impl<R: StreamRequest> BlockReader<'_, R> {
     /// The next blocks. `None` at the normal end, which alone proves that all blocks were read (C160).
     ///
     /// # Errors
-    /// As [`Client::call`]. The stream has ended then, and each further call returns the same error; go on with a new request from
+    /// As [`Client::call`]. The stream has ended then, and each further call returns the same error; resume with a new request from
     /// [`Self::resume_at`] (C161).
     pub async fn next(&mut self) -> Result<Option<BlockMetadataBatch>, FailedCall> {
         if let Some(failed) = &self.failed {
@@ -123,7 +123,7 @@ impl<R: StreamRequest> BlockReader<'_, R> {
         })
     }
 
-    /// The offset behind the last block that was read: where to go on after an error (C161).
+    /// The offset after the last block that was read, where to resume after an error (C161).
     #[must_use]
     pub const fn resume_at(&self) -> u64 {
         self.stream.resume_at()

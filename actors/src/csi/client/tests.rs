@@ -1,4 +1,4 @@
-//! The client over a lease, against a plugin in this process that answers as a test wants it to.
+//! Tests the client over a lease, against a plugin in this process that answers as a test requires.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +32,7 @@ use crate::vocabulary::{
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Answers by the id of the volume or snapshot that it is asked about.
+/// Answers by the id of the requested volume or snapshot.
 #[derive(Clone, Default)]
 struct Plugin {
     calls: Arc<AtomicUsize>,
@@ -372,7 +372,7 @@ async fn a_client_is_shared_between_threads() {
         let request = DeleteVolumeRequest { volume_id: "v".to_owned(), secrets: Secrets::none() };
         client.delete_volume(&request, LONG).await
     };
-    // The connection has ended with what held it open.
+    // The connection ended when the rest of `Leased`, which held it open, was dropped.
     let failed = tokio::spawn(delete).await.expect("it does not panic").expect_err("no connection");
     assert!(matches!(failed.failure, Failure::LeaseEnded { .. }), "{failed}");
 }

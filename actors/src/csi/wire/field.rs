@@ -1,4 +1,4 @@
-//! One value of ours and the value of the wire that carries it.
+//! Converts values between our types and the types of the wire.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,7 +6,7 @@ use crate::csi::Secrets;
 use crate::csi::rules::fault;
 use crate::rpc::{Fault, Problem};
 
-/// Which field is read, and the rule that it breaks if it cannot be read.
+/// The field that is read, and the rule that is broken if it cannot be read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct At {
     pub(super) rule: &'static str,
@@ -15,14 +15,14 @@ pub(super) struct At {
 
 /// A type of ours that the type `W` of the wire carries, in both directions and without a loss (V10).
 pub(super) trait Field<W>: Sized {
-    /// The value of the wire.
+    /// The value as the wire has it.
     fn put(&self) -> W;
 
-    /// The value of ours. A message knows the rules of its own fields; `at` is for what is not a message.
+    /// The value as our type. A message knows the rules of its own fields; `at` is for all other types.
     fn take(value: W, at: At) -> Result<Self, Fault>;
 }
 
-/// What is the same on both sides.
+/// Types that are the same on both sides.
 macro_rules! same {
     ($($type:ty),*) => {$(
         impl Field<$type> for $type {
@@ -38,7 +38,7 @@ macro_rules! same {
 }
 same!(String, bool);
 
-/// Numbers, which the wire has with a sign. Those above its limit become that limit.
+/// Numbers, which the wire has with a sign. Numbers above the limit of the wire become that limit.
 macro_rules! number {
     ($($ours:ty = $wire:ty),*) => {$(
         impl Field<$wire> for $ours {
@@ -54,7 +54,7 @@ macro_rules! number {
 }
 number!(u64 = i64, u32 = i32);
 
-/// A text that may be left out.
+/// An optional text.
 impl Field<String> for Option<String> {
     fn put(&self) -> String {
         self.clone().unwrap_or_default()
@@ -105,13 +105,13 @@ impl<T: Field<W>, W> Field<Option<W>> for Option<T> {
     }
 }
 
-/// Takes a part that must be there.
+/// Takes a required part.
 pub(super) fn required<T: Field<W>, W>(part: Option<W>, at: At) -> Result<T, Fault> {
     let At { rule, field } = at;
     T::take(part.ok_or(fault(rule, field, Problem::Empty))?, at)
 }
 
-/// The rule of a field. One without its own can only break those of its parts.
+/// The rule of a field. A field without a rule can only break the rules of its parts.
 macro_rules! rule {
     () => {
         "C011"
@@ -122,7 +122,7 @@ macro_rules! rule {
 }
 pub(super) use rule;
 
-/// A message and its fields, which have the same names on both sides. A rule stands at fields that can break it.
+/// A message and its fields, which have the same names on both sides. A field that can break a rule has that rule beside it.
 macro_rules! message {
     ($ours:ident = $wire:path { $($field:ident $(: $rule:literal)?),* $(,)? }) => {
         impl $crate::csi::wire::field::Field<$wire> for $ours {
@@ -145,7 +145,7 @@ macro_rules! message {
 }
 pub(super) use message;
 
-/// Messages that other messages must have.
+/// Messages that are required parts of other messages.
 macro_rules! required_part {
     ($($ours:ty = $wire:ty),* $(,)?) => {$(
         impl $crate::csi::wire::field::Field<Option<$wire>> for $ours {
@@ -164,7 +164,7 @@ macro_rules! required_part {
 }
 pub(super) use required_part;
 
-/// Messages of which one field is the whole answer.
+/// Messages with one field, which is the whole answer.
 macro_rules! single_field {
     ($($ours:ty = $wire:path { $field:ident: $rule:literal }),* $(,)?) => {$(
         impl $crate::csi::wire::field::Field<$wire> for $ours {

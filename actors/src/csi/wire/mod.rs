@@ -1,6 +1,6 @@
-//! Requests and answers about volumes and snapshots as messages of the wire, in both directions and without a loss (V10).
+//! Converts requests and answers about volumes and snapshots to messages of the wire, in both directions and without a loss (V10).
 //!
-//! Both directions of both are public: a host sends requests and reads answers, a plugin or a test the other way round.
+//! Both directions are public for requests and answers: a host sends requests and reads answers, a plugin or a test the other way round.
 //!
 //! A message is refused when it cannot be one of our types: a required part is missing, a number is negative, a value of an enum is
 //! unknown. Sizes and formats are checked later, by [`Request::check`] and [`Request::check_answer`].
@@ -16,7 +16,7 @@ use self::field::{At, Field};
 use super::Request;
 use crate::rpc::Fault;
 
-/// A request that has a message of the wire, as its answer has.
+/// A request with a message of the wire for itself and for its answer.
 pub trait WireRequest: Request + Sized {
     /// The message of the request.
     type Message;
@@ -29,7 +29,7 @@ pub trait WireRequest: Request + Sized {
     /// The request of a message.
     ///
     /// # Errors
-    /// The field that makes it no request.
+    /// The field that makes the message invalid as a request.
     fn from_wire(message: Self::Message) -> Result<Self, Fault>;
 
     /// The message of an answer.
@@ -38,7 +38,7 @@ pub trait WireRequest: Request + Sized {
     /// The answer of a message.
     ///
     /// # Errors
-    /// The field that makes it no answer.
+    /// The field that makes the message invalid as an answer.
     fn answer_from_wire(message: Self::AnswerMessage) -> Result<Self::Answer, Fault>;
 }
 

@@ -1,4 +1,4 @@
-//! Every message of the wire, filled at random by its descriptor, comes back as it was.
+//! Tests that every message of the wire, filled at random by its descriptor, survives the conversion.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
@@ -14,17 +14,17 @@ use super::WireRequest;
 use crate::csi::*;
 use crate::rpc::Problem;
 
-/// Messages of each kind, of which the first ones leave out nothing.
+/// The number of messages of each kind that leave out nothing; they come first.
 const FULL: u64 = 20;
 const ALL: u64 = 300;
 
-/// Fills messages. What must not be left out in a message of ours never is.
+/// Fills messages. A required part of one of our messages is never left out.
 struct Filler {
     random: Rng,
     leaves_out: bool,
 }
 
-/// Parts without which a message is no request and no answer.
+/// Parts without which a message is neither a request nor an answer.
 const REQUIRED: [&str; 8] = [
     "volume",
     "snapshot",
@@ -94,7 +94,7 @@ fn dynamic(name: &str, bytes: &[u8]) -> DynamicMessage {
     DynamicMessage::decode(descriptor, bytes).expect("it has been encoded")
 }
 
-/// Takes a message through our type and back.
+/// Converts a message to our type and back.
 fn survives<M: Message + Clone + Debug + Default>(name: &str, through: impl Fn(M) -> M) {
     for seed in 0..ALL {
         let mut filler = Filler { random: Rng::with_seed(seed), leaves_out: seed >= FULL };
@@ -190,7 +190,7 @@ survive! {
     NodeExpandVolumeRequest => NodeExpandVolumeResponse,
 }
 
-/// The calls without a field in their request, whose answers an instance reads.
+/// The calls with an empty request, whose answers an instance reads.
 const READ_BY_INSTANCES: [&str; 7] = [
     "GetPluginInfo",
     "GetPluginCapabilities",

@@ -1,4 +1,4 @@
-//! The lines to all drivers, as leases and eventors find them.
+//! The lines to all drivers, where leases and eventors find them.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -51,14 +51,14 @@ impl DriverConnections {
         self.line(driver).map_or_else(LeasedCalls::default, |line| counts(&line.gate))
     }
 
-    /// Where a driver listens. `None` if it has no connection.
+    /// The endpoint at which a driver listens. `None` if it has no connection.
     #[must_use]
     pub fn endpoint_of(&self, driver: &DriverName) -> Option<PluginEndpoint> {
         self.line(driver).map(|line| line.endpoint.clone())
     }
 
-    /// Opens the stream of task events of this generation of a driver, after a position or from the beginning. The eventor does;
-    /// two readers of one stream would each see a part of it.
+    /// Opens the stream of task events of this generation of a driver, after a position or from the beginning. Only the eventor opens
+    /// it; two readers of one stream would each receive a part of it.
     pub(crate) fn task_events(
         &self,
         driver: &DriverName,
@@ -92,8 +92,8 @@ impl OpenLine {
         self.line.gate.may_lend()
     }
 
-    /// Ends it: nothing begins over it any more, and what only watches is cut off (SHD-03). All else has so long to end before it
-    /// is cut off as well, and that is said.
+    /// Closes it: no call begins over it from now on, and calls that only watch are cut (SHD-03). All other calls may end within the
+    /// timeout; then they are cut as well, and that is logged.
     pub(in crate::driver) fn hang_up(
         &self,
         end: LineEnd,

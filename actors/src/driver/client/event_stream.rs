@@ -15,18 +15,18 @@ use crate::driver::{
     EVENTS_AFTER_METADATA, EVENTS_FROM_THE_BEGINNING, EVENTS_STREAM_METADATA, EventPosition, TaskEventItem,
 };
 
-/// How many events are taken in at once at most.
+/// The limit of events in one batch.
 const BATCH_MAX: usize = 256;
 
-/// An event, or what is wrong with one.
+/// An event, or the error in it.
 type Told = Result<TaskEventItem, String>;
 type Opening = BoxFuture<'static, Result<Response<Streaming<wire::DriverTaskEvent>>, Status>>;
 
 enum State {
     Opening(Opening),
-    /// It is read, and has this name.
+    /// It is being read, and has this name.
     Open(Box<Streaming<wire::DriverTaskEvent>>, Option<Arc<str>>),
-    /// It is over, and this was read of its end behind the last batch.
+    /// It is over; its end was read together with the last batch.
     Ended(Option<Status>),
 }
 
@@ -48,10 +48,10 @@ impl EventStream {
         Self { line, state: State::Opening(opening) }
     }
 
-    /// Waits for what comes next. Giving up this future loses nothing.
+    /// Waits for the next batch. Dropping this future loses nothing.
     ///
     /// # Errors
-    /// As all questions: [`DriverError`]. The stream is over then.
+    /// Like all calls: [`DriverError`]. The stream is over then.
     pub async fn next(&mut self) -> Result<EventBatch, DriverError> {
         let line = Arc::clone(&self.line);
         let read = match line.begin(DriverRpc::TaskEvents) {
@@ -92,7 +92,7 @@ impl EventStream {
     }
 }
 
-/// An event and what else is there already; and the end of the stream, if that is there too.
+/// An event and all further events that are available already; and the end of the stream, if it has been received too.
 fn more_of(
     stream: &mut Streaming<wire::DriverTaskEvent>,
     first: wire::DriverTaskEvent,
@@ -112,7 +112,7 @@ fn more_of(
 
 fn stream_name(metadata: &MetadataMap) -> Option<Arc<str>> {
     let name = metadata.get(EVENTS_STREAM_METADATA)?.to_str().ok()?;
-    // The name is one if a position in it is one.
+    // A name is valid if a position with it is valid.
     EventPosition::new(name, 1).ok().map(|position| position.stream)
 }
 

@@ -15,12 +15,12 @@ use super::line::Line;
 use super::{DriverError, DriverRpc};
 use super::{TaskExit, TaskId};
 
-/// How much input may wait to be taken by the driver; a caller that sends more waits.
+/// The limit of inputs that wait to be taken by the driver; a caller that sends more waits.
 const INPUT_WAITING_MAX: usize = 16;
 /// Longest piece of input that is sent at once, in bytes. Longer input is sent in pieces.
 const PIECE_BYTES_MAX: usize = 64 * 1024;
 
-/// What is given to a command.
+/// An input of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExecInput {
     /// Bytes for its standard input.
@@ -36,7 +36,7 @@ pub enum ExecInput {
     },
 }
 
-/// What comes from a command.
+/// An output of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExecOutput {
     /// Bytes of its standard output.
@@ -54,14 +54,13 @@ pub enum ExecOutput {
 type Opening = BoxFuture<'static, Result<Response<Streaming<wire::ExecTaskStreamingResponse>>, Status>>;
 
 enum State {
-    /// The driver need not answer before the command writes something.
+    /// The driver may answer only after the command has written something.
     Opening(Opening),
     Open(Box<Streaming<wire::ExecTaskStreamingResponse>>),
     Ended,
 }
 
-/// A command that runs inside a task. Dropping it ends the conversation; what becomes of the command then is the driver's
-/// business.
+/// A command that runs inside a task. Dropping it ends the conversation; the driver then decides about the command.
 pub struct ExecSession {
     line: Arc<Line>,
     input: mpsc::Sender<wire::ExecTaskStreamingRequest>,
@@ -69,7 +68,7 @@ pub struct ExecSession {
     unread: std::collections::VecDeque<ExecOutput>,
 }
 
-/// The input of a command was not taken: the conversation is over. Read on to learn how.
+/// The input of a command was not taken: the conversation is over. Read its output to learn how the command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the command takes no input any more; read its output to learn how it ended")]
 pub struct InputRefused;
@@ -89,7 +88,7 @@ impl ExecSession {
         Self { line, input, state: State::Opening(opening), unread: std::collections::VecDeque::new() }
     }
 
-    /// Gives something to the command; waits while the driver is behind.
+    /// Sends an input to the command; waits while the driver is behind.
     ///
     /// # Errors
     /// [`InputRefused`] when the conversation is over.
@@ -118,12 +117,12 @@ impl ExecSession {
         self.input.send(question).await.map_err(|_| InputRefused)
     }
 
-    /// Waits for what comes next; `None` when the conversation is over. A conversation that ends without
-    /// [`ExecOutput::Exited`] ends with an error or says nothing of how the command ended. Giving up this future loses
-    /// nothing. Input is taken only while output is read.
+    /// Waits for the next output; `None` when the conversation is over. A conversation that ends without [`ExecOutput::Exited`]
+    /// ends with an error, or the driver did not report how the command ended. Dropping this future loses nothing. Input is taken
+    /// only while output is read.
     ///
     /// # Errors
-    /// As all questions: [`DriverError`].
+    /// Like all calls: [`DriverError`].
     pub async fn next(&mut self) -> Option<Result<ExecOutput, DriverError>> {
         let line = Arc::clone(&self.line);
         loop {

@@ -1,4 +1,4 @@
-//! Reads what a driver answers. What is malformed is refused with a sentence about it, and never becomes a default.
+//! Reads the answers of a driver. A malformed answer is refused with a message, and never replaced by a default.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -16,10 +16,10 @@ pub(in crate::driver) use driver::{capabilities, fingerprint};
 pub(super) use events::event;
 pub(super) use tasks::{created_network, exec_exit, executed, inspected, started, stats, waited};
 
-/// Longest text that is kept of what a driver says, in bytes; what is longer is cut, and what a terminal obeys is escaped.
+/// Longest text of a driver that is kept, in bytes; longer text is cut, and control characters of terminals are escaped.
 const MESSAGE_BYTES_MAX: usize = 4_096;
 
-/// What is wrong with an answer.
+/// The error in an answer.
 pub(super) type Fault = String;
 
 fn unknown<T>(field: &str, number: i32) -> Result<T, Fault> {
@@ -32,7 +32,7 @@ fn sorted(map: HashMap<String, String>) -> BTreeMap<String, String> {
 
 fn timestamp(field: &str, at: Option<prost_types::Timestamp>) -> Result<Option<Timestamp>, Fault> {
     let Some(at) = at else { return Ok(None) };
-    // Go writes the zero of its own time for a time that is not known, which lies before the epoch.
+    // For an unknown time, Go writes the zero of its own time, which lies before the epoch.
     let Ok(seconds) = u64::try_from(at.seconds) else { return Ok(None) };
     let nanos = u32::try_from(at.nanos).ok().filter(|nanos| *nanos < 1_000_000_000);
     let nanos = nanos.ok_or_else(|| format!("{field} has {} nanoseconds", at.nanos))?;

@@ -1,4 +1,4 @@
-//! Any bytes, as the answers of a driver.
+//! Decodes arbitrary bytes as the answers of a driver.
 
 use callboard_proto::drivers as wire;
 use prost::Message;
@@ -12,11 +12,11 @@ use crate::fuzzing::check_told;
 /// Longest message of a driver that is kept, in bytes.
 const MESSAGE_BYTES: usize = 4_096;
 
-/// The first byte says which answer the others are. None becomes more than was said, and success is only what is reported as
-/// success in full (EVT-05).
+/// The first byte selects the answer that the others are decoded as. A result never contains more than the answer did, and only a
+/// complete report of success is a success (EVT-05).
 ///
 /// # Panics
-/// When one does.
+/// When a result violates that.
 pub(crate) fn answers(data: &[u8]) {
     let Some((which, bytes)) = data.split_first() else { return };
     match which % 11 {

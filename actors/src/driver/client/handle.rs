@@ -1,4 +1,4 @@
-//! What a driver finds its task again by.
+//! The handle by which a driver finds its task again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,8 +11,8 @@ use super::NetworkOverride;
 /// Largest handle that is read back, in bytes.
 pub const HANDLE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The variables that a host fills in for every task (T080), and those that come from the host itself (T083): no secrets, and the
-/// same whenever they are asked for.
+/// The variables that a host fills in for every task (T080), and those that come from the host itself (T083). They contain no
+/// secrets, and are always the same.
 const KEPT_VARIABLES: [&str; 21] = [
     "NOMAD_ALLOC_DIR",
     "NOMAD_TASK_DIR",
@@ -37,46 +37,46 @@ const KEPT_VARIABLES: [&str; 21] = [
     "TZ",
 ];
 
-/// What a driver finds its task again by after a restart of either side (D107). The host stores it before it does anything
-/// else about the task, and gives it back unchanged with `RecoverTask`.
+/// The data by which a driver finds its task again after a restart of either side (D107). The host stores it before it does anything
+/// else about the task, and returns it unchanged with `RecoverTask`.
 #[derive(Clone, PartialEq)]
 pub struct TaskHandle {
     wire: Box<wire::TaskHandle>,
 }
 
-/// Bytes that are no handle.
+/// Bytes that are not a handle.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedHandle {
-    /// More than any handle has.
+    /// Longer than any handle.
     #[error("a task handle of {bytes} bytes; at most {HANDLE_BYTES_MAX} are read")]
     TooLong {
-        /// How many there are.
+        /// The number of bytes.
         bytes: usize,
     },
-    /// They do not hold what a handle holds.
+    /// They cannot be decoded as a handle.
     #[error("these bytes are no task handle: {detail}")]
     Unreadable {
-        /// What is wrong with them.
+        /// The error in them.
         detail: String,
     },
 }
 
-/// What a driver makes of being told to start a task.
+/// The result of a request to start a task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StartOutcome {
     /// It runs.
     Started {
-        /// By this the driver finds it again. The host stores it, before anything else.
+        /// The driver finds the task again by this handle. The host stores it, before anything else.
         handle: TaskHandle,
-        /// How it is reached, if not as the host thinks.
+        /// The address of the task, if it differs from what the host assumes.
         network: Option<NetworkOverride>,
     },
-    /// It does not run, and trying again can help.
+    /// It does not run, and a retry can help.
     Retry {
         /// In the driver's words.
         reason: String,
     },
-    /// It does not run, and trying again does not help.
+    /// It does not run, and a retry does not help.
     Fatal {
         /// In the driver's words.
         reason: String,
@@ -84,10 +84,10 @@ pub enum StartOutcome {
 }
 
 impl TaskHandle {
-    /// Reads a handle back that was stored.
+    /// Reads a stored handle back.
     ///
     /// # Errors
-    /// When the bytes are too many, or no handle, or one that names no task.
+    /// When the bytes are too many, are not a handle, or are a handle without a task.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, MalformedHandle> {
         if bytes.len() > HANDLE_BYTES_MAX {
             return Err(MalformedHandle::TooLong { bytes: bytes.len() });
@@ -103,8 +103,8 @@ impl TaskHandle {
         self.as_wire().encode_to_vec()
     }
 
-    /// The same without the environment of its task, which may hold secrets: for a store that may hold none (P6). What every
-    /// task receives about itself stays (T080), and so does what the driver keeps in its own part of the handle.
+    /// The handle without the environment of its task, which may contain secrets: for a store that must not contain any (P6). The
+    /// variables that every task receives about itself stay (T080), and so does the driver's own part of the handle.
     #[must_use]
     pub fn without_environment(mut self) -> Self {
         if let Some(config) = &mut self.wire.config {
@@ -114,8 +114,8 @@ impl TaskHandle {
         self
     }
 
-    /// The same with this environment of its task besides: what [`without_environment`](Self::without_environment) took out, as far as
-    /// the host knows it.
+    /// The handle with this environment of its task added: the variables that [`without_environment`](Self::without_environment) removed,
+    /// if the host knows them.
     #[must_use]
     pub fn with_environment(mut self, environment: &BTreeMap<String, String>) -> Self {
         if let Some(config) = &mut self.wire.config {
@@ -124,7 +124,7 @@ impl TaskHandle {
         self
     }
 
-    /// The cores that its task has for itself, as the kernel writes a list; empty if it has none.
+    /// The cores that its task has exclusively, as the kernel writes a list; empty if it has none.
     #[must_use]
     pub fn cores(&self) -> &str {
         let resources = self.wire.config.as_ref().and_then(|config| config.resources.as_ref());
@@ -132,7 +132,7 @@ impl TaskHandle {
         linux.map_or("", |linux| &linux.cpuset_cpus)
     }
 
-    /// The id of the task that it is of.
+    /// The id of its task.
     #[must_use]
     pub fn task_id(&self) -> &str {
         self.wire.config.as_ref().map_or("", |config| &config.id)

@@ -1,4 +1,4 @@
-//! The line to one generation of a driver, which its clients share and which its owner closes.
+//! The line to one generation of a driver, which its clients share and its owner closes.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -21,10 +21,10 @@ use crate::pauses;
 use crate::rpc::Channel;
 use crate::vocabulary::{DriverName, Generation};
 
-/// Largest message that is taken from a driver or given to one, in bytes.
+/// Largest message that is received from or sent to a driver, in bytes.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Why a line has ended.
+/// The reason why a line has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::driver) struct LineEnd {
     pub(in crate::driver) is_worth_retrying: bool,
@@ -43,14 +43,14 @@ pub(in crate::driver) struct Line {
     end_wait: Duration,
 }
 
-/// One question in flight.
+/// One call in flight.
 pub(super) struct InFlight {
     pass: Pass<LineEnd>,
     asked: Asked,
 }
 
 impl InFlight {
-    /// Waits until the question is cut off, and says how it is reported.
+    /// Waits until the call is cut, and returns the error to report.
     pub(super) async fn gone(&self) -> DriverError {
         gone(self.asked.clone(), poll_fn(|context| self.pass.poll_cut(context)).await)
     }
@@ -70,7 +70,7 @@ impl Line {
         limits: &DriverLimits,
     ) -> Self {
         let places = Arc::new(Semaphore::new(limits.calls_max.min(Semaphore::MAX_PERMITS)));
-        // The places limit its calls, since those above the limit wait.
+        // The semaphore limits the calls, since calls above its limit wait.
         let gate = Arc::new(Gate::new(usize::MAX));
         let (endpoint, channel) = (connection.endpoint().clone(), connection.channel());
         Self { driver, generation, process, gate, endpoint, channel, places, end_wait: limits.end_wait }
@@ -80,7 +80,7 @@ impl Line {
         Asked { driver: self.driver.clone(), rpc }
     }
 
-    /// Begins a question, unless the line has ended.
+    /// Begins a call, unless the line has ended.
     pub(super) fn begin(&self, rpc: DriverRpc) -> Result<InFlight, DriverError> {
         let asked = self.asked(rpc);
         let admitted = if rpc.is_watching() { self.gate.enter_watching() } else { self.gate.enter() };
@@ -100,13 +100,13 @@ impl Line {
             .max_encoding_message_size(MESSAGE_BYTES_MAX)
     }
 
-    /// A place among the calls that may be under way.
+    /// Waits for a permit of the semaphore that limits the calls in flight.
     pub(super) async fn place(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
         Arc::clone(&self.places).acquire_owned().await.ok()
     }
 
-    /// Asks one question and reads its one answer.
+    /// Makes a call with one request and one answer.
     pub(super) async fn ask<W, T, F>(
         &self,
         rpc: DriverRpc,
@@ -136,11 +136,11 @@ impl Line {
         }
     }
 
-    /// Says what a failed call came to. One that looks like the end of the plugin is reported as that if the plugin does end
-    /// within a while (D111).
+    /// The error of a failed call. If it looks like the end of the plugin, and the plugin ends within a while, the end is reported
+    /// instead (D111).
     pub(super) async fn failed(&self, in_flight: &InFlight, status: &Status, is_stream: bool) -> DriverError {
         let failure = Failure::of(status);
-        // There is nothing of it left that a stop should wait for.
+        // The call is over, so a stop need not wait for it.
         in_flight.pass.watch();
         if failure.may_be_the_end(is_stream)
             && let Ok(gone) = timeout(self.end_wait, in_flight.gone()).await

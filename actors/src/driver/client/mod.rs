@@ -1,4 +1,4 @@
-//! The typed client of a driver: every question of its service, with domain types on our side (D103 to D112).
+//! The typed client of a driver: all calls of its service, with domain types on our side (D103 to D112).
 
 mod handle;
 

@@ -1,11 +1,11 @@
-//! What drivers receive of the node that they run on, as it goes over the wire.
+//! Converts the facts about the node, which drivers receive, to messages of the wire.
 
 use callboard_proto::base as wire;
 
 use crate::driver::NodeFacts;
 use crate::topology::{Core, CoreGrade, Topology};
 
-/// The part of `SetConfig` for drivers. It always has a topology, since drivers fall over one that is absent (T020).
+/// The part of `SetConfig` for drivers. It always has a topology, since drivers crash if it is absent (T020).
 pub(in crate::driver) fn node_to_wire(facts: &NodeFacts, topology: &Topology) -> wire::NomadConfig {
     let driver = wire::NomadDriverConfig {
         client_max_port: facts.max_port,

@@ -1,4 +1,4 @@
-//! The questions that have one answer.
+//! The calls that have one answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +19,12 @@ use crate::vocabulary::{AllocationId, DriverName, Generation};
 
 /// A lease of one generation of a driver: a client, cheap to clone, to be used from any thread. It never reconnects.
 ///
-/// Every call has a deadline, and no call outlives its driver: when the driver's process ends all of them fail with
+/// Every call has a deadline, and no call outlives its driver: when the driver's process ends, all calls fail with
 /// [`DriverError::PluginGone`], which says whether a new lease can help (PRC-05). When the driver is stopped, restarted or removed, no
-/// call begins any more, those that only watch (see [`DriverRpc::is_watching`]) fail at once (SHD-03), and all others are waited for
-/// as long as [`DriverLimits::drain_deadline`](crate::driver::DriverLimits::drain_deadline) allows; then they are cut, and that is
-/// logged. Dropping a call gives up waiting for it, which the driver need not take as a request to stop. Calls may overlap; at
-/// most so many as the driver's limits allow are under way at once, and others wait for a place, within their deadline.
+/// new call begins, calls that only watch (see [`DriverRpc::is_watching`]) fail at once (SHD-03), and all others are waited for up to
+/// [`DriverLimits::drain_deadline`](crate::driver::DriverLimits::drain_deadline); then they are cut, and that is logged. Dropping a
+/// call stops waiting for it; the driver may or may not take that as a request to stop. Calls may overlap, up to the driver's limit of
+/// calls in flight; others wait for a permit, within their deadline.
 #[derive(Debug, Clone)]
 pub struct DriverClient {
     line: Arc<Line>,
@@ -47,34 +47,34 @@ impl DriverClient {
         Self { _token: Arc::new(Token(Arc::clone(&line))), line }
     }
 
-    /// Which driver it speaks to.
+    /// The driver that it calls.
     #[must_use]
     pub fn driver(&self) -> &DriverName {
         &self.line.driver
     }
 
-    /// Which generation of it.
+    /// The generation of the driver.
     #[must_use]
     pub fn generation(&self) -> Generation {
         self.line.generation
     }
 
-    /// Which process of it.
+    /// The process of the driver.
     #[must_use]
     pub fn process(&self) -> ServingProcess {
         self.line.process
     }
 
-    /// Whether the driver is gone or about to go, so that no call begins any more.
+    /// Whether the driver is gone or about to go, so that no new call begins.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.line.gate.is_closed()
     }
 
-    /// Asks for the schema that a task's configuration has to fit.
+    /// Requests the schema of a task's configuration.
     ///
     /// # Errors
-    /// As all questions: [`DriverError`].
+    /// Like all calls: [`DriverError`].
     pub async fn task_config_schema(&self, deadline: Duration) -> Result<hclspec::Spec, DriverError> {
         let question = asked(wire::TaskConfigSchemaRequest {}, deadline);
         let read = |answer: wire::TaskConfigSchemaResponse| {
@@ -84,10 +84,10 @@ impl DriverClient {
         self.line.ask(DriverRpc::TaskConfigSchema, deadline, ask, read).await
     }
 
-    /// Has the driver take a task over again, after a restart of either side (D108).
+    /// Requests the driver to recover a task, after a restart of either side (D108).
     ///
     /// # Errors
-    /// As all questions; the driver refuses a task that is not there any more.
+    /// Like all calls; the driver refuses a task that no longer exists.
     pub async fn recover_task(&self, handle: &TaskHandle, deadline: Duration) -> Result<(), DriverError> {
         let question =
             wire::RecoverTaskRequest { task_id: String::new(), handle: Some(handle.as_wire().clone()) };
@@ -96,10 +96,10 @@ impl DriverClient {
         self.line.ask(DriverRpc::RecoverTask, deadline, ask, |_| Ok(())).await
     }
 
-    /// Starts a task. Store the handle before anything else is done about it (D107).
+    /// Starts a task. Store the handle before doing anything else about the task (D107).
     ///
     /// # Errors
-    /// As all questions. After [`DriverError::DeadlineExceeded`] and [`DriverError::PluginGone`] the task may run: ask with
+    /// Like all calls. After [`DriverError::DeadlineExceeded`] and [`DriverError::PluginGone`] the task may run: check with
     /// [`inspect_task`](Self::inspect_task) before it is started again.
     pub async fn start_task(
         &self,
@@ -112,11 +112,11 @@ impl DriverClient {
         self.line.ask(DriverRpc::StartTask, deadline, ask, from_wire::started).await
     }
 
-    /// Waits until a task has ended. What cannot be known is [`TaskEnd::Unknown`](super::TaskEnd::Unknown) or an error, and
+    /// Waits until a task has ended. An unknown exit is [`TaskEnd::Unknown`](super::TaskEnd::Unknown) or an error, and
     /// never success (EVT-05).
     ///
     /// # Errors
-    /// As all questions. [`DriverError::DeadlineExceeded`] says that it still runs or that this is unknown; wait again.
+    /// Like all calls. [`DriverError::DeadlineExceeded`] means that it still runs or that this is unknown; wait again.
     pub async fn wait_task(&self, task: &TaskId, deadline: Duration) -> Result<TaskExit, DriverError> {
         let question = asked(wire::WaitTaskRequest { task_id: task.to_string() }, deadline);
         let ask = |mut stub: Stub| async move { stub.wait_task(question).await };
@@ -127,7 +127,7 @@ impl DriverClient {
     /// driver. The deadline should exceed the grace.
     ///
     /// # Errors
-    /// As all questions.
+    /// Like all calls.
     pub async fn stop_task(
         &self,
         task: &TaskId,
@@ -145,10 +145,10 @@ impl DriverClient {
         self.line.ask(DriverRpc::StopTask, deadline, ask, |_| Ok(())).await
     }
 
-    /// Has the driver forget a task; `force` also one that still runs, which it ends.
+    /// Requests the driver to forget a task; `force` also ends and forgets a task that still runs.
     ///
     /// # Errors
-    /// As all questions.
+    /// Like all calls.
     pub async fn destroy_task(
         &self,
         task: &TaskId,
@@ -160,17 +160,17 @@ impl DriverClient {
         self.line.ask(DriverRpc::DestroyTask, deadline, ask, |_| Ok(())).await
     }
 
-    /// Asks what a task is at.
+    /// Requests the status of a task.
     ///
     /// # Errors
-    /// As all questions.
+    /// Like all calls.
     pub async fn inspect_task(&self, task: &TaskId, deadline: Duration) -> Result<TaskStatus, DriverError> {
         let question = asked(wire::InspectTaskRequest { task_id: task.to_string() }, deadline);
         let ask = |mut stub: Stub| async move { stub.inspect_task(question).await };
         self.line.ask(DriverRpc::InspectTask, deadline, ask, from_wire::inspected).await
     }
 
-    /// Opens the stream of a task's figures, one in each interval. It is opened when it is first read.
+    /// Opens the stream of a task's resource usage, with one report in each interval. It is opened when it is first read.
     #[must_use]
     pub fn task_stats(&self, task: &TaskId, interval: Duration) -> TaskStatsStream {
         TaskStatsStream::open(Arc::clone(&self.line), task, interval)
@@ -179,7 +179,7 @@ impl DriverClient {
     /// Sends a signal to a task, by its name: `SIGHUP`.
     ///
     /// # Errors
-    /// As all questions.
+    /// Like all calls.
     pub async fn signal_task(
         &self,
         task: &TaskId,
@@ -192,10 +192,10 @@ impl DriverClient {
         self.line.ask(DriverRpc::SignalTask, deadline, ask, |_| Ok(())).await
     }
 
-    /// Runs a command inside a task, and gives all that it wrote. The driver ends it after `limit`.
+    /// Runs a command inside a task, and returns all its output. The driver ends it after `limit`.
     ///
     /// # Errors
-    /// As all questions.
+    /// Like all calls.
     pub async fn exec_task(
         &self,
         task: &TaskId,
@@ -213,17 +213,17 @@ impl DriverClient {
         self.line.ask(DriverRpc::ExecTask, deadline, ask, from_wire::executed).await
     }
 
-    /// Runs a command inside a task, with its streams; with a terminal if `tty`. Give the session's input to it and read
+    /// Runs a command inside a task, with its streams; with a terminal if `tty`. Send input to the session and read
     /// its output; the session ends with the command.
     #[must_use]
     pub fn exec_task_streaming(&self, task: &TaskId, command: &[String], tty: bool) -> ExecSession {
         ExecSession::open(Arc::clone(&self.line), task, command, tty)
     }
 
-    /// Makes a network for an allocation.
+    /// Creates a network for an allocation.
     ///
     /// # Errors
-    /// As all questions.
+    /// Like all calls.
     pub async fn create_network(
         &self,
         allocation: &AllocationId,
@@ -240,7 +240,7 @@ impl DriverClient {
     /// Removes the network of an allocation.
     ///
     /// # Errors
-    /// As all questions.
+    /// Like all calls.
     pub async fn destroy_network(
         &self,
         allocation: &AllocationId,

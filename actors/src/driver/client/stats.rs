@@ -1,4 +1,4 @@
-//! The stream of a task's figures.
+//! The stream of a task's resource usage.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use super::{from_wire, to_wire};
 type Opening = BoxFuture<'static, Result<Response<Streaming<wire::TaskStatsResponse>>, Status>>;
 
 enum State {
-    /// It is opened when it is first read. A plugin may not answer before it has something to tell.
+    /// It is opened when it is first read. A plugin may answer only when it has something to report.
     Fresh(wire::TaskStatsRequest),
     Opening(Opening),
     Open(Box<Streaming<wire::TaskStatsResponse>>),
     Ended,
 }
 
-/// The figures of one task, as they come. After an error, and after the end, nothing comes any more: dispense a client and
+/// The resource usage of one task, as reported. After an error, and after the end, nothing follows: dispense a client and
 /// open it again (EVT-03).
 pub struct TaskStatsStream {
     line: Arc<Line>,
@@ -40,10 +40,10 @@ impl TaskStatsStream {
         Self { line, state: State::Fresh(question) }
     }
 
-    /// Waits for the next figures; `None` when the stream is over. Giving up this future loses nothing.
+    /// Waits for the next report; `None` when the stream is over. Dropping this future loses nothing.
     ///
     /// # Errors
-    /// As all questions: [`DriverError`].
+    /// Like all calls: [`DriverError`].
     pub async fn next(&mut self) -> Option<Result<TaskStats, DriverError>> {
         let rpc = DriverRpc::TaskStats;
         let line = Arc::clone(&self.line);
@@ -73,7 +73,7 @@ impl TaskStatsStream {
         Some(item)
     }
 
-    /// Goes on from wherever the last call was given up.
+    /// Continues where the last call was dropped.
     async fn read(&mut self) -> Result<Option<wire::TaskStatsResponse>, Status> {
         loop {
             match &mut self.state {

@@ -1,4 +1,4 @@
-//! Reads what the transport reports as a failed call: the driver's own answer, or something on the way.
+//! Reads a failed call from the status of the transport: the driver's own answer, or an error on the way.
 
 use callboard_proto::structs::RecoverableError;
 use prost::Message;
@@ -6,23 +6,23 @@ use tonic::Status;
 
 use crate::rpc::{Cause, Code, cause};
 
-/// What the name of the detail is that says whether trying again can help (D110).
+/// The name of the detail that says whether a retry can help (D110).
 const RECOVERABLE: &str = "hashicorp.nomad.plugins.shared.structs.RecoverableError";
-/// The rule that an answer breaks which cannot be read.
+/// The rule that an unreadable answer breaks.
 const UNREADABLE_RULE: &str = "D103";
 
-/// What a failed call came to.
+/// The cause of a failed call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::driver) enum Failure {
-    /// The connection broke off.
+    /// The connection was lost.
     Broken(String),
-    /// The driver said no.
+    /// The driver refused.
     Refused {
         /// Its code.
         code: Code,
-        /// Its words, cut and escaped.
+        /// Its message, cut and escaped.
         message: String,
-        /// Whether it says that trying again can help.
+        /// Whether it says that a retry can help.
         recoverable: Option<bool>,
     },
     /// The answer cannot be read.
@@ -41,7 +41,7 @@ impl Failure {
         }
     }
 
-    /// Whether this is what a plugin looks like that is going down (D111).
+    /// Whether the end of the plugin may be the cause (D111).
     pub(in crate::driver) const fn may_be_the_end(&self, is_stream: bool) -> bool {
         match self {
             Self::Broken(_) | Self::Refused { code: Code::Unavailable, .. } => true,
@@ -50,7 +50,7 @@ impl Failure {
         }
     }
 
-    /// What it is, for people.
+    /// The text for people.
     pub(in crate::driver) fn into_words(self) -> String {
         match self {
             Self::Broken(detail) => format!("disconnected: {detail}"),
@@ -60,7 +60,7 @@ impl Failure {
     }
 }
 
-/// The message `google.rpc.Status` that travels beside a status, of which only the details are of interest.
+/// The message `google.rpc.Status` that travels beside a status; only its details are read.
 #[derive(Clone, PartialEq, Message)]
 struct RichStatus {
     #[prost(message, repeated, tag = "3")]

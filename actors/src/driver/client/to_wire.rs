@@ -1,4 +1,4 @@
-//! Turns what a host says into messages of the wire.
+//! Converts the requests of a host to messages of the wire.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::driver::NetworkMode;
 
-/// The wire has paths as text; what is no text of UTF-8 is written with marks in its place, as it is shown to people.
+/// The wire has paths as text; bytes that are not UTF-8 are replaced by a mark, as when the path is shown to people.
 fn path(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
@@ -129,7 +129,7 @@ pub(super) fn network(network: &NetworkIsolation) -> wire::NetworkIsolationSpec 
     }
 }
 
-/// A span of time. One that the wire has no room for is as long as the wire can say.
+/// A duration. If it is too long for the wire, the longest that the wire can hold.
 pub(super) fn span(span: std::time::Duration) -> prost_types::Duration {
     let seconds = i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
     prost_types::Duration { seconds, nanos: i32::try_from(span.subsec_nanos()).unwrap_or(0) }

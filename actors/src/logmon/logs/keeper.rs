@@ -26,7 +26,7 @@ const WARNING_PAUSE: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Hold these pipes, and have them read. Answered when they are.
+    /// Hold these pipes, and have them read. Answered when they are being read.
     Open { held: Held, reply: oneshot::Sender<Result<(), LogsError>> },
     /// Have them written to their end, and remove them.
     Close { key: String, limit: Duration, reply: oneshot::Sender<Result<ClosedLogs, LogsError>> },

@@ -38,7 +38,7 @@ impl HostEnd {
         !self.waiting.is_empty()
     }
 
-    /// Reads its requests. An error means that it has disconnected, or is no host of ours.
+    /// Reads its requests. An error means that it has disconnected, or is not a host of ours.
     pub(super) fn requests(&mut self) -> io::Result<Vec<Request>> {
         let mut requests = Vec::new();
         let mut piece = [0; PIECE_BYTES];

@@ -1,4 +1,4 @@
-//! Tests of a reader with a truncated file, and of one that is too slow.
+//! Tests of a reader with a truncated file, and of a reader that is too slow.
 
 use std::io::Write;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Calls that failed, each until the same call succeeds, or what it did is undone.
+//! Failed calls, each kept until the same call succeeds or its effect is undone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,14 +6,14 @@ use crate::csi::Call;
 use crate::examiner::request::Request;
 use crate::rpc::Code;
 
-/// What a call is about: two calls with the same key are attempts at the same thing.
+/// The object of a call: two calls with the same key are attempts at the same thing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     call: Call,
     about: Vec<String>,
 }
 
-/// The last attempt at something, which failed.
+/// The last attempt, which failed.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Attempt {
     pub(super) request: Request,
@@ -22,7 +22,7 @@ pub(super) struct Attempt {
     pub(super) ended_at: u64,
     /// How many attempts in a row were answered with `ABORTED`, this one included.
     pub(super) aborted: u32,
-    /// The pause before the first retry of them, in milliseconds.
+    /// The pause before their first retry, in milliseconds.
     pub(super) first_pause: Option<u64>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Attempt {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Attempts {
     failed: BTreeMap<Key, Attempt>,
-    /// The calls that the plugin does not have, as it has said since capabilities were read.
+    /// The calls that the plugin reported as unimplemented since capabilities were read.
     unimplemented: BTreeSet<Call>,
     /// The pause before the retry in flight of each failed attempt.
     pauses: BTreeMap<Key, u64>,
@@ -53,7 +53,7 @@ impl Key {
 }
 
 impl Attempts {
-    /// The last attempt at the same, if it failed.
+    /// The last attempt at the same thing, if it failed.
     pub(super) fn before(&self, call: Call, request: &Request) -> Option<&Attempt> {
         self.failed.get(&Key::of(call, request))
     }
@@ -62,7 +62,7 @@ impl Attempts {
         self.unimplemented.contains(&call)
     }
 
-    /// A call begins. An undo ends the attempts at what it undoes; reading capabilities permits calls that were unimplemented (C019).
+    /// A call begins. An undo ends the attempts at its step; reading capabilities permits calls that were unimplemented (C019).
     pub(super) fn begin(&mut self, at: u64, call: Call, request: &Request) {
         let key = Key::of(call, request);
         if let Some(attempt) = self.failed.get(&key) {

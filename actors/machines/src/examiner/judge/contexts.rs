@@ -1,4 +1,4 @@
-//! Ids, contexts and secrets as the plugin and the orchestrator itself gave them before.
+//! Compares ids, contexts and secrets with earlier values from the plugin and the orchestrator.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! One call at a time for each volume, snapshot and group (C001, C002), and none before the plugin is ready (C039, C041).
+//! One call at a time for each volume, snapshot and group (C001, C002), and no call before the plugin is ready (C039, C041).
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub(super) fn judge(
     }
 }
 
-/// What a call is on, of which one call may be in flight.
+/// The object of a call. One call may be in flight for it.
 fn subject_of(call: Call, request: &Request) -> Option<(Rule, String)> {
     let (rule, subject) = match call {
         Call::CreateVolume => (Rule::C001, format!("the volume named {}", request.name)),

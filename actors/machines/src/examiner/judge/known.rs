@@ -1,4 +1,4 @@
-//! What the judge remembers of volumes, snapshots and the node, from answers that their callers got.
+//! The known state of volumes, snapshots and the node, from answers that reached their callers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,10 +39,10 @@ pub(super) struct Group {
     pub(super) creation: Request,
 }
 
-/// What the last Probe said.
+/// The result of the last Probe.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Readiness {
-    /// There was none since the start, or it failed in a way that says nothing.
+    /// No Probe since the start, or it failed without information about readiness.
     #[default]
     Unknown,
     Ready,
@@ -51,7 +51,7 @@ pub(super) enum Readiness {
     Failed,
 }
 
-/// Everything that answers have said.
+/// The known state, from all answers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Known {
     pub(super) volumes: BTreeMap<String, Volume>,
@@ -60,12 +60,12 @@ pub(super) struct Known {
     pub(super) unclear_creations: BTreeMap<String, u64>,
     pub(super) snapshots: BTreeMap<String, Snapshot>,
     pub(super) groups: BTreeMap<String, Group>,
-    /// The targets at which volumes were to be published, and which were not unpublished for certain since: the plugin may have made what
-    /// is there, whatever it answered.
+    /// The targets at which volumes were to be published, and which were not certainly unpublished since: the plugin may have created
+    /// the object there, whatever it answered.
     pub(super) targets: BTreeSet<String>,
     pub(super) node_id: Option<String>,
     pub(super) readiness: Readiness,
-    /// The tokens that each list has given, and those that it has refused with ABORTED.
+    /// The tokens that each list has returned, and those that it has refused with ABORTED.
     pub(super) tokens: BTreeSet<(Call, String)>,
     pub(super) aborted_tokens: BTreeSet<(Call, String)>,
 }
@@ -76,7 +76,7 @@ impl Known {
         self.volumes.get(id).filter(|volume| !volume.is_deleted)
     }
 
-    /// Takes over what a request says: a target, and the context of a volume that the exam has not seen created.
+    /// Applies a request: a target, and the context of a volume whose creation the exam has not seen.
     pub(super) fn meet(&mut self, asked: &Asked<'_>) {
         if asked.call == Call::NodePublishVolume {
             self.targets.insert(asked.request.target_path.clone());
@@ -91,7 +91,7 @@ impl Known {
         }
     }
 
-    /// Takes over what an error says.
+    /// Applies an error.
     pub(super) fn note_failure(&mut self, number: u64, call: Call, request: &Request, code: Code) {
         match (call, End::of(code, false)) {
             (Call::CreateVolume, End::Unknown(_)) => {
@@ -109,14 +109,14 @@ impl Known {
         }
     }
 
-    /// The caller has left: it knows nothing of the outcome.
+    /// The caller has left: it does not know the outcome.
     pub(super) fn note_loss(&mut self, number: u64, call: Call, request: &Request) {
         if call == Call::CreateVolume {
             self.unclear_creations.insert(request.name.clone(), number);
         }
     }
 
-    /// Takes over what an answer says.
+    /// Applies an answer.
     pub(super) fn learn(&mut self, number: u64, call: Call, request: &Request, answer: &Answer) {
         match call {
             Call::CreateVolume => {

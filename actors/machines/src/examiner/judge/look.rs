@@ -1,4 +1,4 @@
-//! What the rules have found: how often each was tried and broken, and by which calls.
+//! The findings of the rules: how often each was tried and broken, and by which calls.
 
 use std::collections::BTreeMap;
 
@@ -26,13 +26,13 @@ impl Tally {
         self.0.get(&rule).cloned().unwrap_or_default()
     }
 
-    /// Looks at the rules for one call.
+    /// Begins to check the rules for one call.
     pub(super) const fn look(&mut self, at: u64, number: u64, call: Call) -> Look<'_> {
         Look { tally: self, at, number, call, broken: Vec::new() }
     }
 }
 
-/// One call, as the rules look at it.
+/// One call, as the rules check it.
 pub(super) struct Look<'a> {
     tally: &'a mut Tally,
     at: u64,
@@ -42,7 +42,7 @@ pub(super) struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// The call gives an opportunity to break a rule; `problem` says how it did.
+    /// The call gives an opportunity to break a rule; `problem` describes the breach.
     pub(super) fn check(&mut self, rule: Rule, holds: bool, problem: impl FnOnce() -> String) {
         self.tried(rule);
         if !holds {
@@ -50,12 +50,12 @@ impl Look<'_> {
         }
     }
 
-    /// The rules that the call broke, each with what was wrong.
+    /// The rules that the call broke, each with its problem.
     pub(super) fn into_broken(self) -> Vec<(Rule, String)> {
         self.broken
     }
 
-    /// There is an opportunity to break a rule, also by a later call.
+    /// A call, or a later one, has an opportunity to break a rule.
     pub(super) fn tried(&mut self, rule: Rule) {
         self.tally.0.entry(rule).or_default().tried += 1;
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   steps      the steps of volumes: down, up or unknown
-//!   known      what answers have said
+//!   known      what is known from answers
 //!   attempts   calls that failed, until they succeed or are undone
 //!   look       how often each rule was tried and broken
 //!
@@ -12,11 +12,11 @@
 //!   contexts   ids and contexts as the plugin gave them                     C059 C060 C073 C074 ...
 //!   order      up in order, down in reverse order                           C079 C121 C131 C.4 ...
 //!   paths      staging paths and targets                                    C125 C135 C136
-//!   retries    what follows an error                                        C003 C013 C017 ...
-//!   undone     at the end: what was never undone                            C014 C130 C141 ...
+//!   retries    the calls after an error                                     C003 C013 C017 ...
+//!   undone     at the end: the steps that were never undone                 C014 C130 C141 ...
 //! ```
 //!
-//! A call is judged when it begins, by what its caller could know then. Its effect on the state is taken when it ends.
+//! A call is judged when it begins, by what its caller could know then. Its effect on the state is applied when it ends.
 
 mod steps;
 
@@ -53,7 +53,7 @@ use super::surface::Surface;
 use crate::csi::Call;
 use crate::rpc::Code;
 
-/// Judges the calls of an orchestrator by what they and their answers say.
+/// Judges the calls of an orchestrator by their requests and answers.
 #[derive(Debug, Clone)]
 pub struct Judge {
     surface: Surface,
@@ -61,7 +61,7 @@ pub struct Judge {
     flights: BTreeMap<u64, Flight>,
     attempts: Attempts,
     tally: Tally,
-    /// How often each call has come.
+    /// How often each call has arrived.
     calls: BTreeMap<Call, u64>,
     starts: u64,
 }
@@ -74,7 +74,7 @@ struct Flight {
     change: Option<Change>,
 }
 
-/// A call as the rules look at it.
+/// A call as the rules check it.
 #[derive(Debug, Clone, Copy)]
 struct Asked<'a> {
     at: u64,
@@ -83,7 +83,7 @@ struct Asked<'a> {
 }
 
 impl Judge {
-    /// A judge for a plugin that claims this.
+    /// A judge for a plugin that claims this surface.
     #[must_use]
     pub fn new(surface: Surface) -> Self {
         let known = Known::default();
@@ -91,7 +91,7 @@ impl Judge {
         Self { surface, known, flights: BTreeMap::new(), attempts, tally, calls: BTreeMap::new(), starts: 0 }
     }
 
-    /// Takes an observation. Returns the rules that a call which begins breaks, each with what is wrong.
+    /// Handles an observation. Returns the rules that a beginning call breaks, each with its problem.
     pub fn observe(&mut self, event: &Event) -> Vec<(Rule, String)> {
         match event {
             Event::Begins { at, number, call, request } => {
@@ -104,8 +104,8 @@ impl Judge {
         Vec::new()
     }
 
-    /// What was found so far. `is_over` says that the orchestrator has undone everything, as far as it knows: what is still up then
-    /// breaks the rules about undoing.
+    /// The findings so far. `is_over` means that the orchestrator has undone everything, as far as it knows: steps that are still up
+    /// then break the rules about undoing.
     #[must_use]
     pub fn report(&self, is_over: bool) -> Report {
         let mut tally = self.tally.clone();
@@ -126,7 +126,7 @@ impl Judge {
         Report { starts: self.starts, calls, rules: rules.collect(), open }
     }
 
-    /// The process before, if any, took its calls in flight with it.
+    /// Calls in flight to the former process, if any, are lost with it.
     fn start(&mut self, at: u64) {
         self.starts += 1;
         for number in self.flights.keys().copied().collect::<Vec<_>>() {
@@ -156,7 +156,7 @@ impl Judge {
     }
 
     fn end(&mut self, at: u64, number: u64, outcome: &Outcome) {
-        // Without a flight its caller has left: what the answer says reached no one.
+        // Without a flight its caller has left: the answer reached no caller.
         let Some(flight) = self.flights.remove(&number) else { return };
         let Flight { call, request, change } = flight;
         let is_undo = matches!(kind_of(call), Some((_, true))) || call == Call::DeleteVolume;
@@ -179,7 +179,7 @@ impl Judge {
         self.attempts.end(at, call, request, Some(code));
     }
 
-    /// The caller of a call has left, so it does not learn of the outcome (C015).
+    /// The caller of a call has left, so it does not receive the outcome (C015).
     fn lose(&mut self, at: u64, number: u64) {
         let Some(Flight { call, request, change }) = self.flights.remove(&number) else { return };
         if let Some(change) = change {

@@ -36,7 +36,7 @@ pub(super) fn judge(surface: &Surface, known: &Known, asked: Asked<'_>, look: &m
     doubts.judge(look);
 }
 
-/// What the call settles: a step that is unknown, and what has to be undone or done at some time.
+/// Counts rules that the call satisfies and that are otherwise judged at the end: an unknown step is resolved, others undone or completed.
 fn settling(known: &Known, asked: Asked<'_>, look: &mut Look<'_>) {
     let request = asked.request;
     let step = kind_of(asked.call).and_then(|(kind, _)| {
@@ -58,11 +58,11 @@ fn settling(known: &Known, asked: Asked<'_>, look: &mut Look<'_>) {
     }
 }
 
-/// The steps of the volume whose state is unknown: the call must not take them for done or for undone (C015, C022).
+/// The steps of the volume whose state is unknown: the call must not assume that they are done or undone (C015, C022).
 struct Doubts {
     has_left: bool,
     has_code: bool,
-    /// What was wrong with a step whose caller left, and with one that failed.
+    /// The problems with a step whose caller left, and with a step that failed.
     broken_left: Option<String>,
     broken_code: Option<String>,
 }
@@ -79,7 +79,7 @@ impl Doubts {
         Self { has_left, has_code, broken_left: None, broken_code: None }
     }
 
-    /// The call took this step for done or undone, which was unknown.
+    /// The call assumed that this step, whose state is unknown, is done or undone.
     fn add(&mut self, step: Option<&Step>, problem: &str) {
         match step.and_then(|step| step.doubt) {
             Some(Doubt::Left) => self.broken_left = Some(problem.to_owned()),
@@ -203,7 +203,7 @@ fn expand_on_node(
     }
 }
 
-/// A volume that can only grow offline must not be where its first step is (C109).
+/// If a volume can only grow offline, its first step must be down (C109).
 fn expand(surface: &Surface, known: &Known, asked: Asked<'_>, look: &mut Look<'_>, doubts: &mut Doubts) {
     same_capability(known, asked, look);
     if surface.expansion != [Expansion::Offline] {

@@ -1,4 +1,4 @@
-//! Staging paths and targets: who makes them, and of which volume they are.
+//! Staging paths and targets: which side makes them, and the volume that they belong to.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What follows an error: the same call with the same fields after a pause, its opposite, or nothing (table C.6).
+//! The calls after an error: the same call with the same fields after a pause, its opposite, or none (table C.6).
 
 use super::Asked;
 use super::attempts::{Attempt, Attempts};
@@ -10,11 +10,11 @@ use crate::examiner::rule::Rule;
 use crate::examiner::surface::Surface;
 use crate::rpc::{Class, Code};
 
-/// The shortest pause that counts as one, in milliseconds.
+/// The shortest time that counts as a pause, in milliseconds.
 const PAUSE_MIN: u64 = 2;
-/// From this on pauses need not grow, in milliseconds.
+/// The pause from which on pauses need not grow, in milliseconds.
 const PAUSE_LONG: u64 = 1000;
-/// No person acts faster than this, in milliseconds (C018).
+/// The shortest time in which a person can act, in milliseconds (C018).
 const PERSON: u64 = 1000;
 
 /// The rule that an unchanged retry after this code breaks.
@@ -32,7 +32,7 @@ const fn final_code(call: Call, code: Code) -> Option<Rule> {
     }
 }
 
-/// A call has ended with a code: which rules a later call can break by that.
+/// A call has ended with a code: records the rules that a later call can break because of it.
 pub(super) fn tried(call: Call, code: Code, look: &mut Look<'_>) {
     let rules = [
         final_code(call, code),

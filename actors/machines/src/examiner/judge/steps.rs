@@ -1,4 +1,4 @@
-//! The steps of volumes as their orchestrator can know them: down, up or unknown (table C.4).
+//! The steps of volumes as known to their orchestrator: down, up or unknown (table C.4).
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub(super) enum Doubt {
     InFlight,
     /// The caller left before the answer.
     Left,
-    /// The answer said nothing of the effect.
+    /// The code does not show the effect.
     Code(Code),
 }
 
@@ -55,7 +55,7 @@ impl Step {
         self.doubt.is_none()
     }
 
-    /// What it is, for people.
+    /// The state in words.
     pub(super) fn state(&self) -> String {
         match self.doubt {
             None => format!("up since call {}", self.number),
@@ -70,7 +70,7 @@ impl Step {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Steps(BTreeMap<Place, Step>);
 
-/// The steps that a call concerns as they were before it, and what it does to them.
+/// The steps that a call changes, as they were before it, and the change.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Change {
     is_undo: bool,
@@ -94,7 +94,7 @@ impl Steps {
         self.0.iter()
     }
 
-    /// A call on steps begins: until its end their state is unknown, unless it takes again a step that is up.
+    /// A call on steps begins: until its end their state is unknown, except when it repeats a step that is up.
     pub(super) fn begin(&mut self, number: u64, call: Call, request: &Request) -> Option<Change> {
         let (kind, is_undo) = kind_of(call)?;
         let at = match kind {
@@ -131,7 +131,7 @@ impl Steps {
         Some(Change { is_undo, before })
     }
 
-    /// The call on steps has ended: well, without effect, or with a doubt.
+    /// The call on steps has ended: with success, without effect, or with a doubt.
     pub(super) fn end(&mut self, number: u64, request: &Request, change: Change, end: End) {
         for (place, before) in change.before {
             let after = match (end, change.is_undo) {
@@ -173,20 +173,20 @@ impl Steps {
     }
 }
 
-/// What the end of a call says of its effect.
+/// The effect of a call, as far as its end shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     /// It took effect.
     Done,
-    /// It had none.
+    /// It had no effect.
     Nothing,
-    /// It may have had one.
+    /// It may have had an effect.
     Unknown(Doubt),
 }
 
 impl End {
-    /// What a code says of the effect of a call (table C.6). To undo what is not found is done. `RESOURCE_EXHAUSTED` is read both ways
-    /// in the field; the examiner demands no undo after it.
+    /// The effect of a call that ended with this code (table C.6). To undo an object that is not found counts as done. Implementations
+    /// differ on `RESOURCE_EXHAUSTED`; the examiner demands no undo after it.
     pub(super) fn of(code: Code, is_undo: bool) -> Self {
         match code {
             Code::Ok => Self::Done,

@@ -1,4 +1,4 @@
-//! Each rule that is judged: an orchestrator that heeds it, and one that breaks it.
+//! Each judged rule: an orchestrator that follows it, and one that breaks it.
 
 use super::super::event::Answer;
 use super::super::request::{
@@ -16,7 +16,7 @@ mod repeats;
 
 const NODE: &str = "node-1";
 
-/// A plugin that claims everything, but for `SINGLE_NODE_MULTI_WRITER`.
+/// A plugin that claims everything except `SINGLE_NODE_MULTI_WRITER`.
 fn surface() -> Surface {
     let modern =
         |capability: &ControllerCapability| *capability != ControllerCapability::SingleNodeMultiWriter;
@@ -83,7 +83,7 @@ impl Orchestrator {
         self
     }
 
-    /// Its deadline is over before the answer.
+    /// The caller's deadline passes before the answer.
     fn leaves(&mut self, call: Call, request: Request) -> &mut Self {
         let number = self.begin(call, request);
         self.judge.observe(&Event::Leaves { at: self.at, number });

@@ -1,4 +1,4 @@
-//! At the end of an exam: what was done and never undone.
+//! Finds, at the end of an exam, steps and objects that were never undone.
 
 use super::known::Known;
 use super::look::Tally;
@@ -7,7 +7,7 @@ use crate::csi::Call;
 use crate::examiner::report::Open;
 use crate::examiner::rule::Rule;
 
-/// What is still up, or may be.
+/// Everything that is still up, or may be.
 pub(super) fn open(known: &Known) -> Vec<Open> {
     let mut open: Vec<Open> = Vec::new();
     for (place, step) in known.steps.all() {
@@ -44,7 +44,7 @@ fn in_group(group: &str) -> String {
     if group.is_empty() { String::new() } else { format!(", of group {group}") }
 }
 
-/// Everything should be undone by now: what is not breaks a rule.
+/// Everything should be undone by now: each remaining step or object breaks a rule.
 pub(super) fn judge(known: &Known, tally: &mut Tally) {
     for (place, step) in known.steps.all() {
         let (rule, call) = match place.kind {

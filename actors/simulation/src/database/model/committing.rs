@@ -1,4 +1,4 @@
-//! Taking what comes next: a commit, work that waits, or a refusal.
+//! Takes the next item: a commit, a waiting job, or a refusal.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use callboard_actors::persister::{Next, Operations};
 use super::*;
 
 impl<D: Medium> DatabaseModel<D> {
-    /// Takes what comes next; a commit takes at most so many writes.
+    /// Takes the next item; a commit takes at most this number of writes.
     pub(crate) fn go_on(&mut self, writes_max: usize) -> Step {
         loop {
             match self.queue.next(writes_max) {
@@ -27,7 +27,7 @@ impl<D: Medium> DatabaseModel<D> {
         }
     }
 
-    /// What waits between two jobs is merged by row.
+    /// The waiting writes between two jobs are merged by row.
     pub(crate) fn merge(&mut self) {
         self.queue.merge();
         let mut is_behind_a_write = false;
@@ -58,7 +58,7 @@ impl<D: Medium> DatabaseModel<D> {
         }
     }
 
-    /// What the plain list says the next commit takes, and how many writes that is at least: merged ones may be fewer.
+    /// The writes of the next commit by the plain list, and their minimal number: merged ones may be fewer.
     fn take_writes(&mut self, writes_max: usize) -> (Vec<(Life, u64, u64)>, Changes, usize) {
         let (mut writes, mut all, mut least) = (Vec::new(), Changes::new(), 0);
         loop {
@@ -79,12 +79,12 @@ impl<D: Medium> DatabaseModel<D> {
         (writes, all, least)
     }
 
-    /// Whether it is on disk.
+    /// Carries out a commit. Returns whether it is on disk.
     fn commit(&mut self, batch: Batch, writes_max: usize) -> bool {
         let (writes, changes, least) = self.take_writes(writes_max);
         if batch.writes < least || batch.writes > writes.len() {
             let (taken, due) = (batch.writes, writes.len());
-            // What is too much depends on a failure.
+            // A commit of too many writes includes writes that depend on a failure.
             let law = if taken > due { Law::P3 } else { Law::P1 };
             self.verdict.violation(law, || format!("a commit takes {taken} writes where {due} wait"));
         }
@@ -116,7 +116,7 @@ impl<D: Medium> DatabaseModel<D> {
         is_written
     }
 
-    /// Carries a commit out, rightly or in the way of a wrong persister.
+    /// Writes a commit to disk, correctly or with the persister's fault.
     fn bring_to_disk(&mut self, batch: &Rc<Batch>, is_merged: bool) -> Rc<ActionOutcome> {
         let whole = Rc::clone(batch);
         let Some(fault) = self.fault else { return self.volume.carry_out(Action::Commit(whole)) };

@@ -1,18 +1,18 @@
-//! Telling the owners how their writes ended.
+//! Notifies the owners of the outcome of their writes.
 
 use callboard_actors::persister::Progress;
 
 use super::*;
 
 impl<D: Medium> DatabaseModel<D> {
-    /// Tells the owners of the commit that was over first.
+    /// Notifies the owners of the first finished commit.
     pub(crate) fn tell(&mut self) {
         let Some(Finished { batch, is_written, writes }) = self.finished.pop_front() else { return };
         if !is_written {
             let failed: Vec<_> = writes.iter().map(|(life, epoch, _)| (*life, *epoch)).collect();
             self.drop_what_depends(&batch.progress, &failed);
         }
-        // Which of those who share a commit is notified first does not matter.
+        // The order of notifications among owners that share a commit does not matter.
         let of_owner = |word: &Word| (word.owner, word.epoch);
         let mut due = self.words_due(&writes, is_written);
         due.sort_by_key(of_owner);
@@ -25,7 +25,7 @@ impl<D: Medium> DatabaseModel<D> {
         told.into_iter().for_each(|word| self.say(word));
     }
 
-    /// A write that is not even tried: its owner is notified of that.
+    /// A write that is not even tried: its owner is notified of the refusal.
     pub(super) fn refuse(&mut self, progress: &[Progress]) {
         let refused = match self.waiting.pop_front() {
             Some(Waits::Refusal { life, epoch }) => Some((life, epoch)),
@@ -45,8 +45,8 @@ impl<D: Medium> DatabaseModel<D> {
         }
     }
 
-    /// What waits behind a failure is forgotten with it, in the queue and in the plain list: also what a former life of a ledger
-    /// wrote, which is not notified.
+    /// Items that depend on a failed write are dropped with it, in the queue and in the plain list: also the writes of a former life of a
+    /// ledger, which is not notified.
     fn drop_what_depends(&mut self, progress: &[Progress], failed: &[(Life, u64)]) {
         for ((owner, opening), epoch) in failed {
             let ledger = self.ledgers.entry(*owner).or_default();
@@ -68,7 +68,7 @@ impl<D: Medium> DatabaseModel<D> {
             return;
         }
         let (dropped, due) = (self.queue.fail(progress), before - self.waiting.len());
-        // Of those that were merged there may be fewer.
+        // Of merged writes there may be fewer.
         if dropped > due || dropped < due && !is_merged {
             self.verdict.violation(Law::P3, || {
                 format!("{dropped} writes are dropped behind a failure, and {due} are to be")
@@ -76,7 +76,7 @@ impl<D: Medium> DatabaseModel<D> {
         }
     }
 
-    /// What is to be told, by the plain list: each living owner hears once of its last write in each epoch.
+    /// The notifications due by the plain list: each living owner is notified once of its last write in each epoch.
     fn words_due(&self, writes: &[(Life, u64, u64)], is_written: bool) -> Vec<Word> {
         let mut due: Vec<Word> = Vec::new();
         for ((owner, opening), epoch, through) in writes.iter().copied() {
@@ -106,7 +106,7 @@ impl<D: Medium> DatabaseModel<D> {
         told
     }
 
-    /// An owner is notified of each write once, in order, and of nothing any more after a refusal of it.
+    /// An owner is notified of each write once, in order, and of nothing after a refusal.
     fn say(&mut self, word: Word) {
         let ledger = self.ledgers.entry(word.owner).or_default();
         if ledger.told_no >= Some(word.epoch) {

@@ -1,4 +1,4 @@
-//! Answering: what comes of the calls of drivers and eventors.
+//! Answers the calls of drivers and eventors.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,7 +25,7 @@ impl DriversModel {
                     link.is_cut = true;
                 }
                 self.mark_eventor_changed(life);
-                // Else calls in flight may take a while to end.
+                // Otherwise calls in flight may take a while to end.
                 if within.is_zero() {
                     self.driver_returns(moment, life, number, Ok(Ok(Reached::Done)));
                 }
@@ -77,7 +77,7 @@ impl DriversModel {
         self.eventor_returns(moment, life, number, EventorOutcome::Done);
     }
 
-    /// Another stream takes the place of the one there is. Readers of the former one drop it.
+    /// Another stream replaces the present one. Readers of the former stream drop it.
     fn set_stream(&mut self, moment: Moment, life: Attempt, stream: Option<Stream>, opening: u64) {
         let Some(Child { actor: Actor::Eventor(child), .. }) = self.children.get_mut(&life) else { return };
         child.stream = stream;
@@ -103,14 +103,14 @@ impl DriversModel {
         }
     }
 
-    // === Calls that come back ===
+    // === Calls that return ===
 
-    /// The calls that are under way, of everyone or of one life: whose, which, and how they can come back.
+    /// The calls in flight of all actors: the life and the number of each.
     pub(in super::super::super) fn calls(&self) -> Vec<(Attempt, u64)> {
         self.children.iter().flat_map(|(life, child)| numbers(child).map(|number| (*life, number))).collect()
     }
 
-    /// Whether a call can come back in this way.
+    /// Whether a call can return in this way.
     pub(in super::super::super) fn can_answer(&self, life: Attempt, number: u64, conduct: Conduct) -> bool {
         let Some(child) = self.children.get(&life) else { return false };
         let Some(environment) = self.environments.get(&child.name) else { return false };
@@ -162,7 +162,7 @@ impl DriversModel {
         })
     }
 
-    /// A call comes back in this way. Nothing happens if it can't.
+    /// A call returns in this way. Does nothing if that is impossible.
     pub(in super::super::super) fn answer(
         &mut self,
         moment: Moment,
@@ -316,7 +316,7 @@ fn numbers(child: &Child) -> impl Iterator<Item = u64> + use<> {
     numbers.into_iter()
 }
 
-/// Whether a driver is connected to the process that runs.
+/// Whether a driver is connected to the running process.
 pub(super) fn is_linked(driver: &DriverChild, environment: &Environment) -> bool {
     driver.link.as_ref().is_some_and(|link| environment.runs(link.tag))
 }

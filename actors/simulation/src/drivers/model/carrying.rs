@@ -1,4 +1,4 @@
-//! Carrying: what leaves the owner, a driver or an eventor is done, or set on its way.
+//! Carries out the effects of the owner, the drivers and the eventors, or puts them in flight.
 
 use callboard_actors::driver::{DriverAsk, RestartNow};
 use callboard_actors::lease::LeasedCalls;
@@ -72,7 +72,7 @@ impl DriversModel {
         self.owner.returned(moment, number, Ok(outcome));
     }
 
-    /// Asks a driver for a restart. Its owner hears when it has taken that, or crashed over it.
+    /// Requests a restart from a driver. Its owner is notified when the driver has accepted that, or crashed over it.
     fn restart(&mut self, moment: Moment, call: u64, life: Attempt, restart: Attempt) {
         match self.children.get_mut(&life).map(|child| &mut child.actor) {
             Some(Actor::Driver(child)) => {
@@ -94,7 +94,7 @@ impl DriversModel {
             | DriversCall::AskRecent(..) => {}
             DriversCall::Sweep => self.kill_all(),
             DriversCall::Kill(life) => {
-                // What is left of its process is for the owner of the processes to end.
+                // The owner of the processes must end what is left of its process.
                 self.is_excused = true;
                 self.end_child(life, Ending::Killed);
             }
@@ -228,7 +228,7 @@ impl DriversModel {
         has_left
     }
 
-    /// Whether leases can be had of the generation of a report, as the shell of a driver tells.
+    /// Whether leases of the generation of a report can be had, as the shell of a driver reports it.
     fn may_lend(&mut self, life: Attempt, report: &callboard_actors::driver::DriverReport) -> bool {
         let Some(link) = self.link_of(life) else { return false };
         if report.health == callboard_actors::driver::DriverHealth::Gone {
@@ -319,7 +319,7 @@ impl DriversModel {
     }
 }
 
-/// A driver is asked only by calls of its owner: under which number, as an asker that is not [`NO_ASKER`].
+/// The asker under which a call of the owner asks a driver: never [`NO_ASKER`]. Only its owner asks a driver.
 const fn asker_of(call: u64) -> u64 {
     call + 1
 }

@@ -1,21 +1,21 @@
-//! The model as a simulator speaks of it: drivers by their numbers, and always to the latest actor of each.
+//! The model as the simulator addresses it: drivers by number, and always the latest actor of each.
 
 use callboard_actors::driver::DriverCall;
 
 use super::*;
 
 impl DriversModel {
-    /// How many drivers there are to be.
+    /// The number of drivers.
     pub(in super::super::super) fn drivers(&self) -> u32 {
         u32::try_from(self.options.specs.len()).unwrap_or(u32::MAX)
     }
 
-    /// What a driver is called.
+    /// The name of a driver.
     pub(in super::super::super) fn name(&self, number: u32) -> DriverName {
         self.options.specs[number as usize % self.options.specs.len()].name.clone()
     }
 
-    /// How a task is written.
+    /// The key of a task.
     pub(in super::super::super) fn task(&self, task: u8) -> callboard_actors::driver::TaskKey {
         self.options.tasks[usize::from(task) % self.options.tasks.len()].clone()
     }
@@ -25,7 +25,7 @@ impl DriversModel {
         self.children.iter().rev().find(|(_, child)| is_meant(child)).map(|(life, _)| *life)
     }
 
-    // === Mail ===
+    // === Messages ===
 
     fn whose_mail(&self, number: u32, kind: ChildKind) -> Option<Attempt> {
         let is_late = |late: &Late| late.number == number && late.kind == kind;
@@ -36,12 +36,12 @@ impl DriversModel {
         })
     }
 
-    /// Whether something that any actor of this kind of a driver said is on its way.
+    /// Whether a message of any actor of this kind of a driver is in flight.
     pub(in super::super::super) fn has_mail_of(&self, number: u32, kind: ChildKind) -> bool {
         self.whose_mail(number, kind).is_some()
     }
 
-    /// The oldest thing that any actor of this kind of a driver said reaches the owner.
+    /// The oldest message of any actor of this kind of a driver reaches the owner.
     pub(in super::super::super) fn deliver_mail_of(&mut self, moment: Moment, number: u32, kind: ChildKind) {
         if let Some(life) = self.whose_mail(number, kind) {
             self.deliver_mail(moment, life);
@@ -50,7 +50,7 @@ impl DriversModel {
 
     // === Calls ===
 
-    /// The step that a driver has under way, or what its eventor reads: the oldest that comes back of itself, or else the oldest.
+    /// The step that a driver has in flight, or the read of its eventor: the oldest that returns by itself, or else the oldest.
     fn step_of(&self, life: Attempt) -> Option<u64> {
         match &self.children.get(&life)?.actor {
             Actor::Driver(child) => {
@@ -63,7 +63,7 @@ impl DriversModel {
         }
     }
 
-    /// How a call comes back of itself, if it does.
+    /// How a call returns by itself, if it does.
     fn natural(&self, life: Attempt, call: u64) -> Option<Conduct> {
         if self.can_answer(life, call, Conduct::Well) {
             return Some(Conduct::Well);
@@ -79,7 +79,7 @@ impl DriversModel {
         (is_alone && self.can_answer(life, call, Conduct::IsSilent)).then_some(Conduct::IsSilent)
     }
 
-    /// Whether the step of a driver, or what its eventor reads, can come back of itself.
+    /// Whether the step of a driver, or the read of its eventor, can return by itself.
     pub(in super::super::super) fn is_step_due(&self, number: u32, kind: ChildKind) -> bool {
         let due = || {
             let life = self.latest(number, kind)?;
@@ -98,17 +98,17 @@ impl DriversModel {
         }
     }
 
-    /// The step of a driver comes back, in this way if that is possible.
+    /// The step of a driver returns, in this way if that is possible.
     pub(in super::super::super) fn answer_step(&mut self, moment: Moment, number: u32, conduct: Conduct) {
         self.answer_of(moment, number, ChildKind::Driver, conduct);
     }
 
-    /// What the eventor of a driver reads comes back, in this way if that is possible.
+    /// The read of a driver's eventor returns, in this way if that is possible.
     pub(in super::super::super) fn answer_stream(&mut self, moment: Moment, number: u32, conduct: Conduct) {
         self.answer_of(moment, number, ChildKind::Eventor, conduct);
     }
 
-    /// The process that has ended and whose driver waits to hear of it.
+    /// The ended process whose driver waits for the notification.
     fn end_of(&self, number: u32) -> Option<(Attempt, u64)> {
         let life = self.latest(number, ChildKind::Driver)?;
         let Actor::Driver(child) = &self.children.get(&life)?.actor else { return None };
@@ -117,31 +117,31 @@ impl DriversModel {
         over.next().map(|(call, _)| (life, call))
     }
 
-    /// Whether a driver waits to hear of an end that has come.
+    /// Whether a driver waits for the notification of an end that has happened.
     pub(in super::super::super) fn is_end_due(&self, number: u32) -> bool {
         self.end_of(number).is_some()
     }
 
-    /// A driver hears that its process has ended.
+    /// A driver is notified that its process has ended.
     pub(in super::super::super) fn tell_end(&mut self, moment: Moment, number: u32) {
         if let Some((life, call)) = self.end_of(number) {
             self.answer(moment, life, call, Conduct::Well);
         }
     }
 
-    // === Time and trouble ===
+    // === Time and faults ===
 
-    /// When something is due for the owner.
+    /// The time at which something is due for the owner.
     pub(in super::super::super) fn owner_timer(&self) -> Option<Timestamp> {
         self.owner.next_timer()
     }
 
-    /// When something is due for this actor of a driver.
+    /// The time at which something is due for this actor of a driver.
     pub(in super::super::super) fn timer_of(&self, number: u32, kind: ChildKind) -> Option<Timestamp> {
         self.children.get(&self.latest(number, kind)?)?.next_timer()
     }
 
-    /// Whatever is due by now runs in this actor of a driver.
+    /// Runs all timers of this actor of a driver that are due by now.
     pub(in super::super::super) fn timers_due_of(&mut self, moment: Moment, number: u32, kind: ChildKind) {
         if let Some(life) = self.latest(number, kind) {
             self.child_timers_due(moment, life);
@@ -155,7 +155,7 @@ impl DriversModel {
         }
     }
 
-    /// This actor of a driver falls.
+    /// This actor of a driver crashes.
     pub(in super::super::super) fn falls_of(&mut self, moment: Moment, number: u32, kind: ChildKind) {
         if let Some(life) = self.latest(number, kind) {
             self.falls(moment, life);

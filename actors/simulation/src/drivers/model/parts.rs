@@ -1,4 +1,4 @@
-//! What a model is made of.
+//! The types of the model.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ use super::super::driver::DriverLaws;
 use super::super::eventor::EventorLaws;
 use super::super::owner::DriversLaws;
 
-/// What the owner of the drivers remembers in spite of a crash.
+/// The memory of the owner of the drivers that survives a crash.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Memory(pub(super) DriversImage);
 
@@ -33,27 +33,27 @@ impl Disk<Drivers> for Memory {
 
 pub(super) type Owner = StandIn<Drivers, Memory, DriversLaws>;
 
-/// How a callee reacts to a call.
+/// The reaction of a callee to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Conduct {
-    /// As it should.
+    /// As required.
     Well,
-    /// With a no; a stream ends.
+    /// With a refusal; a stream ends.
     Refuses,
-    /// Not at all: the connection breaks off.
+    /// Without an answer: the connection breaks.
     IsSilent,
-    /// It does not have this call; the program of a launch is refused.
+    /// It does not implement this call; the program of a launch is refused.
     Declines,
     /// Not within the deadline.
     Hangs,
-    /// It says that it is not healthy.
+    /// It answers that it is not healthy.
     IsUnwell,
-    /// It says that it ends, and does not.
+    /// It answers that it ends, and does not.
     Lingers,
 }
 
 impl Conduct {
-    /// All of them.
+    /// All reactions.
     pub const ALL: [Self; 7] = [
         Self::Well,
         Self::Refuses,
@@ -64,7 +64,7 @@ impl Conduct {
         Self::Lingers,
     ];
 
-    /// The word for it.
+    /// The name of the reaction.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -84,7 +84,7 @@ impl Conduct {
 pub(super) struct Link {
     pub(super) generation: Generation,
     pub(super) tag: ProcessTag,
-    /// The number of the call that opened it. Calls before that were made over a former one, and the plugin answers them no more.
+    /// The number of the call that opened it. Earlier calls were made over a former connection, and the plugin no longer answers them.
     pub(super) dialed: u64,
     pub(super) is_cut: bool,
 }
@@ -94,7 +94,7 @@ pub(super) struct Link {
 pub(super) struct Stream {
     pub(super) generation: Generation,
     pub(super) after: Option<EventPosition>,
-    /// The number of the event that comes next, once the plugin has answered.
+    /// The number of the next event, once the plugin has answered.
     pub(super) cursor: Option<u64>,
 }
 
@@ -102,7 +102,7 @@ pub(super) struct Stream {
 pub(super) struct DriverChild {
     pub(super) actor: StandIn<Driver, NoDisk, DriverLaws>,
     pub(super) link: Option<Link>,
-    /// Whether the plugin said last that it is not healthy.
+    /// Whether the plugin's last report was not healthy.
     pub(super) is_unwell: bool,
 }
 
@@ -120,17 +120,17 @@ pub(super) enum Actor {
 
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Child {
-    /// Which driver, by its place.
+    /// The number of the driver.
     pub(super) number: u32,
     pub(super) name: DriverName,
     pub(super) actor: Actor,
-    /// What it said and its owner has not heard.
+    /// Its messages that its owner has not received.
     pub(super) mail: VecDeque<DriversAsk>,
     /// How many of its steps have been counted.
     pub(super) counted: Count,
 }
 
-/// What a child said that has ended.
+/// The messages of a child that has ended.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Late {
     pub(super) number: u32,
@@ -138,18 +138,18 @@ pub(super) struct Late {
     pub(super) mail: VecDeque<DriversAsk>,
 }
 
-/// The faults that are put into the machines of a model.
+/// The faults in the machines of a model.
 #[derive(Debug, Clone, Default)]
 pub struct DriversTampers {
-    /// Into the owner.
+    /// A fault in the owner.
     pub owner: Option<Rc<dyn Tamper<Drivers>>>,
-    /// Into each driver.
+    /// A fault in each driver.
     pub driver: Option<Rc<dyn Tamper<Driver>>>,
-    /// Into each eventor.
+    /// A fault in each eventor.
     pub eventor: Option<Rc<dyn Tamper<Eventor>>>,
 }
 
-/// How a model is set up.
+/// The configuration of a model.
 #[derive(Debug, Clone)]
 pub(in super::super::super) struct DriversModelOptions {
     pub drivers: DriversOptions,
@@ -157,21 +157,21 @@ pub(in super::super::super) struct DriversModelOptions {
     pub specs: Arc<[DriverSpec]>,
     /// The tasks that each of them runs.
     pub tasks: Arc<[TaskKey]>,
-    /// Every so many plugins one numbers no events; all do with 0.
+    /// One in this many plugins does not number its events; 0: all plugins number them.
     pub unnumbered_every: u32,
     /// How many items wait for one handler.
     pub journal_items: usize,
     pub tampers: DriversTampers,
 }
 
-/// Something in the model can go on.
+/// A possible next event of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super::super) enum SetOff {
-    /// Something was said to the owner by this actor of a driver.
+    /// A message of this actor of a driver to the owner.
     Mail(u32, ChildKind),
-    /// Word of endings.
+    /// Endings of actors.
     Endings,
-    /// This actor of a driver has something under way, or waits for an instant.
+    /// This actor of a driver has a call in flight, or waits for a timer.
     Changed(u32, ChildKind),
 }
 
@@ -183,7 +183,7 @@ impl Child {
         }
     }
 
-    /// How many steps it has taken since this was asked before.
+    /// The number of its steps since the last call.
     pub(super) fn count(&mut self) -> u64 {
         let steps = match &self.actor {
             Actor::Driver(child) => child.actor.steps(),

@@ -1,4 +1,4 @@
-//! Carrying: what leaves the parent or a child is done, or set on its way.
+//! Carries out the effects of the parent and the children, or puts them in flight.
 
 use super::super::super::law::Law;
 use super::super::super::law_checker::NO_CALLER_WAITS;
@@ -140,7 +140,7 @@ impl InstancesModel {
                     }
                 }
                 Left::Answer(Some(asker), answer) if asker >= LOOKS => {
-                    // What it saw it reported before it answered, so that is heard before.
+                    // It reported what it saw before it answered, so the report arrives first.
                     while self.children.get(&life).is_some_and(|child| !child.reports.is_empty()) {
                         self.deliver_one(moment, life);
                     }
@@ -190,7 +190,7 @@ impl InstancesModel {
         }
     }
 
-    /// The parent ends, and with it the children; another begins in its place. Reports that are on their way arrive at that one.
+    /// The parent ends with its children; a successor starts. Reports in flight arrive at the successor.
     pub(in super::super) fn succeed_parent(&mut self, moment: Moment) {
         self.kill_all();
         self.endings.clear();
@@ -202,9 +202,9 @@ impl InstancesModel {
         self.load(moment);
     }
 
-    // === Who else speaks ===
+    // === Other senders ===
 
-    /// What the registry answers to the parent, or that it does not.
+    /// The registry's answer to the parent, or no answer.
     pub(in super::super::super) fn registry_answers(
         &mut self,
         moment: Moment,

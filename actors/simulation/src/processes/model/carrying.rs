@@ -1,4 +1,4 @@
-//! What leaves the owner of the processes, and what comes of it.
+//! Carries out the effects of the owner of the processes, and checks them and their results.
 
 use callboard_actors::processes::{Processes, ProcessesCall, ProcessesOutcome};
 use callboard_actors::vocabulary::Timestamp;
@@ -18,7 +18,7 @@ impl ProcessesModel {
         self.verdict.violation(law, || what);
     }
 
-    /// Carries what has left, and holds it against the laws.
+    /// Carries out the effects that have left, and checks them against the laws.
     pub(super) fn carry(&mut self, now: Timestamp) {
         let mut left = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! What can be planned, and which of it only once at a time.
+//! The planned events, and those that are planned only once at a time.
 
 use super::super::database::DatabaseDoing;
 use super::super::event::{DriverDoing, EventKind};
@@ -9,40 +9,40 @@ use super::super::workloads::{WorkloadDoing, WorkloadsDoing};
 use super::drivers::DriverTurn;
 use super::supervision::FamilyTurn;
 
-/// Something that is planned. What exactly comes of it is decided when it happens.
+/// A planned event. Its details are decided when it happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Planned {
-    /// An allocation does something.
+    /// An allocation acts.
     Act(u32),
-    /// The host speaks of a supervised allocation again, before it has its answer.
+    /// The host sends another message about a supervised allocation before it has its answer.
     Hurry(u32),
     /// A question is asked.
     Question,
-    /// Something breaks.
+    /// A fault happens.
     Break,
-    /// Nothing is wrong with the disk any more.
+    /// The fault of the disk ends.
     DiskSound,
-    /// A commit that was under way when something became wrong with the disk has had its time.
+    /// A commit that was in flight when a fault of the disk began has reached its time limit.
     DiskLate,
-    /// What is planned only once at a time.
+    /// An event that is planned only once at a time.
     Of(Once),
     /// A report of a plugin's instance arrives.
     Report(u32),
-    /// An identity check comes back.
+    /// An identity check returns.
     Checked,
-    /// A plugin meets a call.
+    /// A plugin answers a call.
     Answer(u32),
-    /// A message about the process of this number.
+    /// A message about the process with this number.
     ProcessTurn(u32),
-    /// Something of the driver of this number.
+    /// An event of the driver with this number.
     Driver(u32, DriverTurn),
-    /// Something of the volume of this number.
+    /// An event of the volume with this number.
     Volume(u32),
-    /// Something of the supervisors.
+    /// An event of the supervisors.
     Family(FamilyTurn),
 }
 
-/// What is planned once at a time.
+/// An event that is planned once at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Once {
     Settle,
@@ -67,7 +67,7 @@ pub(super) enum Once {
     Tell,
 }
 
-/// As which of these it is planned, if it is planned once at a time.
+/// The key of an event that is planned once at a time.
 pub(super) const fn once_of(what: EventKind) -> Option<Once> {
     Some(match what {
         EventKind::Settle(..) => Once::Settle,

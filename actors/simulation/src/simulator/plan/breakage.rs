@@ -1,4 +1,4 @@
-//! What breaks, and how plugins meet their calls.
+//! Chooses the faults, and the behaviour of plugins in their calls.
 
 use callboard_actors::vocabulary::Timestamp;
 
@@ -10,7 +10,7 @@ use super::super::supervision::FamilyDoing;
 use super::Plan;
 
 impl Plan {
-    /// How a plugin meets a call. Each way of meeting it badly is a fault of its own.
+    /// The behaviour of a plugin in a call. Each bad behaviour is a fault of its own.
     pub(super) fn behaviour(&mut self) -> Behaviour {
         let ways = [
             (Fault::Hang, Behaviour::Hangs),
@@ -77,14 +77,14 @@ impl Plan {
         })
     }
 
-    /// One of the instances there are.
+    /// One of the living instances.
     fn instance(&mut self, host_model: &HostModel) -> u32 {
         let places = host_model.instances_model.places();
         let place = places.iter().nth(self.random.below(places.len().max(1) as u64) as usize);
         place.map_or(0, |place| host_model.names.number_of(place))
     }
 
-    /// The host is killed, or told to stop.
+    /// The host is killed, or requested to stop.
     fn host_ends(&mut self, host_model: &HostModel) -> Option<EventKind> {
         if self.does(Fault::KillHost, 30) {
             let waiting = u64::try_from(host_model.registry.store.waiting()).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What happens to a database, where there is one, in the place of what happens to rows.
+//! Plans the events of a database, if there is one, instead of those of rows.
 
 use callboard_actors::persister::{DiskFault, Reached};
 
@@ -8,11 +8,11 @@ use super::super::database::DatabaseDoing;
 use super::super::event::EventKind;
 use super::Plan;
 
-/// Few commits change the disk more often than this.
+/// Only few commits change the disk more often than this.
 const CHANGES: u64 = 14;
 
 impl Plan {
-    /// The same, as it happens to a real database: a failure has a cause, and a host is killed at some change of the disk.
+    /// The same event for a real database: a failure has a cause, and a host is killed at some change of the disk.
     pub(super) fn in_database(&mut self, what: EventKind) -> EventKind {
         EventKind::Database(match what {
             EventKind::Settle(count, Outcome::Written) => DatabaseDoing::Commit(count, None),
@@ -35,7 +35,7 @@ impl Plan {
         Trouble { after: self.random.below(CHANGES), fault }
     }
 
-    /// A host is killed alone as often as its machine falls.
+    /// A host is killed alone as often as its machine crashes.
     fn reached(&mut self) -> Reached {
         match self.random.below(4) {
             0..=1 => Reached::Everything,

@@ -1,4 +1,4 @@
-//! What goes wrong with the disk for a while, and how long things take on it meanwhile.
+//! Plans the temporary faults of the disk, and the delays that they cause.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use super::super::faults::Fault;
 use super::agenda::Planned;
 use super::{Plan, micros};
 
-/// The ways in which it goes wrong.
+/// The faults.
 const WAYS: [(Fault, DiskTrouble); 4] = [
     (Fault::FullDisk, DiskTrouble::Full),
     (Fault::ReadOnlyDisk, DiskTrouble::ReadOnly),
     (Fault::SlowDisk, DiskTrouble::Slow),
     (Fault::HangingDisk, DiskTrouble::Hangs),
 ];
-/// How often it goes wrong in each way: once in so many times that something breaks.
+/// How rare each fault is: once in this many times that any fault happens.
 const ONCE_IN: u64 = 30;
-/// How long it stays so at most, in microseconds.
+/// The longest duration of a fault, in microseconds.
 const LONGEST: u64 = 15_000_000;
 /// How long a disk that refuses is left alone, in microseconds.
 const LEFT_ALONE: u64 = 100_000;
 
 impl Plan {
-    /// The disk goes wrong, if nothing is wrong with it.
+    /// A fault of the disk begins, if it has none.
     pub(super) fn disk_breaks(&mut self, at: Timestamp) -> Option<EventKind> {
         if self.disk.is_some() {
             return None;
@@ -53,7 +53,7 @@ impl Plan {
         }
     }
 
-    /// When a read comes back that would on a sound disk.
+    /// The time at which a read returns that would return at this time on a sound disk.
     pub(super) fn read_at(&self, at: Timestamp) -> Timestamp {
         match self.disk {
             Some((DiskTrouble::Hangs, until)) => at.max(until + Duration::from_micros(1)),

@@ -1,4 +1,4 @@
-//! What happens to drivers, and when.
+//! Plans the events of drivers.
 
 use callboard_actors::vocabulary::Timestamp;
 
@@ -10,16 +10,16 @@ use super::super::host_model::HostModel;
 use super::agenda::Planned;
 use super::{Plan, micros};
 
-/// What is planned of a driver.
+/// A planned event of a driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum DriverTurn {
-    /// The host says something about it.
+    /// The host gives an order for it.
     Order,
-    /// Something happens to one of its tasks.
+    /// One of its tasks has an event.
     Happen,
     /// Handlers of its tasks read.
     Read,
-    /// What one of its actors said arrives.
+    /// A message of one of its actors arrives.
     Mail(DriverDoing),
 }
 
@@ -38,7 +38,7 @@ impl Plan {
             DriverTurn::Order => 500_000 + self.random.below(6_000_000),
             DriverTurn::Happen => 5_000 + self.random.below(300_000),
             DriverTurn::Read => 20_000 + self.random.below(1_500_000),
-            // It comes once.
+            // It is not repeated.
             DriverTurn::Mail(mail) => return EventKind::Driver(driver, mail),
         };
         self.add(at + micros(pause), Planned::Driver(driver, turn));
@@ -51,7 +51,7 @@ impl Plan {
         EventKind::Driver(driver, doing)
     }
 
-    /// What breaks among the drivers of itself, if anything does.
+    /// A spontaneous fault of a driver, if one happens.
     pub(super) fn driver_breaks(&mut self) -> Option<DriverDoing> {
         if self.does(Fault::Exit, 6) {
             return Some(DriverDoing::Exit);
@@ -63,7 +63,7 @@ impl Plan {
         u8::try_from(self.random.below(TASKS.into())).unwrap_or(0)
     }
 
-    /// What a host says about a driver or one of its tasks.
+    /// An order of a host for a driver or one of its tasks.
     fn order(&mut self) -> DriverDoing {
         match self.random.below(20) {
             0 => DriverDoing::Order(Order::Remove),
@@ -81,7 +81,7 @@ impl Plan {
         if self.random.once_in(3) { DriverDoing::Answer(conduct) } else { DriverDoing::Hear(conduct) }
     }
 
-    /// How a driver meets a call. Each way of meeting it badly is a fault of its own.
+    /// The behaviour of a driver in a call. Each bad behaviour is a fault of its own.
     pub(super) fn conduct(&mut self, doing: DriverDoing) -> DriverDoing {
         let DriverDoing::Answer(_) = doing else { return doing };
         let ways = [

@@ -1,4 +1,4 @@
-//! What happens to processes and their owner, and when.
+//! Plans the events of processes and their owner.
 
 use callboard_actors::vocabulary::Timestamp;
 
@@ -30,7 +30,7 @@ impl Plan {
         EventKind::Processes(ProcessesDoing::Process(number, doing))
     }
 
-    /// How long it takes until something happens of itself among the processes, in microseconds.
+    /// How long it takes until an event of the processes happens by itself, in microseconds.
     pub(super) fn pause_among_processes(&mut self, doing: ProcessesDoing) -> u64 {
         match doing {
             ProcessesDoing::Process(_, ProcessDoing::Act) if self.does(Fault::Slow, 20) => {
@@ -47,7 +47,7 @@ impl Plan {
         }
     }
 
-    /// What comes of what happens of itself.
+    /// The details of an event that happens by itself.
     pub(super) fn comes_of(&mut self, doing: ProcessesDoing, host_model: &HostModel) -> Option<EventKind> {
         let doing = match doing {
             ProcessesDoing::Process(number, ProcessDoing::Act) if self.does(Fault::Fail, 40) => {
@@ -64,7 +64,7 @@ impl Plan {
         Some(EventKind::Processes(doing))
     }
 
-    /// Something breaks among the processes.
+    /// A fault of the processes.
     pub(super) fn processes_break(&mut self, host_model: &HostModel) -> Option<ProcessesDoing> {
         let processes = host_model.owned.processes();
         if processes == 0 {

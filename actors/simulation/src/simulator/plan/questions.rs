@@ -1,4 +1,4 @@
-//! What allocations and others say, and when nothing is wrong with that.
+//! Plans the messages of allocations and of others.
 
 use callboard_actors::vocabulary::Timestamp;
 
@@ -9,7 +9,7 @@ use super::super::workloads::Workloads;
 use super::Plan;
 
 impl Plan {
-    /// What an allocation says: it comes, changes, comes again, goes, or goes though it is not there.
+    /// A message of an allocation: it registers, updates, registers again, deregisters, or deregisters without a registration.
     pub(super) fn act(&mut self, at: Timestamp, who: u32, host_model: &HostModel) -> Option<EventKind> {
         if Workloads::is_supervised(who) {
             return Some(EventKind::Workload(who, self.act_of_workload(at, who, host_model)?));

@@ -1,4 +1,4 @@
-//! What happens to supervisors and their children, and when.
+//! Plans the events of supervisors and their children.
 
 use callboard_actors::vocabulary::Timestamp;
 
@@ -11,10 +11,10 @@ use super::super::supervision::FamilyDoing;
 use super::agenda::Planned;
 use super::{Plan, micros};
 
-/// What is planned of the supervisors, again and again.
+/// A planned event of the supervisors, which is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum FamilyTurn {
-    /// A child ends of itself.
+    /// A child ends by itself.
     End,
     /// A supervisor is asked something.
     Ask,
@@ -55,7 +55,7 @@ impl Plan {
         Some(EventKind::Family(u8::try_from(number).unwrap_or(0), doing))
     }
 
-    /// How a call comes back. Each way of doing so badly is a fault of its own; what hangs comes back at its deadline.
+    /// How a call returns. Each bad way is a fault of its own; a call that hangs returns at its deadline.
     pub(super) fn family_goes_on(
         &mut self,
         number: u8,
@@ -75,7 +75,7 @@ impl Plan {
             Task::Watch(_) if self.does(Fault::Lie, 200) => Reply::Bad,
             Task::Start(_) | Task::Stop(_) | Task::Watch(_) | Task::Found | Task::Describe => Reply::Good,
         };
-        // One that has ended already, or is not there yet, has no choice.
+        // The call for a child that has ended already, or does not live yet, has only one result.
         let is_possible = host_model.family.can_return(host_model.moment(), number.into(), task, reply);
         let reply = if is_possible { reply } else { Reply::Good };
         Some(EventKind::Family(number, FamilyDoing::Return(task, reply)))

@@ -1,4 +1,4 @@
-//! What happens to volumes, and when.
+//! Plans the events of volumes.
 
 use callboard_actors::vocabulary::Timestamp;
 
@@ -19,7 +19,7 @@ impl Plan {
         }
     }
 
-    /// A message about a volume, or what happens to its mounts and its plugin.
+    /// A message about a volume, or an event of its mounts and its plugin.
     pub(super) fn turn_of_volume(
         &mut self,
         at: Timestamp,
@@ -36,7 +36,7 @@ impl Plan {
             9..=16 => VolumeDoing::Release(user),
             17 if creates => VolumeDoing::Delete,
             17..=18 if creates => VolumeDoing::Create,
-            // Of what is forced something may be left for ever, which is not held against it.
+            // After a forced release something may remain forever, which breaks no law.
             19 if number == 0 && self.random.once_in(20) => VolumeDoing::Force,
             20 if self.does(Fault::Die, 2) => VolumeDoing::TakeOver,
             21 if self.does(Fault::Mount, 2) => VolumeDoing::PullAway(place),
@@ -47,7 +47,7 @@ impl Plan {
         Some(EventKind::Volume(number, doing))
     }
 
-    /// How long it takes until something happens of itself in a volume, in microseconds.
+    /// How long it takes until an event of a volume happens by itself, in microseconds.
     pub(super) fn pause_in_volume(&mut self, doing: VolumeDoing) -> u64 {
         match doing {
             VolumeDoing::Answer(_) if self.does(Fault::Slow, 20) => 1_000_000 + self.random.below(30_000_000),
@@ -58,7 +58,7 @@ impl Plan {
         }
     }
 
-    /// What comes of what happens of itself in a volume. Each bad way is a fault of its own.
+    /// The details of an event of a volume that happens by itself. Each bad way is a fault of its own.
     pub(super) fn comes_of_volume(
         &mut self,
         number: u32,

@@ -1,4 +1,4 @@
-//! What happens to supervised allocations, and when.
+//! Plans the events of supervised allocations.
 
 use callboard_actors::allocation::Task;
 use callboard_actors::vocabulary::Timestamp;
@@ -12,7 +12,7 @@ use super::agenda::Planned;
 use super::{Plan, micros};
 
 impl Plan {
-    /// What a host says of an allocation: mostly what must be said next, now and then something else, and often nothing.
+    /// A message of a host about an allocation: mostly the next required one, sometimes another one, and often none.
     pub(super) fn act_of_workload(
         &mut self,
         at: Timestamp,
@@ -37,7 +37,7 @@ impl Plan {
         order.map(WorkloadDoing::Order)
     }
 
-    /// What comes of what happens of itself: which of its calls is met, and how.
+    /// The details of an event that happens by itself: which of its calls is answered, and how.
     pub(super) fn workload_goes_on(
         &mut self,
         who: u32,
@@ -50,7 +50,7 @@ impl Plan {
         (open > 0).then(|| WorkloadDoing::Meet(place, self.reply()))
     }
 
-    /// How a task or its files meet a call. Each way of meeting it badly is a fault of its own.
+    /// The result of a call to a task or its files. Each bad way is a fault of its own.
     fn reply(&mut self) -> Reply {
         let ways = [
             (Fault::Hang, Reply::Late),
@@ -68,13 +68,13 @@ impl Plan {
         (count > 0).then(|| Workloads::number(place))
     }
 
-    /// The process of a supervised task dies, if this fault is done.
+    /// The process of a supervised task dies, if this fault happens.
     pub(super) fn workload_dies(&mut self, host_model: &HostModel) -> Option<EventKind> {
         let who = self.some_workload(host_model)?;
         self.does(Fault::Die, 4).then_some(EventKind::Workload(who, WorkloadDoing::Die))
     }
 
-    /// A supervisor or its owner crashes or falls, in one of so many times.
+    /// A supervisor or its owner crashes, once in this many times.
     pub(super) fn workload_crashes(&mut self, once_in: u64, host_model: &HostModel) -> Option<EventKind> {
         let who = self.some_workload(host_model)?;
         let crash = match self.random.below(8) {

@@ -1,52 +1,52 @@
-//! What can happen to the processes of a simulated host, and to their owner.
+//! The events of the processes of a simulated host, and of their owner.
 
 use std::fmt;
 
 use super::super::super::writes::Outcome;
 
-/// What can happen to the owner of the processes.
+/// An event of the owner of the processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProcessesDoing {
-    /// Something of the process of this number.
+    /// An event of the process with this number.
     Process(u32, ProcessDoing),
-    /// Word of actors that have ended arrives.
+    /// The endings of actors arrive.
     Endings,
-    /// What stands in no record is ended; false if it cannot be looked for.
+    /// Processes without a record are ended; false if they cannot be looked for.
     Sweep(bool),
-    /// So many writes settle in this way.
+    /// This number of the writes settle in this way.
     Settle(u32, Outcome),
     /// The records are read; true if that works.
     Load(bool),
-    /// What is due, the end of a pause included.
+    /// The due timers run, and a pause that is over ends.
     Timers,
     /// The next step of the owner will crash.
     Crash,
 }
 
-/// What can happen of one process.
+/// An event of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProcessDoing {
     /// Its launch is requested, in one of two ways.
     Launch(u8),
     /// Its end is requested.
     End,
-    /// A client asks what became of it.
+    /// A client asks for its state.
     Recall,
     /// A client waits for its end.
     AwaitEnd,
-    /// Its actor goes one step on.
+    /// Its actor takes one step.
     Act,
-    /// What its actor is at fails.
+    /// The next step of its actor fails.
     Fail,
-    /// The next word of its actor arrives.
+    /// The next report of its actor arrives.
     Mail,
     /// It ends by itself.
     Exit,
-    /// Its actor falls.
+    /// Its actor crashes.
     Fall,
 }
 
-/// How the process of this number is called.
+/// The name of the process with this number.
 pub(super) fn name_text(number: u32) -> String {
     format!("w{number}")
 }

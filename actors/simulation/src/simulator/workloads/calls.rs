@@ -1,4 +1,4 @@
-//! What the supervisors of allocations say to others, and what they are answered.
+//! The calls of allocations' supervisors to others, and the answers.
 
 use callboard_actors::allocation::healths;
 use callboard_actors::instances::{AwaitRetired, HealthOf, InstanceReport, Instances, InstancesAnswer};
@@ -11,16 +11,16 @@ use super::super::super::observed::Observed;
 use super::super::super::stand_in::{Left, Refusal};
 use super::*;
 
-/// A call to the task or its files that has not come back.
+/// A call to the task or its files that has not returned.
 #[derive(Debug, Clone)]
 pub(super) struct Pending {
     pub(super) number: u64,
     pub(super) call: AllocationCall,
-    /// Which process was there when it was made.
+    /// The process that existed when the call was made.
     pub(super) process: u64,
-    /// Whether directories were to be made for a task at whose socket an unexpected process listened.
+    /// Whether directories were to be created for a task at whose socket an unexpected process listened.
     pub(super) is_taken: bool,
-    /// Whether it will never come back.
+    /// Whether it never returns.
     pub(super) hangs: bool,
 }
 
@@ -30,7 +30,7 @@ impl Pending {
     }
 }
 
-/// The questions about the health of one allocation, and what is answered so far.
+/// The questions about the health of one allocation, and the answers so far.
 #[derive(Debug, Clone)]
 pub(super) struct Round {
     number: u64,
@@ -39,7 +39,7 @@ pub(super) struct Round {
     reports: Vec<InstanceReport>,
 }
 
-/// Who asked, in which call, and for what.
+/// The supervisor that asked, the call, and its purpose.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked {
     place: usize,
@@ -57,7 +57,7 @@ enum What {
 }
 
 impl HostModel {
-    /// What leaves a supervisor is done, or set on its way.
+    /// Carries out the effects of a supervisor, or puts them in flight.
     pub(super) fn carry_workload(&mut self, place: usize) {
         self.workloads.mark_changed(place);
         let moment = self.moment();
@@ -86,7 +86,7 @@ impl HostModel {
         self.note(|| Observed::left(&trace_name(place), &left));
         match left {
             Left::Answer(Some(call), answer) => self.supervisor_answers(place, call, &answer),
-            // Its crash ends it, and its owner hears first who asked.
+            // Its crash ends it, and its owner receives the refusal first.
             Left::Refused(call, refusal) => {
                 self.supervisor_fails(place, call, refusal.into_error(Allocation::KIND));
             }
@@ -125,7 +125,7 @@ impl HostModel {
         }
     }
 
-    // === What it asks ===
+    // === Its questions ===
 
     fn workload_calls(&mut self, place: usize, number: u64, deadline: Duration, call: AllocationCall) {
         let until = self.now + deadline;
@@ -177,9 +177,9 @@ impl HostModel {
         self.workload_asks_instances(asked, HealthOf { allocation });
     }
 
-    // === What it is answered ===
+    // === The answers ===
 
-    /// The registry has answered, or refused. What was not asked by a supervisor is none of this.
+    /// The registry has answered, or refused. Ignored if no supervisor asked.
     pub(in super::super) fn registry_told(&mut self, asker: u64, told: Result<&RegistryAnswer, Refusal>) {
         let Some(asked) = self.workloads.asked.remove(&asker) else { return };
         self.workload_is_told(asked, || match told {
@@ -208,7 +208,7 @@ impl HostModel {
         });
     }
 
-    /// What was answered sets out, if the supervisor that asked still lives.
+    /// The answer is put in flight, if the supervisor that asked still lives.
     fn workload_is_told(&mut self, asked: Asked, word: impl FnOnce() -> Word) {
         let Asked { place, life, number, what } = asked;
         let workload = &mut self.workloads.all[place];
@@ -230,7 +230,7 @@ impl HostModel {
                 Some(outcome)
             }
             (Word::Outcome(outcome), None) if what != What::Health => Some(outcome),
-            // Of a round that is over.
+            // An answer of a round that is over.
             (Word::Described(_) | Word::Reported(_) | Word::Outcome(_), None) => None,
         };
         if let Some(outcome) = outcome {
@@ -258,7 +258,7 @@ enum Word {
 }
 
 impl Workload {
-    /// One more answer of the round is there; what they come to when it was the last one.
+    /// One more answer of the round has arrived; the result of the round if it was the last one.
     fn close_round(&mut self) -> Option<AllocationOutcome> {
         let round = self.round.as_mut()?;
         round.missing -= 1;
@@ -268,7 +268,7 @@ impl Workload {
 }
 
 impl What {
-    /// What comes of it when it is refused.
+    /// The outcome when it is refused.
     fn refused(self, kind: &str, refusal: Refusal) -> AllocationOutcome {
         let error = refusal.into_error(kind);
         match self {

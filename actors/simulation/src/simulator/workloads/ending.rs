@@ -1,4 +1,4 @@
-//! What the supervised allocations come to when nothing goes wrong any more.
+//! Checks the final state of the supervised allocations once faults have stopped.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::super::super::law::Law;
 use super::*;
 
 impl HostModel {
-    /// A second in which all is well among the supervised allocations, and their host says what must be said.
+    /// One second without faults among the supervised allocations, in which their host sends the required messages.
     pub(in super::super) fn calm_workloads(&mut self) {
         self.workloads_do(WorkloadsDoing::Endings);
         self.workloads_do(WorkloadsDoing::Due);
@@ -42,7 +42,7 @@ impl HostModel {
         }
     }
 
-    /// All is calm: the registry knows of a supervised allocation what its supervisor and its task say.
+    /// At rest, the registry's entries for a supervised allocation agree with its supervisor and its task.
     pub(in super::super) fn check_workloads(&mut self) {
         let Some(view) = self.registry.machine().map(Machine::view) else { return };
         let mut known: BTreeMap<&AllocationId, Vec<&Entry>> = BTreeMap::new();
@@ -65,7 +65,7 @@ impl HostModel {
 }
 
 impl Workloads {
-    /// Whether nothing more is to be expected of this one: from here on one round is like the other.
+    /// Whether this allocation is at rest: from here on all rounds are alike.
     fn is_content(&mut self, place: usize) -> bool {
         let workload = &mut self.all[place];
         workload.is_content =
@@ -73,7 +73,7 @@ impl Workloads {
         workload.is_content
     }
 
-    /// In what their owner is not as it should be.
+    /// The violation in the state of their owner, if there is one.
     fn contradict(&self) -> Option<(Law, String)> {
         let owner_model = &self.owner_model;
         if let Some((asker, (place, _))) = owner_model.unanswered.first_key_value() {
@@ -104,7 +104,7 @@ impl Workload {
         is_at_rest && is_silent && is_heard && is_answered && self.next_order(known).is_none()
     }
 
-    /// In what the registry and its owner are not what the supervisor and the task say.
+    /// The disagreement between registry, owner, supervisor and task, if there is one.
     fn contradicts(&self, known: Option<&Known>, entries: &[&Entry]) -> Option<(Law, String)> {
         if self.has_left && self.around.has_directory && !self.is_untidy {
             return Some((Law::A4, "it has left, and its files are there".to_owned()));
@@ -135,7 +135,7 @@ impl Workload {
         }
     }
 
-    /// What was given up while it left could not be deregistered.
+    /// An allocation that was given up while it left could not be deregistered.
     fn is_still_registered(&self, entries: &[&Entry]) -> Option<(Law, String)> {
         let is_left = !entries.is_empty() && !self.is_abandoned;
         is_left.then(|| (Law::A4, format!("it does not run, and is registered as {entries:?}")))
@@ -146,7 +146,7 @@ impl Workload {
             let is_present = self.runs_as(entry.registration.version.as_deref());
             is_present && entry.standing == Standing::Confirmed
         };
-        // Who comes after one that told another name is not taken for the same plugin, and stays registered (C031).
+        // A successor of a plugin with another name is not accepted as the same plugin, and stays registered (C031).
         let tells_another =
             |reason: &str| reason.contains("name was \"") || reason.contains("and calls itself");
         let is_refused = self.health.reason().is_some_and(tells_another);

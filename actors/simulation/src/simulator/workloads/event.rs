@@ -1,46 +1,46 @@
-//! What can happen of one supervised allocation.
+//! The events of one supervised allocation.
 
 use std::fmt;
 
 use super::super::super::allocation::Reply;
 
-/// What can happen of one supervised allocation.
+/// An event of one supervised allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WorkloadDoing {
-    /// The host says something about it.
+    /// The host sends a message about it.
     Order(WorkloadOrder),
-    /// The task or its files meet a call that is under way to them, counted from the oldest.
+    /// The task or its files answer a call in flight, counted from the oldest.
     Meet(u8, Reply),
-    /// What the registry or the instances have answered reaches its supervisor.
+    /// An answer of the registry or the instances reaches its supervisor.
     Deliver,
-    /// What is due in its supervisor, and calls whose time is up.
+    /// The due timers of its supervisor run, and calls past their deadline are lost.
     Due,
     /// The next answer of its supervisors reaches their owner.
     Answer,
-    /// The next news of its supervisors reach their owner.
+    /// The next notification of its supervisors reaches their owner.
     News,
     /// The process of its task ends, and its host has not seen it yet.
     Die,
     /// The next step of its supervisor will crash.
     Crash,
-    /// Its supervisor falls.
+    /// Its supervisor crashes.
     Fall,
 }
 
-/// What can happen of the owner of all supervised allocations.
+/// An event of the owner of all supervised allocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WorkloadsDoing {
-    /// Word of the supervisors that have ended reaches it.
+    /// The endings of supervisors reach it.
     Endings,
-    /// What is due in it, and calls whose time is up.
+    /// Its due timers run, and calls past their deadline are lost.
     Due,
     /// Its next step will crash.
     Crash,
-    /// It ends by force and its supervisors are let go, and another one takes its place with the same memory.
+    /// It ends by force and its supervisors are let go, and a successor takes its place with the same memory.
     Fall,
 }
 
-/// What a host says about a supervised allocation.
+/// A message of a host about a supervised allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WorkloadOrder {
     /// The task is prepared; if it runs already, it is adopted.
@@ -54,7 +54,7 @@ pub enum WorkloadOrder {
 }
 
 impl WorkloadOrder {
-    /// Its word in a trace.
+    /// Its name in a trace.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

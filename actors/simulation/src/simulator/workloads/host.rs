@@ -1,4 +1,4 @@
-//! What a host says of its supervised allocations and hears of them, and what becomes of them when it ends.
+//! The messages of a host about its supervised allocations, its notifications, and its end.
 
 use callboard_actors::allocations::{
     AdoptAllocation, AllocationsAnswer, AllocationsAsk, AllocationsNews, Order, PrepareAllocation,
@@ -13,7 +13,7 @@ use super::owner::NO_ASKER;
 use super::*;
 
 impl HostModel {
-    /// Nothing comes of what a host cannot say now.
+    /// Does nothing if the host cannot send this now.
     pub(super) fn order_workload(&mut self, place: usize, order: WorkloadOrder) {
         if !self.is_up() {
             return;
@@ -25,7 +25,7 @@ impl HostModel {
         let is_known = task.is_some();
         let ask = match order {
             WorkloadOrder::Prepare => {
-                // Whatever ran before has ended. What outlived its host is welcome, and who leaves is refused.
+                // Any earlier process has ended. A process that outlived its host is adopted, and a leaving allocation is refused.
                 if task != Some(Task::Leaving) {
                     workload.runs &= task != Some(Task::Running);
                     (workload.is_ready, workload.is_unsaid) = (false, false);
@@ -38,7 +38,7 @@ impl HostModel {
                 }
             }
             WorkloadOrder::Start if is_known && task != Some(Task::Leaving) => {
-                // One that was adopted, or whose start was lost on its way, is the same.
+                // A task that was adopted, or whose start was lost on its way, keeps its process.
                 let is_there = workload.runs && (workload.is_unsaid || task != Some(Task::Running));
                 workload.around.process += u64::from(!is_there);
                 (workload.runs, workload.is_unsaid) = (true, false);
@@ -60,9 +60,9 @@ impl HostModel {
         self.carry_owner();
     }
 
-    // === What it hears ===
+    // === Its notifications ===
 
-    /// A caller that gets the answer that an allocation is stopped may rely on it.
+    /// A caller may rely on the answer that an allocation is stopped.
     pub(super) fn host_hears(&mut self, asker: u64, answer: &AllocationsAnswer) {
         if asker == NO_ASKER {
             return;
@@ -77,7 +77,7 @@ impl HostModel {
             AllocationsAnswer::PrepareAllocation(Ok(_)) | AllocationsAnswer::AdoptAllocation(Ok(_)) => {
                 workload.is_ready = true;
             }
-            // First the routing ends, then the process.
+            // The routing ends first, then the process.
             AllocationsAnswer::StopAllocation(Ok(_)) => {
                 workload.runs = false;
                 let has_files = workload.around.has_directory && !workload.is_untidy;
@@ -97,7 +97,7 @@ impl HostModel {
         }
     }
 
-    /// A crash costs what was said in its step.
+    /// A crash loses the message of its step.
     pub(super) fn host_is_refused(&mut self, asker: u64) {
         if let Some((place, WorkloadOrder::Start)) = self.workloads.owner_model.unanswered.remove(&asker) {
             let workload = &mut self.workloads.all[place];
@@ -120,7 +120,7 @@ impl HostModel {
                     all[*place].is_abandoned = owner_model.owner.checker.abandoned.contains(&allocation);
                 }
             }
-            // That it asks for a restart, its phase says.
+            // Its phase shows that it requests a restart.
             AllocationsNews::Task(_)
             | AllocationsNews::Refused { .. }
             | AllocationsNews::RestartRequested { .. } => {}
@@ -155,7 +155,7 @@ impl HostModel {
 }
 
 impl Workloads {
-    /// The host is gone. If it was killed, every other process goes with it; if it was not, it saw to them.
+    /// The host is gone. If it was killed, every other process ends with it; otherwise it has handled all processes.
     pub(in super::super) fn next_run(&mut self, is_killed: bool) {
         self.asked.clear();
         self.changed.clear();
@@ -168,18 +168,18 @@ impl Workloads {
         }
     }
 
-    /// What a host in its right mind says of this allocation next, if anything must be said.
+    /// The next message that a correct host must send about this allocation, if there is one.
     pub(in super::super) fn next_order(&self, who: u32) -> Option<WorkloadOrder> {
         let workload = self.all.get(place_of(who)?)?;
         workload.next_order(self.owner_model.known(&workload.spec.allocation))
     }
 
-    /// What its task is doing, as its host knows, if it has a supervisor.
+    /// The state of its task, as its host knows, if it has a supervisor.
     pub(in super::super) fn task(&self, who: u32) -> Option<Task> {
         self.task_at(place_of(who).filter(|place| *place < self.all.len())?)
     }
 
-    /// How many calls to its task and files can come back.
+    /// How many calls to its task and files can return.
     pub(in super::super) fn open_calls(&self, who: u32) -> usize {
         let workload = place_of(who).and_then(|place| self.all.get(place));
         workload.map_or(0, |workload| workload.calls.iter().filter(|call| !call.hangs).count())
@@ -187,15 +187,15 @@ impl Workloads {
 }
 
 impl Workload {
-    /// Its host knows it no more. The process of one that has left in order was ended with it.
+    /// Its host no longer knows it. The process of an allocation that left in order was ended with it.
     fn is_gone(&mut self) {
         self.runs &= !self.has_left;
         (self.is_ready, self.is_unsaid, self.is_content) = (false, false, false);
         (self.phase, self.health) = (AllocationPhase::Prepared, Health::Starting);
     }
 
-    /// A task that outlived its host is adopted, one that died, was given up or is asked for is restarted, what is prepared is
-    /// started, and what was lost on its way is said again.
+    /// A task that outlived its host is adopted; one that died, was given up or needs a restart is restarted; a prepared one is
+    /// started; and a lost message is repeated.
     pub(super) fn next_order(&self, known: Option<&Known>) -> Option<WorkloadOrder> {
         let Some(known) = known else { return self.runs.then_some(WorkloadOrder::Prepare) };
         let waits = || known.orders.values().any(|order| matches!(order, Order::Prepare | Order::Adopt));

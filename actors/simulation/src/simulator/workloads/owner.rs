@@ -1,6 +1,6 @@
-//! The owner of the supervisors, and all that it wants done with them.
+//! The owner of the supervisors, and its orders to them.
 //!
-//! What it tells a supervisor reaches that at once, as it does in production.
+//! Its messages reach a supervisor at once, as in production.
 
 use callboard_actors::allocation::{
     AllocationAsk, AllocationOptions, DescribeAllocation, MakeReady, NoteExit, NoteStart, StopSupervision,
@@ -18,26 +18,26 @@ use super::*;
 
 type Owner = StandIn<Allocations, Memory, AllocationsLaws>;
 
-/// Who tells news, and waits for no answer.
+/// The asker of notifications, which wait for no answer.
 pub(super) const NO_ASKER: u64 = 0;
 
-/// The owner, and what is on its way to it from all supervisors.
+/// The owner, and the messages of all supervisors in flight to it.
 #[derive(Debug, Clone)]
 pub(super) struct OwnerModel {
     pub(super) owner: Owner,
     tamper: Option<Rc<dyn Tamper<Allocations>>>,
-    /// Until when each of its calls has time.
+    /// The deadline of each of its calls.
     deadlines: Vec<(u64, Timestamp, Duration)>,
     /// The call with which it waits for endings.
     pub(super) await_endings: Option<u64>,
-    /// Who has ended, and it has not heard so.
+    /// The ended supervisors that were not reported to it.
     pub(super) endings: Vec<SupervisorEnded>,
     askers: u64,
-    /// Who of the host waits for an answer, and to what about which allocation.
+    /// The host's callers that wait for an answer, each with its allocation and order.
     pub(super) unanswered: BTreeMap<u64, (usize, WorkloadOrder)>,
     /// How many of its steps are counted.
     counted: u64,
-    /// Whether something has changed here since the world looked.
+    /// Whether something has changed here since the world last looked.
     pub(super) is_stirred: bool,
 }
 
@@ -56,12 +56,12 @@ impl OwnerModel {
         }
     }
 
-    /// The owner of the next host knows nothing.
+    /// The owner of the next host starts without knowledge.
     pub(super) fn next_run(&mut self) {
         *self = Self { askers: self.askers, ..Self::new(self.tamper.take()) };
     }
 
-    /// Another owner takes the place of this one, with its memory.
+    /// A successor replaces this owner, with its memory.
     fn succeed(&mut self) {
         let (memory, mut laws) = (self.owner.store.clone(), self.owner.checker.clone());
         laws.succeed();
@@ -73,7 +73,7 @@ impl OwnerModel {
         self.owner.has_ended()
     }
 
-    /// What it knows of an allocation, by what it was told.
+    /// The known state of an allocation, from its messages.
     pub(super) fn known(&self, allocation: &AllocationId) -> Option<&Known> {
         self.owner.checker.known(allocation)
     }
@@ -90,7 +90,7 @@ impl OwnerModel {
         deadlines.chain(self.owner.next_timer()).min()
     }
 
-    /// Calls whose time is up are lost, and what is due runs.
+    /// Calls past their deadline are lost, and due timers run.
     fn is_due(&mut self, moment: Moment) {
         while let Some(at) = self.deadlines.iter().position(|(_, until, _)| *until <= moment.now) {
             let (number, _, within) = self.deadlines.remove(at);
@@ -104,7 +104,7 @@ impl OwnerModel {
         self.owner.returned(moment, number, Ok(outcome));
     }
 
-    /// It is built from its memory, and makes its calls anew.
+    /// It is built from its memory, and makes its calls again.
     fn load(&mut self, moment: Moment) {
         self.deadlines.clear();
         self.await_endings = None;
@@ -114,7 +114,7 @@ impl OwnerModel {
 }
 
 impl Workloads {
-    /// What the task of this one is doing, as its owner was told, if it is known there.
+    /// The state of the task at this place, as reported to its owner, if it is known there.
     pub(super) fn task_at(&self, place: usize) -> Option<Task> {
         Some(self.owner_model.known(&self.all[place].spec.allocation)?.task)
     }
@@ -123,7 +123,7 @@ impl Workloads {
         self.places.get(allocation).copied()
     }
 
-    /// The supervisor of this life, if it is there.
+    /// The supervisor of this life, if it lives.
     fn held(&mut self, place: usize, life: Attempt) -> Option<&mut Held> {
         self.all[place].slot.as_deref_mut().filter(|held| held.life == life)
     }
@@ -141,16 +141,16 @@ impl HostModel {
             WorkloadsDoing::Fall if is_up => {
                 self.workloads.all.iter_mut().for_each(Workload::let_go);
                 self.workloads.owner_model.succeed();
-                // It comes a moment later.
+                // The successor starts a moment later.
                 self.now = self.now + Duration::from_millis(1);
             }
-            // It is not replaced at the end of a host.
+            // An owner is not replaced at the end of a host.
             WorkloadsDoing::Crash | WorkloadsDoing::Fall => {}
         }
         self.carry_owner();
     }
 
-    /// What was due meanwhile ran when it was, also in a history from which that event was left out.
+    /// Timers that were due meanwhile run at their time, also in a history without the event of that.
     pub(super) fn catch_up_owner(&mut self) {
         let present = self.moment();
         while let Some(due) = self.workloads.owner_model.next_due().filter(|due| *due < present.now) {
@@ -159,9 +159,9 @@ impl HostModel {
         }
     }
 
-    // === What leaves it ===
+    // === Its effects ===
 
-    /// What leaves the owner is done, or set on its way.
+    /// Carries out the effects of the owner, or puts them in flight.
     pub(in super::super) fn carry_owner(&mut self) {
         let (moment, mut left) = (self.moment(), Vec::new());
         loop {
@@ -203,7 +203,7 @@ impl HostModel {
     fn owner_calls(&mut self, number: u64, deadline: Duration, call: AllocationsCall) {
         let (moment, until) = (self.moment(), self.now + deadline);
         let owner_model = &mut self.workloads.owner_model;
-        // Of a life that a crash has ended meanwhile.
+        // It may be of a life that a crash has ended meanwhile.
         if owner_model.owner.awaits(number) {
             owner_model.deadlines.push((number, until, deadline));
         }
@@ -248,7 +248,7 @@ impl HostModel {
         }
         let Workloads { all, owner_model, tamper, .. } = &mut self.workloads;
         let (workload, allocation) = (&mut all[place], config.spec.allocation.clone());
-        // It would be taken for the end of the new one.
+        // The old ending would be taken for the end of the new one.
         owner_model.endings.retain(|ended| (&ended.allocation, ended.life) != (&allocation, life));
         let is_alone = workload.slot.is_none();
         workload.begin_supervisor(life, config, self.now, tamper.clone());
@@ -258,7 +258,7 @@ impl HostModel {
         self.carry_workload(place);
     }
 
-    /// Tells a supervisor something, or hears that this life of it is over.
+    /// Sends a supervisor a message, or reports that this life of it is over.
     fn tell_supervisor(
         &mut self,
         call: u64,
@@ -289,7 +289,7 @@ impl HostModel {
         self.carry_workload(place);
     }
 
-    /// What can go on in the owner, or is due there.
+    /// Plans the possible and the due events of the owner.
     pub(super) fn plan_owner(&mut self) {
         let owner_model = &mut self.workloads.owner_model;
         if !std::mem::take(&mut owner_model.is_stirred) {
@@ -304,7 +304,7 @@ impl HostModel {
     }
 }
 
-/// An order in the words of a supervisor.
+/// An order as a message to a supervisor.
 fn said(order: Order) -> AllocationAsk {
     match order {
         Order::Prepare => AllocationAsk::MakeReady(MakeReady { listener: Listener::Refused }),
@@ -315,13 +315,13 @@ fn said(order: Order) -> AllocationAsk {
     }
 }
 
-/// Its own crashes are always mended, as those of all others here.
+/// Its own crashes are always recovered, like those of all others here.
 fn owner(memory: Memory, laws: AllocationsLaws, tamper: Option<Rc<dyn Tamper<Allocations>>>) -> Owner {
     StandIn::begin(options(), memory, laws, Rules::default()).tampered_with(tamper)
 }
 
-/// Everything takes a few seconds at most, so that much happens in a short time. Supervisors are given up as in production, but
-/// over their second crash in a minute: the host sends another message to one that is given up, so that every law can be held in the end.
+/// All timeouts are a few seconds at most, so that much happens in a short time. Supervisors are given up as in production, but
+/// at their second crash in a minute: the host sends another message to one that is given up, so that every law can hold in the end.
 fn options() -> AllocationsOptions {
     AllocationsOptions {
         each: AllocationOptions {

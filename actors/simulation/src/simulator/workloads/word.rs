@@ -1,6 +1,6 @@
-//! What supervisors answer and tell, and that they have ended, on its way to their owner.
+//! The answers, notifications and endings of supervisors in flight to their owner.
 //!
-//! Answers and news of one supervisor arrive in their order, the endings of all together, and these three may overtake each other.
+//! Answers and notifications of one supervisor arrive in their order, the endings of all together, and these three may overtake each other.
 
 use callboard_actors::allocation::AllocationAnswer;
 use callboard_actors::allocations::{AllocationReported, AllocationsAsk, OrderAnswer, SupervisorEnded};
@@ -10,7 +10,7 @@ use super::super::super::law::Law;
 use super::owner::NO_ASKER;
 use super::*;
 
-/// What a supervisor was told.
+/// The kind of an order to a supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Order,
@@ -18,7 +18,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// What its owner hears of one that cannot answer.
+    /// The outcome for its owner when the supervisor cannot answer.
     pub(super) const fn failed(self, error: AskError) -> AllocationsOutcome {
         match self {
             Self::Order => AllocationsOutcome::Told(Err(error)),
@@ -26,7 +26,7 @@ impl Kind {
         }
     }
 
-    /// What it hears of one that is not there any more.
+    /// The outcome for its owner when the supervisor no longer lives.
     pub(super) fn is_over(self) -> AllocationsOutcome {
         self.failed(AskError::NotRunning { actor: Allocation::KIND.to_owned() })
     }
@@ -45,7 +45,7 @@ impl Workloads {
         self.mark_changed(place);
     }
 
-    /// Something happens to this one.
+    /// Something has changed in this allocation.
     pub(super) fn mark_changed(&mut self, place: usize) {
         self.all[place].is_content = false;
         self.changed.push(place);

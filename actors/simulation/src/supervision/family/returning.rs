@@ -1,4 +1,4 @@
-//! How the calls of the supervisors of a tree come back.
+//! Returns the calls of the supervisors of a tree.
 
 use callboard_actors::vocabulary::Moment;
 
@@ -7,7 +7,7 @@ use super::super::environment::Task;
 use super::Family;
 
 impl Family {
-    /// A call comes back in this way, if it can do so now.
+    /// A call returns in this way, if it can do so now.
     pub(in super::super::super) fn returns(
         &mut self,
         moment: Moment,
@@ -20,7 +20,7 @@ impl Family {
         let Some(place) = member.model.place_of(task, reply) else { return };
         member.model.returns(moment, place, reply);
         self.is_touched = true;
-        // One that was killed takes along what it keeps.
+        // A killed child ends with all its children.
         if let Task::Start(child) | Task::Stop(child) = task
             && let Some(below) = self.below(number, child)
             && self.members[number].as_ref().is_some_and(|member| !member.model.environment.is_alive(child))
@@ -29,7 +29,7 @@ impl Family {
         }
     }
 
-    /// Whether a call can come back in this way now.
+    /// Whether a call can return in this way now.
     pub(in super::super::super) fn can_return(
         &self,
         moment: Moment,
@@ -44,7 +44,7 @@ impl Family {
         member.model.place_of(task, reply).is_some()
     }
 
-    /// In which way a call can come back that is to do so in this one: a supervisor is up when it says so, and down when it ended.
+    /// The reply that is possible instead of this one: a supervisor is up when it reports so, and down when it ended.
     fn possible(&self, moment: Moment, number: usize, task: Task, reply: Reply) -> Option<Reply> {
         if reply == Reply::Late {
             return self.deadline_of(number, task).filter(|until| *until <= moment.now).map(|_| reply);

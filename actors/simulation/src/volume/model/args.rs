@@ -1,4 +1,4 @@
-//! What each call for a volume must have: paths of its own (V6), and all that its plugin has answered of it (V10).
+//! Checks the arguments of each call for a volume: only its own paths (V6), and all contexts that its plugin has answered (V10).
 
 use std::path::{Path, PathBuf};
 
@@ -26,14 +26,14 @@ impl VolumeModel {
         }
     }
 
-    /// Whether the claim at this path was given up by a write that has settled with the call that leaves now.
+    /// Whether the claim at this path was given up by a write that has settled together with the call that leaves now.
     pub(super) fn is_given_up(&self, path: &Path) -> bool {
         let allocation = VolumeLayout::allocation_of(path);
         allocation.is_some_and(|allocation| self.owner.store.is_given_up(&allocation))
     }
 }
 
-/// The paths that a call makes, mounts or removes.
+/// The paths that a call creates, mounts or removes.
 fn paths(call: &VolumeCall) -> [Option<&PathBuf>; 2] {
     match call {
         VolumeCall::Attach(_, _, _, next) => [next.as_ref(), None],
@@ -51,7 +51,7 @@ fn paths(call: &VolumeCall) -> [Option<&PathBuf>; 2] {
     }
 }
 
-/// Whether a path is one of the volume `n/v` of the plugin `p`: where it is staged, or where an allocation finds it.
+/// Whether a path belongs to the volume `n/v` of the plugin `p`: its staging path, or a path at which an allocation finds it.
 fn is_own(path: &Path) -> bool {
     let Ok(path) = path.strip_prefix("/d/csi/node/p") else { return false };
     let names: Vec<_> = path.iter().filter_map(|name| name.to_str()).collect();

@@ -1,4 +1,4 @@
-//! What leaves a volume, and what comes of it.
+//! Carries out the effects of a volume, and checks them and their results.
 
 use callboard_actors::csi::Context;
 use callboard_actors::vocabulary::{AllocationId, Timestamp};
@@ -14,7 +14,7 @@ use super::super::node::{StepOf, Sure, step_of};
 use super::{Asked, VolumeModel, number_of, target};
 
 impl VolumeModel {
-    /// Carries what has left, and holds it against the laws.
+    /// Carries out the effects that have left, and checks them against the laws.
     pub(super) fn carry(&mut self, now: Timestamp) {
         let mut left = Vec::new();
         loop {
@@ -35,7 +35,7 @@ impl VolumeModel {
         self.verdict.heard_of(self.owner.checker.verdict.broken());
     }
 
-    /// The machine was built anew: what it had called is cut.
+    /// The machine was rebuilt: its calls are cut.
     fn cut_what_nobody_awaits(&mut self) {
         let is_awaited = self.node.in_flight.as_ref().is_none_or(|call| self.owner.awaits(call.number));
         if !is_awaited {
@@ -109,7 +109,7 @@ impl VolumeModel {
         }
     }
 
-    /// Whether an allocation still wants what it claimed in this round.
+    /// Whether an allocation still wants its claim of this round.
     fn is_present(&self, number: u8, round: u8) -> bool {
         self.users.get(&number).is_some_and(|user| user.round == round && !user.is_releasing)
     }
@@ -124,11 +124,11 @@ impl VolumeModel {
             is_up && self.node.seen(&row.target_path) == Some(true)
         });
         let is_durable = row.is_some_and(|row| row.publish.is_up());
-        // What it was published from may be staged no more by now; what was staged for it is not written as if it could be.
+        // The volume may be unstaged by now, but the ledger must not still record its staging as in progress.
         let staging = self.owner.store.rows().volume.as_ref().map(|volume| &volume.stage);
         let is_behind = matches!(staging, Some(Step::GoingUp(_)));
         if !is_sure {
-            // Whose time is over hears of an error, whatever comes later.
+            // A caller whose timeout has elapsed receives an error, whatever happens later.
             let law = if now >= until { Law::V15 } else { Law::V7 };
             self.violation(law, || format!("a{number} is handed what was not seen there"));
         } else if !is_durable {
@@ -143,7 +143,7 @@ impl VolumeModel {
             let other = *other;
             self.violation(Law::V12, || format!("a{number} is given the volume while a{other} holds it"));
         }
-        // It may have been lost while the answer waited for the disk.
+        // The mount may have been lost while the answer waited for the disk.
         let has_lost_mount = self.node.mounts().all(|path| *path != target(number, self.is_single));
         if let Some(user) = self.users.get_mut(&number) {
             (user.is_holding, user.is_pending) = (true, false);
@@ -176,7 +176,7 @@ impl VolumeModel {
         self.owner.returned(Self::moment(now), number, Ok(outcome));
     }
 
-    /// What the ledger says of what is at a path.
+    /// The mount that the ledger records at a path.
     fn recorded(&self, path: &std::path::Path) -> Option<Mark> {
         let rows = self.owner.store.rows();
         let staged = rows.volume.iter().filter_map(|row| match &row.stage {
@@ -200,18 +200,18 @@ impl VolumeModel {
         }
         let Some((step, is_up)) = step_of(call) else { return };
         self.check_deletion(call);
-        // It may have been about to leave when its claim was given up.
+        // The call may have been about to leave when its claim was given up.
         let is_leaving = matches!(&step, StepOf::Publish(path) if self.owner.store.takes_leave(path));
         let rows = self.owner.store.rows();
         let owned = rows.claims.iter().find(|claim| StepOf::Publish(claim.target_path.clone()) == step);
         let owner: Option<AllocationId> = owned.map(|claim| claim.allocation.clone());
         let abandoned = rows.abandoned.iter().find(|target| StepOf::Publish(target.path.clone()) == step);
         let left_by: Option<AllocationId> = abandoned.map(|target| target.allocation.clone());
-        // Nothing but an undo is made for what was given up.
+        // Only an undo is called for a target that was given up.
         let is_abandoned = is_leaving || !is_up && left_by.is_some();
         let is_claimed = match &step {
             StepOf::Publish(_) => owner.is_some() || is_abandoned,
-            // It needs no claim.
+            // The existence needs no claim.
             StepOf::Exist => true,
             StepOf::Attach | StepOf::Stage(_) => self.owner.store.had_claims(),
         };
@@ -247,8 +247,8 @@ impl VolumeModel {
         }
     }
 
-    /// Whether the ledger has the intent of a call, with its arguments (V5). The publish context is missing as long as the ledger has no
-    /// outcome of the attachment, which brought it.
+    /// Whether the ledger has the intent of a call, with its arguments (V5). Without a publish context until the ledger has the outcome of
+    /// the attachment that returned it.
     fn is_written(&self, call: &VolumeCall) -> bool {
         let rows = self.owner.store.rows();
         let volume = rows.volume.as_ref();
@@ -284,7 +284,7 @@ impl VolumeModel {
                 .claims
                 .iter()
                 .any(|row| matches!(&row.publish, Step::GoingDown(intent) if intent.args.target_path == *path)),
-            // That of an order is checked with the rest of it.
+            // The intent of an order is checked with the rest of the order.
             VolumeCall::Order(..)
             | VolumeCall::ReadRoute
             | VolumeCall::Look { .. }
@@ -292,7 +292,7 @@ impl VolumeModel {
         }
     }
 
-    /// While a call is under way for which directories of the next step are made, the ledger has the intent of that step.
+    /// While a call is in flight that also creates directories for the next step, the ledger has the intent of that step.
     fn check_next(&mut self) {
         let Some(call) = self.node.in_flight.as_ref().map(|flight| &flight.call) else { return };
         let rows = self.owner.store.rows();
@@ -315,7 +315,7 @@ impl VolumeModel {
         }
     }
 
-    /// Each step after the one before it, and undone in reverse (V3); what is unclear is neither up nor down (V4).
+    /// Each step follows the one before it, and is undone in reverse (V3); an unclear step is neither up nor down (V4).
     fn check_order(&mut self, step: &StepOf, is_up: bool) {
         let route = self.node.route();
         let staged = self.node.maybe_up().find(|step| matches!(step, StepOf::Stage(_))).cloned();
@@ -355,7 +355,7 @@ impl VolumeModel {
         self.violation(law, || format!("{step:?} is undone, and {above:?} may be up"));
     }
 
-    /// Claims of an earlier run are left alone (V14).
+    /// Unconfirmed claims of an earlier run are left alone (V14).
     fn check_confirmed(&mut self, call: &VolumeCall, owner: Option<&AllocationId>, is_up: bool) {
         if matches!(call, VolumeCall::Create(..) | VolumeCall::Delete(..)) {
             return;
@@ -363,7 +363,7 @@ impl VolumeModel {
         let claims = &self.owner.store.rows().claims;
         let is_left_alone = match owner {
             Some(owner) => self.unconfirmed.contains(owner),
-            // It was begun for a claim that may have been released since.
+            // The call was begun for a claim that may have been released since.
             None if is_up && self.has_claimed => false,
             None => {
                 let mut held = claims.iter().filter(|claim| claim.desired == Desired::Held || is_up);

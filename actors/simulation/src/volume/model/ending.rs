@@ -1,4 +1,4 @@
-//! What a volume comes to when nothing goes wrong any more.
+//! Checks the final state of a volume once faults have stopped.
 
 use callboard_actors::shell::Machine;
 use callboard_actors::vocabulary::AllocationId;
@@ -9,7 +9,7 @@ use super::super::node::StepOf;
 use super::{VolumeModel, allocation, number_of};
 
 impl VolumeModel {
-    /// All is calm: what is held is there, and nothing else is.
+    /// The world is at rest: everything that is held is set up, and nothing else is.
     pub(crate) fn check_end(&mut self) {
         let found = self.check_calm();
         if let Err((law, what)) = found {

@@ -1,4 +1,4 @@
-//! Whether the volume exists: what callers ask and hear of that, and what the ledger must know.
+//! Whether the volume exists: the requests of callers and their answers, and the required content of the ledger.
 
 use callboard_actors::vocabulary::Timestamp;
 use callboard_machines::volume::{
@@ -21,7 +21,7 @@ impl VolumeModel {
         self.ask(now, Asked::Delete, DeleteVolume { volume_id, within: WITHIN });
     }
 
-    /// Its owner learns what it has.
+    /// Its owner learns the id of the volume.
     pub(super) fn learn_id(&mut self, status: &VolumeStatus) {
         self.known_id = match &status.created {
             Some(created) => created.volume_id.clone(),
@@ -60,7 +60,7 @@ impl VolumeModel {
         }
     }
 
-    /// What is claimed is not deleted, and what is deleted is what its owner has named.
+    /// A claimed volume is not deleted, and only an id that its owner has allowed is deleted.
     pub(super) fn check_deletion(&mut self, call: &VolumeCall) {
         let VolumeCall::Delete(spec, _) = call else { return };
         if !self.owner.store.rows().claims.is_empty() {

@@ -1,4 +1,4 @@
-//! Expansions: what callers ask and hear, and that what is begun is not forgotten.
+//! Expansions: the requests of callers and their answers; an expansion that was begun is not forgotten.
 
 use callboard_actors::shell::Machine;
 use callboard_actors::vocabulary::Timestamp;
@@ -12,14 +12,14 @@ use super::super::node::{StepOf, Sure};
 use super::{Asked, VolumeModel, WITHIN};
 
 impl VolumeModel {
-    /// A caller wants it larger than before.
+    /// A caller requests a larger size than before.
     pub(in super::super) fn expand(&mut self, now: Timestamp) {
         self.wished_bytes += 10;
         let range = CapacityRange { required_bytes: self.wished_bytes, limit_bytes: 0 };
         self.ask(now, Asked::Expand, PlaceOrder { order: Order::Expand { range }, within: WITHIN });
     }
 
-    /// No size is reported that the plugin has not answered.
+    /// Only sizes that the plugin has answered are reported.
     fn check_size(&mut self, bytes: Option<u64>) {
         let told = self.node.storage.told;
         if bytes.is_some_and(|bytes| bytes > told) {
@@ -44,7 +44,7 @@ impl VolumeModel {
         }
     }
 
-    /// Its intent is on disk (V5), the volume is offline where it has to be (C109), and published where it grows (C149, V14).
+    /// Its intent is on disk (V5), the volume is offline where required (C109), and published where it grows (C149, V14).
     pub(super) fn check_order_call(&mut self, call: &VolumeCall, order: &OrderCall) {
         let rows = self.owner.store.rows();
         let is_written = rows.orders.iter().any(|row| match order {
@@ -83,7 +83,7 @@ impl VolumeModel {
                 let is_up = self.node.sure(&StepOf::Publish(args.volume_path.clone())) == Sure::Up;
                 let rows = self.owner.store.rows();
                 let claim = rows.claims.iter().find(|claim| claim.target_path == args.volume_path);
-                // It may have been released since this was decided, and given up.
+                // The claim may have been released since this was decided, and given up.
                 let is_its = claim.is_some_and(|claim| !self.unconfirmed.contains(&claim.allocation))
                     || self.is_given_up(&args.volume_path);
                 if !is_up {
@@ -95,7 +95,7 @@ impl VolumeModel {
         }
     }
 
-    /// All is calm: what is larger at its storage has grown where it is published, or the ledger knows that it has to.
+    /// The world is at rest: a volume larger at its storage has grown where it is published, or the ledger has the pending expansion.
     pub(super) fn check_grown(&self) -> Result<(), (Law, String)> {
         let (storage, rows) = (&self.node.storage, self.owner.store.rows());
         let has_grown = storage.on_node >= storage.at_controller;

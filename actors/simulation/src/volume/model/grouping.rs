@@ -1,4 +1,4 @@
-//! Groups of snapshots of the volume: what callers ask and hear, and that what may be taken is not forgotten.
+//! Groups of snapshots of the volume: the requests of callers and their answers; a group that may be taken is not forgotten.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl VolumeModel {
         self.ask(now, Asked::DeleteGroup(number), PlaceOrder { order, within: WITHIN });
     }
 
-    /// No group is reported that its plugin has not answered.
+    /// Only groups that the plugin has answered are reported.
     pub(super) fn told_of_group(&mut self, asked: Asked, done: &Done) {
         let groups = &self.node.storage.groups;
         let wrong = match (asked, done) {
@@ -46,7 +46,7 @@ impl VolumeModel {
         }
     }
 
-    /// All is calm: a group that was taken is known to be, or is in the ledger; and nothing of groups waits for ever.
+    /// The world is at rest: a group that was taken was reported, or is in the ledger; and no order of a group waits forever.
     pub(super) fn check_groups(&self) -> Result<(), (Law, String)> {
         let (groups, rows) = (&self.node.storage.groups, self.owner.store.rows());
         let mut orders = rows.orders.iter().map(|row| &row.order);

@@ -1,4 +1,4 @@
-//! The host of a volume is gone, and another one starts on what its disk has.
+//! Ends the host of a volume, and starts another one from the content of its disk.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use callboard_machines::volume::{ConfirmClaims, Desired};
 use super::{Asked, VolumeModel, allocation, owner};
 
 impl VolumeModel {
-    /// The host is gone, and so many of the writes had reached the disk. Another one starts on what is left.
+    /// The host is gone, and this number of the writes had reached the disk. Another host starts from that.
     pub(crate) fn next_run(&mut self, reached: usize, takes_effect: bool, is_reboot: bool) {
         self.steps_before.0 += self.owner.steps();
         self.node.cut(takes_effect);
         self.node.begin_run(is_reboot);
         self.owner.store.begin_run(reached);
-        // Its answer is lost with the host, and its audit comes with the next one.
+        // Its answer is lost with the host; the next host publishes its audit.
         self.note_forced();
         let disk = std::mem::take(&mut self.owner.store);
         (self.is_force_refused, self.is_confirmation_due) = (false, false);
@@ -34,12 +34,12 @@ impl VolumeModel {
         }
     }
 
-    /// Whether claims of an earlier run wait for a word.
+    /// Whether claims of an earlier run wait for confirmation.
     pub(crate) fn has_unconfirmed(&self) -> bool {
         !self.unconfirmed.is_empty() || self.is_confirmation_due
     }
 
-    /// The host says which allocations live: those that hold the volume, or none.
+    /// The host reports the living allocations: those that hold the volume, or none.
     pub(crate) fn confirm(&mut self, now: Timestamp, are_living: bool) {
         if !are_living {
             self.users.values_mut().for_each(|user| user.is_holding = false);

@@ -1,4 +1,4 @@
-//! What happens to a plugin and its mounts from outside.
+//! Events of a plugin and its mounts that come from outside.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ impl Node {
         self.mounts.keys()
     }
 
-    /// It is unmounted from outside.
+    /// Unmounts the mount at this place from outside.
     pub(crate) fn pull_away(&mut self, place: usize) -> Option<PathBuf> {
         let path = self.mounts.keys().nth(place).cloned()?;
         self.mounts.remove(&path);
@@ -22,12 +22,12 @@ impl Node {
         Some(path)
     }
 
-    /// Every look at this one hangs.
+    /// Every look at the mount at this place hangs.
     pub(crate) fn hang(&mut self, place: usize) {
         self.hung.extend(self.mounts.keys().nth(place).cloned());
     }
 
-    /// Nothing hangs any more, and people unmount what was given up by force.
+    /// Nothing hangs from now on, and operators unmount what was given up by force.
     pub(crate) fn heal(&mut self) {
         self.hung.clear();
         let is_used = |path: &&PathBuf| self.known.contains_key(&StepOf::Publish((*path).clone()));
@@ -38,16 +38,16 @@ impl Node {
         });
     }
 
-    /// Another instance of the plugin serves. The call to the former one is cut, and comes back as unclear.
+    /// Another instance of the plugin serves. The call to the former one is cut, and its result is unclear.
     pub(crate) fn take_over(&mut self, stages: bool) -> Option<(u64, VolumeOutcome)> {
         self.generation += 1;
-        // One that can do other things knows other access modes as well.
+        // A plugin with other capabilities also knows other access modes.
         self.lacks_modes ^= self.stages != stages;
         self.stages = stages;
         self.answer(Answered::UnclearAfter)
     }
 
-    /// Another host begins; the machine was booted in between, or not.
+    /// Another host starts; the machine was booted in between, or not.
     pub(crate) fn begin_run(&mut self, is_reboot: bool) {
         self.seen.clear();
         if is_reboot {
@@ -61,7 +61,7 @@ impl Node {
         }
     }
 
-    /// Its host gives up by force on the claim of this allocation: what becomes of its target is up to people.
+    /// Its host gives up the claim of this allocation by force: operators must clean up its target.
     pub(crate) fn abandon(&mut self, allocation: &AllocationId) {
         let part = format!("/per-alloc/{allocation}/");
         let is_its =
@@ -84,7 +84,7 @@ impl Node {
         }
     }
 
-    /// Whether what was given up is mounted where this step is for certain not set up.
+    /// Whether a target that was given up is mounted at the path of this step, which is certainly not set up.
     pub(in crate::volume) fn is_left_over(&self, step: &StepOf) -> bool {
         let is_down = self.sure(step) == Sure::Down;
         let is_given_up = |path: &PathBuf| self.abandoned.contains(path) || self.left.contains(path);
@@ -97,7 +97,7 @@ impl Node {
         matches!(call, Some(VolumeCall::Unpublish(_, _, other)) if other == path)
     }
 
-    /// What stands in the way of undoing what claims share: an abandoned target at which something is mounted, or at which the plugin was
+    /// The obstacle to undoing the steps that claims share: an abandoned target at which something is mounted, or at which the plugin was
     /// not asked to undo anything.
     pub(crate) fn abandoned(&self) -> Option<(&PathBuf, &'static str)> {
         let mounted = self.abandoned.iter().find(|path| self.mounts.contains_key(*path));

@@ -1,4 +1,4 @@
-//! With which access mode a step is asked for: one that the plugin knows, and the same in all steps (C013, C138, C154).
+//! Checks the access mode of each step: the plugin knows it, and it is the same in all steps (C013, C138, C154).
 
 use callboard_machines::csi::AccessMode;
 use callboard_machines::volume::VolumeCall;
@@ -7,7 +7,7 @@ use super::super::super::law::Law;
 use super::{Node, step_of};
 
 impl Node {
-    /// What is wrong with the access mode of a call, if so.
+    /// The violation in the access mode of a call, if there is one.
     pub(in super::super) fn wrong_mode(&self, call: &VolumeCall) -> Option<(Law, &'static str)> {
         let mode = mode_of(call)?;
         let is_first = self.modes.is_empty();
@@ -32,7 +32,7 @@ impl Node {
     }
 }
 
-/// With which mode a step of a claim is asked for.
+/// The access mode that a step of a claim requests.
 const fn mode_of(call: &VolumeCall) -> Option<AccessMode> {
     match call {
         VolumeCall::Attach(_, _, args, _) => Some(args.capability.access_mode),

@@ -1,4 +1,4 @@
-//! Calls that do not get to the plugin.
+//! Calls that do not reach the plugin.
 
 use callboard_machines::mounts::Made;
 use callboard_machines::volume::{Failure, Known, Seen, VolumeCall, VolumeOutcome};
@@ -6,7 +6,7 @@ use callboard_machines::volume::{Failure, Known, Seen, VolumeCall, VolumeOutcome
 use super::{Node, StepOf, step_of};
 
 impl Node {
-    /// A call for a generation that is retired is not made: there is no lease of it any more.
+    /// A call to a retired generation is not made: its lease no longer exists.
     pub(in crate::volume) fn refuse_retired(&self, call: &VolumeCall) -> Option<VolumeOutcome> {
         let generation = call.generation().filter(|generation| generation.get() != self.generation)?;
         let reason = format!("generation {generation} is retired");
@@ -22,7 +22,7 @@ impl Node {
         })
     }
 
-    /// No call is made for a step that is down where something is mounted: it belongs to no claim, or was given up by force.
+    /// No call is made for a step that is down where something is mounted: the mount belongs to no claim, or was given up by force.
     pub(in crate::volume) fn refuse_mounted(&self, call: &VolumeCall) -> Option<VolumeOutcome> {
         let (path, before) = match call {
             VolumeCall::Stage(_, _, args, before, _) => (&args.staging_path, before),

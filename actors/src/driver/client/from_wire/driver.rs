@@ -1,4 +1,4 @@
-//! What a driver tells of itself.
+//! Reads the answers of a driver about itself.
 
 use std::collections::HashMap;
 

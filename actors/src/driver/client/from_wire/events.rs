@@ -1,4 +1,4 @@
-//! What happens to tasks.
+//! Reads the task events of a driver.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::vocabulary::{AllocationId, TaskName};
 /// Most annotations that an event may have.
 const ANNOTATIONS_MAX: usize = 64;
 
-/// Reads an event with its place. One that names no task properly is refused: it never becomes an event of default values.
-/// `stream` is the name of the stream it comes from, if the plugin said it; its events almost always share it.
+/// Reads an event with its position. An event without a valid task is refused: it never becomes an event of default values.
+/// `stream` is the name of its stream, if the plugin reported it; the events of a stream almost always share it.
 pub(in crate::driver::client) fn event(
     told: wire::DriverTaskEvent,
     stream: Option<&Arc<str>>,

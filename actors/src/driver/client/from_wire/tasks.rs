@@ -1,4 +1,4 @@
-//! What a driver tells of its tasks.
+//! Reads the answers of a driver about its tasks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -50,7 +50,7 @@ fn unknown_exit(reason: &str) -> TaskExit {
     TaskExit { end: TaskEnd::Unknown(reason.to_owned()), oom_killed: false }
 }
 
-/// An answer without a result, and one that carries an error, are no success: it is unknown how the task ended (EVT-05).
+/// An answer without a result, or with an error, is not a success: it is unknown how the task ended (EVT-05).
 pub(in crate::driver::client) fn waited(answer: wire::WaitTaskResponse) -> Result<TaskExit, Fault> {
     match answer.result {
         _ if !answer.err.is_empty() => Ok(unknown_exit(&bounded(&answer.err, MESSAGE_BYTES_MAX))),
@@ -71,7 +71,7 @@ fn task_state(state: i32) -> Result<TaskState, Fault> {
 pub(in crate::driver::client) fn inspected(answer: wire::InspectTaskResponse) -> Result<TaskStatus, Fault> {
     let task = answer.task.ok_or("there is no task in it")?;
     let state = task_state(task.state)?;
-    // A result beside a task that runs is the zero value of its driver, and no result.
+    // A result of a running task is the zero value of its driver, and is ignored.
     let exit = match state {
         TaskState::Exited => {
             Some(task.result.as_ref().map_or_else(|| unknown_exit("the driver reports no result"), exit))
@@ -107,7 +107,7 @@ fn usage(used: wire::TaskResourceUsage) -> Usage {
 fn cpu(used: wire::CpuUsage) -> CpuUsage {
     use wire::cpu_usage::Fields;
     let has = |field: Fields| used.measured_fields.contains(&i32::from(field));
-    // A driver that divides by nothing tells no number, and one whose counters went back a negative one: neither is one.
+    // A driver that divides by zero reports NaN or infinity, and one whose counters went back a negative number: both are ignored.
     let number =
         |field, value: f64| has(field).then_some(value).filter(|value| value.is_finite() && *value >= 0.0);
     CpuUsage {
@@ -139,7 +139,7 @@ pub(in crate::driver::client) fn executed(answer: wire::ExecTaskResponse) -> Res
     Ok(ExecOutcome { stdout: answer.stdout, stderr: answer.stderr, exit })
 }
 
-/// How a command ended whose streams were told.
+/// The exit of a command with streamed output.
 pub(in crate::driver::client) fn exec_exit(result: Option<&wire::ExitResult>) -> TaskExit {
     result.map_or_else(|| unknown_exit("the driver reports no result"), exit)
 }

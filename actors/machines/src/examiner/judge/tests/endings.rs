@@ -1,4 +1,4 @@
-//! What is open at the end of an exam.
+//! Steps that are open at the end of an exam.
 
 use super::*;
 

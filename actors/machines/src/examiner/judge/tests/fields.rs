@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The first request heeds the rule, the second one breaks it and no other.
+/// The first request follows the rule, the second one breaks it and no other.
 #[track_caller]
 fn tells_apart(rule: Rule, call: Call, good: Request, bad: Request) {
     let mut it = Orchestrator::new();
@@ -422,7 +422,7 @@ fn c136_a_target_that_the_orchestrator_makes_after_an_unpublish_is_not_the_plugi
     it.breaks(&[Rule::C136]);
 }
 
-/// The plugin may have made the target before it failed, or not know what it has made.
+/// The plugin may have made the target before it failed, or not know that it made it.
 #[test]
 fn c136_what_a_publish_that_failed_has_left_at_its_target_is_not_blamed_on_the_orchestrator() {
     let finals = [

@@ -1,15 +1,15 @@
-//! Many lives of a volume by chance.
+//! Property tests: random lives of a volume.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// What becomes of a call.
+/// The fate of a call.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
     Succeeds,
     Fails(Code),
-    /// Its caller gives up.
+    /// Its caller leaves.
     IsLeft,
     /// The plugin dies, and is started again.
     IsLost,
@@ -26,14 +26,14 @@ fn fate() -> impl Strategy<Value = Fate> {
     ]
 }
 
-/// An orchestrator that heeds the rules. When the fates are used up, everything succeeds.
+/// An orchestrator that follows the rules. When the fates are used up, every call succeeds.
 struct Careful {
     it: Orchestrator,
     fates: Vec<Fate>,
 }
 
 impl Careful {
-    /// Makes a call once. Whether it has succeeded.
+    /// Makes a call once. Returns whether it succeeded.
     fn try_once(&mut self, call: Call, request: Request, answer: Answer) -> bool {
         match self.fates.pop().unwrap_or(Fate::Succeeds) {
             Fate::Succeeds => {
@@ -56,7 +56,7 @@ impl Careful {
         while !self.try_once(call, request.clone(), answer.clone()) {}
     }
 
-    /// Takes the steps up, each with at most two attempts, and undoes those that may be up.
+    /// Takes the steps up, each with at most two attempts, and undoes the steps that may be up.
     fn live(&mut self, target: &str) {
         let attached = Answer { publish_context: context("device"), ..Answer::default() };
         let steps = [

@@ -1,4 +1,4 @@
-//! What follows an error.
+//! The calls after an error.
 
 use super::*;
 
