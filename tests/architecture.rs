@@ -501,15 +501,18 @@ fn files_that_decide_do_not_touch_the_world() {
 }
 
 /// What machines may not name, since another owner could change it between two steps.
-const SHARED: &[&str] = &["Cell<", "RefCell", "Mutex", "RwLock", "OnceLock", "LazyLock", "thread_local!", "Atomic"];
+const SHARED: &[&str] =
+    &["Cell<", "RefCell", "Mutex", "RwLock", "OnceLock", "LazyLock", "thread_local!", "Atomic"];
 
 #[test]
 fn the_state_of_a_machine_has_one_owner() {
     let mut complaints = Vec::new();
-    for path in rust_files(&root().join("actors/machines/src")).into_iter().filter(|path| !is_test_file(path)) {
+    for path in rust_files(&root().join("actors/machines/src")).into_iter().filter(|path| !is_test_file(path))
+    {
         let code = production_code(&path);
         let named = SHARED.iter().filter(|word| code.contains(**word));
-        complaints.extend(named.map(|word| format!("{} decides and must not share {word}", below_root(&path))));
+        complaints
+            .extend(named.map(|word| format!("{} decides and must not share {word}", below_root(&path))));
     }
     complain(&complaints);
 }

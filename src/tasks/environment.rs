@@ -63,7 +63,7 @@ pub struct PreparedEnvironment {
 }
 
 impl TaskEnvironment {
-    /// Checks what this machine permits, and logs it once. Grounds of an earlier run stay as they are. Runs off the actor
+    /// Checks what this machine permits, and logs it once. Control groups of an earlier run stay as they are. Runs off the actor
     /// thread: disks may be slow, and other hosts may hold the shared lock.
     ///
     /// # Errors

@@ -10,7 +10,8 @@ use crate::csi::Client;
 use crate::instances::Leases;
 use crate::vocabulary::{Generation, PluginKey};
 
-/// Gives clients of plugins. On this node they are [leased](Leases); a controller on another node can be reached by another implementation.
+/// Gives clients of plugins. They are [leased](Leases) from the instances of this node. The controller of another node would need routes and a client
+/// of its own.
 pub trait Plugins: fmt::Debug {
     /// A client of exactly this generation of one half of a plugin (V16). It does not wait for one.
     ///

@@ -41,14 +41,25 @@ fn the_file_for_a_block_volume_is_closed_and_goes_only_when_bare_and_empty_v6_v7
 #[test]
 fn a_block_device_is_recognised_by_its_number_v7() {
     let devices = fs::read_dir("/dev").unwrap().map(|entry| entry.unwrap());
-    let Some(device) = devices.into_iter().find(|entry| entry.file_type().unwrap().is_block_device()) else {
-        eprintln!("SKIPPED: a look at a block device is not shown, since /dev has none");
-        return;
+    let devices = devices.filter(|entry| entry.file_type().unwrap().is_block_device());
+    let numbered = devices.map(|device| (device.path(), fs::metadata(device.path()).unwrap().rdev()));
+    let sectors = |number| {
+        let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+        fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/size")).unwrap_or_default()
     };
-    let number = fs::metadata(device.path()).unwrap().rdev();
+    let (empty, full): (Vec<_>, Vec<_>) = numbered.partition(|(_, number)| sectors(*number).trim() == "0");
+    if full.is_empty() {
+        eprintln!("SKIPPED: a look at a block device is not shown, since /dev has none with a disk");
+    }
     block_on(async {
-        let look = patient().look(device.path()).await.unwrap();
-        let PathKind::BlockDevice(found) = look.kind else { panic!("{look:?}") };
-        assert_eq!(rustix::fs::makedev(found.number.major, found.number.minor), number);
+        if let Some((device, number)) = full.into_iter().next() {
+            let look = patient().look(device).await.unwrap();
+            let PathKind::BlockDevice(found) = look.kind else { panic!("{look:?}") };
+            assert_eq!(rustix::fs::makedev(found.number.major, found.number.minor), number);
+        }
+        if let Some((device, _)) = empty.into_iter().next() {
+            let dead = patient().look(device).await.unwrap_err().to_string();
+            assert!(dead.contains("no disk is behind block device"), "{dead}");
+        }
     });
 }

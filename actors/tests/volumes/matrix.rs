@@ -60,7 +60,7 @@ async fn play(node: &Node, plugin: &Plugin, volume: &VolumeKey, case: Case) {
         Ok(claimed) => {
             assert!(!is_refused, "{case:?}: it was refused");
             assert!(node.kernel.is_mounted(&claimed.path), "{case:?}: it is not mounted");
-            assert_eq!(up, repeated(&UP, call), "{case:?}");
+            assert_eq!(up, ups(case), "{case:?}");
             release(node, volume, case).await;
             let mut down = plugin.take_calls();
             down.dedup();
@@ -81,6 +81,15 @@ async fn play(node: &Node, plugin: &Plugin, volume: &VolumeKey, case: Case) {
 /// These calls in order, one of them twice.
 fn repeated(calls: &[&'static str], twice: &str) -> Vec<&'static str> {
     calls.iter().flat_map(|call| std::iter::repeat_n(*call, if *call == twice { 2 } else { 1 })).collect()
+}
+
+/// The calls that set a volume up. A plugin that refuses to publish it for now may have forgotten that it has staged it (C129).
+fn ups(case: Case) -> Vec<&'static str> {
+    let [attach, stage, publish] = UP;
+    match case.call == publish && matches!(case.code, Code::NotFound | Code::FailedPrecondition) {
+        true => vec![attach, stage, publish, stage, publish],
+        false => repeated(&UP, case.call),
+    }
 }
 
 /// Whether the plugin answers that it does not have an undo that it reports: what no mount table shows may be left (C019, C082).

@@ -56,7 +56,12 @@ impl Cores {
     ///
     /// # Errors
     /// If too few are free, or usable at all.
-    pub fn take(&mut self, task: &AllocationId, asked: usize, topology: &Topology) -> Result<CpuList, NoCores> {
+    pub fn take(
+        &mut self,
+        task: &AllocationId,
+        asked: usize,
+        topology: &Topology,
+    ) -> Result<CpuList, NoCores> {
         let held = &mut self.0;
         held.remove(task);
         let usable = topology.enabled_cores();

@@ -41,7 +41,7 @@ number!(
     Generation
 );
 number!(
-    /// The position of a registration in the order of all registrations. The newest living registration of a plugin is its active one (R1).
+    /// The position of a registration in the order of all registrations. Of the registrations of a plugin that are equally fit, the newest is active (R1).
     RegistrationNumber
 );
 number!(

@@ -4,10 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use super::force::{Abandoned, ForceRelease, ForceScope};
+use super::mark::Mark;
 use super::messages::{Claim, ClaimError};
 use super::operation::Operation;
 use super::outcome::{Failure, Known, Seen};
-use super::record::{Mark, Usage, VolumeChange};
+use super::record::{Usage, VolumeChange};
 use super::state::{self, Tries, Volume};
 use super::step_result::StepResult;
 use crate::csi::VolumeCapability;

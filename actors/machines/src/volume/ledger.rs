@@ -11,8 +11,9 @@
 //! While a step is under way, directories are made for the next one. Its intent stays on disk until that call has returned, even if the
 //! claim ends: after a crash the undo of that step removes them.
 
+use super::mark::Proof;
 use super::operation::Operation;
-use super::record::{Intent, Proof, PublishArgs, StageArgs, Step, VolumeChange};
+use super::record::{Intent, PublishArgs, StageArgs, Step, VolumeChange};
 use super::state::{Claim, Volume};
 use crate::csi::Context;
 use crate::kernel::StepContext;

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use super::mark::{Mark, Proof};
 use super::messages::{ClaimError, VolumeAnswer};
 use super::news::VolumeNews;
 use super::operation::Operation;
 use super::outcome::{Failure, Known, Seen};
-use super::record::{Mark, Proof, Step, Towards};
+use super::record::{Step, Towards};
 use super::state::Volume;
 use crate::kernel::StepContext;
 use crate::vocabulary::AllocationId;

@@ -101,6 +101,7 @@ mod order_messages;
 mod ordered;
 
 // The contents of the ledger.
+mod mark;
 mod record;
 
 mod existence;
@@ -156,6 +157,7 @@ pub use existence::{CreateArgs, Existence, NewVolume, Origin};
 pub use force::{Abandoned, ForceError, ForceRelease, ForceScope, Forced, PrepareForce};
 pub use group::{GroupMember, GroupOrder};
 pub use lifecycle::*;
+pub use mark::{Mark, Proof};
 pub use messages::*;
 pub use news::*;
 pub use order::{GrowArgs, Order, OrderCall, OrderRecord, OrderResult};
@@ -165,8 +167,8 @@ pub use outcome::{
 };
 pub use paths::VolumeLayout;
 pub use record::{
-    AttachArgs, Audit, ClaimRecord, Desired, Intent, Mark, Proof, PublishArgs, StageArgs, Step, Towards,
-    Usage, VolumeChange, VolumeImage, VolumeKey, VolumeRecord, VolumeSpec,
+    AttachArgs, Audit, ClaimRecord, Desired, Intent, PublishArgs, StageArgs, Step, Towards, Usage,
+    VolumeChange, VolumeImage, VolumeKey, VolumeRecord, VolumeSpec,
 };
 pub use snapshots::check_alone;
 pub use state::{Volume, VolumeConfig, VolumeOptions, VolumeTimer};

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::before::Before;
 use super::existence::CreateArgs;
+use super::mark::Mark;
 use super::order::{OrderCall, OrderResult};
-use super::record::{AttachArgs, Mark, PublishArgs, StageArgs, VolumeSpec};
+use super::record::{AttachArgs, PublishArgs, StageArgs, VolumeSpec};
 use crate::csi::{self, Call, Context, Effect, FailedCall, Reaction, controller_can};
 use crate::mounts::{LookError, PathKind, PathLook};
 use crate::vocabulary::{

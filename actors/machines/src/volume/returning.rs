@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use super::mark::Proof;
 use super::messages::{ClaimError, VolumeAnswer};
 use super::news::VolumeNews;
 use super::operation::Operation;
 use super::outcome::{Failure, Known, Seen, VolumeOutcome};
-use super::record::{Desired, Proof, Step};
+use super::record::{Desired, Step};
 use super::state::{Flight, Volume};
 use super::step_result::{StepResult, unclear};
 use super::steps::after_failure;

@@ -14,6 +14,7 @@ use super::existence::{Existence, NewVolume};
 use super::force::*;
 use super::group::{GroupMember, GroupOrder};
 use super::lifecycle::*;
+use super::mark::Mark;
 use super::messages::*;
 use super::news::*;
 use super::order::{GrowArgs, Order, OrderCall, OrderRecord, OrderResult};
@@ -21,7 +22,7 @@ use super::order_messages::*;
 use super::outcome::{
     ControllerRoute, Expands, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,
 };
-use super::record::{Desired, Mark, Step, Usage, VolumeChange, VolumeImage, VolumeKey, VolumeSpec};
+use super::record::{Desired, Step, Usage, VolumeChange, VolumeImage, VolumeKey, VolumeSpec};
 use super::state::{Volume, VolumeConfig, VolumeOptions, VolumeTimer};
 use crate::csi::{self, AccessMode, AccessType, MountVolume, VolumeCapability};
 use crate::kernel::{CallLost, Effect};
@@ -347,7 +348,6 @@ fn new_volume(args: &mut ArgumentConsumer<'_>) -> Result<NewVolume, Fault> {
     })
 }
 
-/// Without further arguments: a file system for several writers.
 /// Without an argument everything, with `orders` the orders, or the claim of an allocation.
 fn force_scope(args: &mut ArgumentConsumer<'_>) -> Result<ForceScope, Fault> {
     Ok(match args.next_pos() {

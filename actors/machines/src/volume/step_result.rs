@@ -96,7 +96,7 @@ fn still_there(what: &dyn Display, at: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::Mark;
+    use super::super::mark::Mark;
     use super::*;
     use crate::mounts::{BlockDevice, DeviceNumber};
     use crate::vocabulary::AllocationId;

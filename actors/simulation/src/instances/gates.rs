@@ -10,12 +10,12 @@ use super::model::Place;
 
 /// The time since which each registration is healthy without a break, and the callers that wait for it.
 #[derive(Debug, Clone, Hash)]
-pub(super) struct TamperGates {
+pub(super) struct Gates {
     healthy: BTreeMap<Place, Timestamp>,
     waiting: BTreeMap<AskId, AwaitHealthy>,
 }
 
-impl TamperGates {
+impl Gates {
     pub(super) const fn new() -> Self {
         Self { healthy: BTreeMap::new(), waiting: BTreeMap::new() }
     }

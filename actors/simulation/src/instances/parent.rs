@@ -14,7 +14,7 @@ use callboard_actors::vocabulary::{Attempt, Fitness, Generation, Health, Moment,
 
 use super::super::law::Law;
 use super::super::law_checker::{LawChecker, Verdict};
-use super::gates::TamperGates;
+use super::gates::Gates;
 use super::looks::Looks;
 use super::model::Place;
 use super::places::ByPlace;
@@ -55,7 +55,7 @@ pub struct InstancesLaws {
     /// The name of its own under which each plugin served last (C031).
     pub(super) served_as: BTreeMap<PluginKey, Arc<str>>,
     pub(super) looks: Looks,
-    pub(super) gates: TamperGates,
+    pub(super) gates: Gates,
     pub(super) is_stopping: bool,
     /// The violations found.
     pub(in super::super) verdict: Verdict,
@@ -80,7 +80,7 @@ impl InstancesLaws {
             standby: ByPlace::new(),
             served_as: BTreeMap::new(),
             looks: Looks::new(),
-            gates: TamperGates::new(),
+            gates: Gates::new(),
             is_stopping: false,
             verdict: Verdict::NONE,
         }

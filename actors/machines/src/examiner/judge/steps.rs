@@ -135,9 +135,13 @@ impl Steps {
     pub(super) fn end(&mut self, number: u64, request: &Request, change: Change, end: End) {
         for (place, before) in change.before {
             let after = match (end, change.is_undo) {
-                (End::Done, false) => {
-                    Some(Step { number, request: request.clone(), doubt: None, undo_called: false, is_denied: false })
-                }
+                (End::Done, false) => Some(Step {
+                    number,
+                    request: request.clone(),
+                    doubt: None,
+                    undo_called: false,
+                    is_denied: false,
+                }),
                 (End::Done, true) => None,
                 (End::Nothing, _) => before,
                 (End::Unknown(doubt), false) => match before {
