@@ -1,4 +1,4 @@
-//! Who may use the admin socket, and whose place it takes.
+//! Tests who may use the admin socket, and which existing files and sockets a host may replace with it.
 
 mod program;
 
@@ -15,14 +15,14 @@ use program::{CALLBOARD, Stage, TIMEOUT, refusal, until_true};
 use rustix::net::RecvFlags;
 use rustix::process::Signal;
 
-/// A user that is neither root nor us.
+/// The id of a user that is neither root nor the user of this test.
 const NOBODY_UID: u32 = 65_534;
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Runs a host that is expected to refuse; gives its last line.
+/// Runs a host that must refuse to start; returns the last line of its error output.
 fn refused(stage: &Stage) -> String {
     let output =
         Command::new(CALLBOARD).args(["run", "--config"]).arg(stage.config()).output().expect("it runs");
@@ -30,7 +30,7 @@ fn refused(stage: &Stage) -> String {
     String::from_utf8_lossy(&output.stderr).lines().last().expect("it says why").to_owned()
 }
 
-/// Asks as another user. `None` when that user cannot even run the program, which is said in the output.
+/// Asks for the status as another user. Returns `None`, and reports it in the output, if that user cannot run the program.
 fn ask_as_nobody(stage: &Stage) -> Option<Output> {
     let ask = |words: &[&str]| Command::new(CALLBOARD).args(words).uid(NOBODY_UID).gid(NOBODY_UID).output();
     if !is_root() || !ask(&["--version"]).is_ok_and(|output| output.status.success()) {
@@ -160,7 +160,7 @@ fn a_directory_that_others_can_write_is_refused() {
     assert!(said.contains("others may write to") && said.contains("(mode 0777"), "{said}");
 }
 
-/// What a listener that is no host gets from a client.
+/// The error that a client reports about a listener that is not a host.
 fn asked_of(answer: impl Fn(UnixStream) + Send + 'static) -> String {
     let stage = Stage::new("");
     let socket = stage.directory.path().join("other.sock");
@@ -178,7 +178,7 @@ const NO_HOST: &str = "does not answer as a Callboard host of this version, or h
 fn what_listens_and_speaks_another_language_is_no_host() {
     let said = asked_of(|mut stream| {
         stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("it listens");
-        // It stays until the other side has had enough.
+        // It stays connected until the client hangs up.
         let _ = stream.read_to_end(&mut Vec::new());
     });
     assert!(said.contains(NO_HOST), "{said}");
@@ -198,7 +198,7 @@ fn clients_that_forget_to_leave_take_a_bounded_number_of_descriptors_and_keep_no
     let descriptors = || std::fs::read_dir(format!("/proc/{pid}/fd")).expect("its descriptors").count();
     let before = descriptors();
     let socket = stage.data_dir().join("admin.sock");
-    // All of these connect, and half of them are closed for the others.
+    // All of these connect; the host closes half of them to make room for the others.
     let idle: Vec<_> = (0..120).map(|_| UnixStream::connect(&socket).expect("there is room")).collect();
     until_true("all places are taken", TIMEOUT, || descriptors() >= before + 60);
     assert!(host.ask(&["status"]).status.success(), "there is room for one more");
@@ -227,7 +227,7 @@ fn so_many_watch_and_no_more_and_room_for_others_remains() {
         let refused = one_more.watch().await.expect_err("so many watch already");
         assert_eq!(refused.to_string(), "limit of 24 watching clients reached; end one of them");
         one_more.status().await.expect("it may ask for everything else");
-        // Connections without a call are closed for others, and those that watch are not.
+        // To make room, the host closes connections without a call, but not those that watch.
         let idle: Vec<_> =
             (0..100).map(|_| UnixStream::connect(socket.as_path()).expect("it listens")).collect();
         assert!(host.ask(&["status"]).status.success());
@@ -239,24 +239,24 @@ fn so_many_watch_and_no_more_and_room_for_others_remains() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         for (_, told) in &mut watching {
-            // Its stream is open: there is news or nothing yet, and no end.
+            // Its stream is still open: it has news or no news yet, but no end.
             let news = tokio::time::timeout(Duration::from_millis(1), told.next()).await;
             assert!(!matches!(news, Ok(Ok(None) | Err(_))), "{news:?}");
         }
     });
 }
 
-/// A client that speaks HTTP/2 by hand. It sends as much as the host takes, and may read nothing.
+/// A client that implements HTTP/2 itself. It sends as much as the host accepts, and may read nothing.
 struct RawClient {
     stream: UnixStream,
-    /// How many bytes of questions the host takes on this connection now.
+    /// How many bytes of requests the host accepts on this connection now.
     window: usize,
-    /// What has come and is no whole frame yet.
+    /// Received bytes that are not a complete frame yet.
     received: Vec<u8>,
 }
 
 impl RawClient {
-    /// Connects, and lets the host send as much as the protocol allows at all.
+    /// Connects, and gives the host the largest window that the protocol allows.
     fn connect(stage: &Stage) -> Self {
         let stream = UnixStream::connect(stage.data_dir().join("admin.sock")).expect("there is room");
         stream.set_write_timeout(Some(Duration::from_secs(1))).expect("a socket");
@@ -268,7 +268,7 @@ impl RawClient {
         client
     }
 
-    /// The host may have closed the connection in favour of another one.
+    /// The host may have closed the connection to make room for another one.
     fn send(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes);
     }
@@ -279,7 +279,7 @@ impl RawClient {
         self.send(&[&head, payload].concat());
     }
 
-    /// Begins a request of this method.
+    /// Begins a request to this method.
     fn ask(&mut self, stream: u32, method: &str) {
         let path = format!("/callboard.admin.v1.Admin/{method}");
         let header = |(name, value): (&str, &str)| {
@@ -298,13 +298,13 @@ impl RawClient {
             ("content-type", "application/grpc"),
             ("te", "trailers"),
         ];
-        // As many more as a host takes of any question.
+        // As many additional headers as a host accepts in a request.
         let padding = "x".repeat(120);
         let more = [("x-more", &*padding)].repeat(20);
         self.frame(1, 4, stream, &headers.into_iter().chain(more).flat_map(header).collect::<Vec<_>>());
     }
 
-    /// Sends a message that claims to have so many bytes, and this many of them, if the host takes so many now.
+    /// Sends a message that claims `claimed` bytes, and sends `bytes` of them. Returns false if the window has no room for them now.
     fn say(&mut self, stream: u32, claimed: u32, bytes: usize) -> bool {
         self.read_windows();
         if self.window < 5 + bytes {
@@ -318,7 +318,7 @@ impl RawClient {
         true
     }
 
-    /// Reads what has come, and by how much the host enlarges the window of the connection.
+    /// Reads the received frames, and enlarges the window by what the host grants for the connection.
     fn read_windows(&mut self) {
         let mut piece = [0; 4_096];
         while let Ok((_, read @ 1..)) = rustix::net::recv(&self.stream, &mut piece, RecvFlags::DONTWAIT) {
@@ -344,20 +344,20 @@ fn resident_mib(pid: &str) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") / 1_024
 }
 
-/// How long clients go on when the host takes nothing more of what they send, and how long if it has not taken enough to show anything.
+/// How long clients keep sending when the host accepts nothing more, and how long while it has not accepted enough to prove anything.
 const PATIENCE: Duration = Duration::from_millis(50);
 const LONG_PATIENCE: Duration = Duration::from_secs(20);
-/// How many questions have to be half sent in each round, and how many pieces of one without end: a few of each need no room of the host.
+/// How many requests must be half sent in each round, and how many pieces of an endless request: a few of each need no memory of the host.
 const SENT_MIN: usize = 1_000;
 const TAKEN_MIN: usize = 16;
 
-/// Whether clients go on sending, when the host took something last at this time.
+/// Whether clients continue to send, if the host last accepted something at this time.
 fn go_on(last: Instant, is_enough: bool) -> bool {
     last.elapsed() < if is_enough { PATIENCE } else { LONG_PATIENCE }
 }
 
-/// How much more memory a host may hold for clients that do their worst, in MiB: as many connections as there may be, each with as many
-/// questions, each as large as it may be, and what the allocator keeps of that.
+/// How much more memory a host may hold for the worst clients, in MiB: the maximum of connections, each with the maximum of requests,
+/// each of the maximum size, and the part of it that the allocator keeps.
 const GROWTH_MAX_MIB: u64 = 100;
 
 #[test]
@@ -374,9 +374,9 @@ fn clients_that_send_as_much_as_they_can_and_read_nothing_take_bounded_memory_an
         println!("{what}: {} MiB, {before} at first", resident_mib(&pid));
         assert!(most <= before + GROWTH_MAX_MIB, "{what}: {before} MiB became {most}");
     };
-    // As large as a question may be, and larger.
+    // Requests of the largest allowed size, and larger ones.
     for (round, bytes) in [(1, 16_000), (2, 60_000), (3, 16_000)] {
-        // More connections than there may be, each with as many questions as it may have, each half sent.
+        // More connections than allowed, each with the maximum of requests, each half sent.
         let mut clients: Vec<_> = (0..80).map(|_| RawClient::connect(&stage)).collect();
         let (mut waiting, mut sent) = (Vec::new(), 0);
         for stream in (1..=63).step_by(2) {
@@ -394,7 +394,7 @@ fn clients_that_send_as_much_as_they_can_and_read_nothing_take_bounded_memory_an
         }
         assert!(sent >= SENT_MIN, "only {sent} questions of {bytes} bytes got there");
         look(&format!("{sent} questions of {bytes} bytes that are half sent, round {round}"));
-        // One that claims a size beyond all limits, and sends it for as long as it is taken.
+        // A request that claims a size beyond all limits, and is sent for as long as the host accepts it.
         let mut large = RawClient::connect(&stage);
         large.ask(1, "GetStatus");
         let (mut taken, mut last) = (0, Instant::now());
@@ -406,7 +406,7 @@ fn clients_that_send_as_much_as_they_can_and_read_nothing_take_bounded_memory_an
         assert!(taken >= TAKEN_MIN, "only {taken} pieces got there");
         look(&format!("a question without end, of which {taken} pieces were taken, round {round}"));
     }
-    // Those that watch and never read, while there is news all the time.
+    // Clients that watch and never read, while there is news all the time.
     let mut watching: Vec<_> = (0..24).map(|_| RawClient::connect(&stage)).collect();
     for client in &mut watching {
         client.ask(1, "Watch");

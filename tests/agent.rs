@@ -1,4 +1,4 @@
-//! The agent with real processes, and with allocations and volumes that say yes to everything and write down what they receive.
+//! Tests the agent with real processes, and with allocations and volumes that agree to every request and record it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -29,10 +29,10 @@ use futures_util::future::LocalBoxFuture;
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-/// Far more than anything here takes.
+/// Far more than any step of these tests takes.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Says yes to everything and writes down what it receives.
+/// Agrees to every request and records it.
 #[derive(Clone, Default)]
 struct AgreeingHost(Rc<RefCell<Vec<String>>>);
 
@@ -200,7 +200,7 @@ impl Stage {
         }
     }
 
-    /// Waits until a task is in a phase, and has been restarted so often.
+    /// Waits until a task is in this phase and has been restarted this many times.
     async fn until(&mut self, name: &str, phase: TaskPhase, restarts: u64) -> TaskReport {
         loop {
             let tasks = match self.feed.next().await.expect("the agent runs") {

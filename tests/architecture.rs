@@ -1,7 +1,7 @@
-//! The architecture as a test: who may import whom, which files decide without touching the world, and which words no text uses.
+//! Tests the architecture: who may import whom, which files decide without side effects, and which words no text uses.
 //!
-//! The tables below are the law. Changing one is an event in review; breaking one fails with a line that says who must not
-//! import what.
+//! The tables below are the rules. A change to one is a decision for review; a violation fails with a line that names the file and the
+//! import.
 
 #[path = "architecture/log_fields.rs"]
 mod log_fields;
@@ -116,7 +116,7 @@ const ACTORS: &[(&str, &[&str])] = &[
     ("supervisor", &["pauses", "vocabulary", "shell"]),
 ];
 
-/// What pure files may not name: runtimes, clocks, sockets, databases, random sources, the system.
+/// The names that pure files must not use: runtimes, clocks, sockets, databases, random sources, the operating system.
 const IMPURE: &[&str] = &[
     "actix",
     "tokio",
@@ -233,7 +233,7 @@ const PURE: &[&str] = &[
 /// Folders in which every file decides.
 const PURE_FOLDERS: &[&str] = &["actors/machines/src", "actors/simulation/src"];
 
-/// Each crate, and those of ours that it may depend on, its tests included.
+/// Each crate, and the crates of this repository that it may depend on, also in its tests.
 const CRATES: &[(&str, &[&str])] = &[
     ("proto", &[]),
     ("actors/machines", &[]),
@@ -242,7 +242,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("", &["callboard-proto", "callboard-machines", "callboard-actors", "callboard-simulation"]),
 ];
 
-/// What the crate that decides depends on: encodings, digests, collections and errors; nothing that waits, and nothing outside of memory.
+/// The dependencies of the crate that decides: encodings, digests, collections and errors; nothing that waits or has side effects.
 const DECIDING_DEPENDENCIES: &[&str] = &[
     "bincode",
     "crc32fast",
@@ -262,8 +262,8 @@ const DECIDING_DEPENDENCIES: &[&str] = &[
 /// The production code of all crates.
 const SOURCES: &[&str] = &["src", "actors/src", "actors/machines/src", "actors/simulation/src", "proto/src"];
 
-/// What only actors say to each other and to their shells, by folder of `actors/machines/src`. Calls, outcomes, timers, changes and
-/// images belong to it as well; they are found by the implementations of `Machine`.
+/// The messages that only actors send to each other and to their shells, by folder of `actors/machines/src`. Calls, outcomes, timers,
+/// changes and images are internal as well; they are found by the implementations of `Machine`.
 const INTERNAL: &[(&str, &[&str])] = &[
     ("supervisor", &["RestartNumber", "FoundChild"]),
     ("process", &["EndProcess", "ProcessConfig"]),
@@ -317,10 +317,10 @@ const INTERNAL: &[(&str, &[&str])] = &[
 /// The machines whose calls, outcomes, timers, changes and images are documented: those of volumes, and those of the program.
 const DOCUMENTED_WHOLE: &[&str] = &["agent", "tasks", "volume", "volumes"];
 
-/// Longest production code of one file, in lines.
+/// The maximum length of the production code of one file, in lines.
 const FILE_LINES_MAX: usize = 400;
 
-/// Longest function of the production code, in lines, from its `fn` to its closing brace.
+/// The maximum length of a function of the production code, in lines, from its `fn` to its closing brace.
 const FUNCTION_LINES_MAX: usize = 60;
 
 /// The functions that are longer, each with its file. Those of the simulation are matches over all its events.
@@ -336,7 +336,7 @@ const LONG_FUNCTIONS: &[(&str, &str)] = &[
     ("actors/simulation/src/volume/world.rs", "take"),
 ];
 
-/// Where tests below `src` have a stage in a file of its own.
+/// The files below `src` that hold the stage of tests.
 const TEST_STAGES: &[&str] =
     &["actors/machines/src/stage.rs", "actors/machines/src/leftovers/stage.rs", "actors/src/volume/stage.rs"];
 
@@ -362,7 +362,7 @@ fn rust_files(below: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The text of a file without the tests at its end. Tests that have a file of their own hide nothing behind their declaration.
+/// The text of a file without the tests at its end. A declaration of tests that are in their own file does not cut the text.
 fn without_tests(text: &str) -> &str {
     let begins = |at: usize| text[at..].lines().nth(1).is_some_and(|line| line.ends_with('{'));
     let tests = text.match_indices("#[cfg(test)]\nmod ").map(|(at, _)| at).find(|at| begins(*at));
@@ -500,7 +500,7 @@ fn files_that_decide_do_not_touch_the_world() {
     complain(&complaints);
 }
 
-/// What machines may not name, since another owner could change it between two steps.
+/// The names that machines must not use, since another owner could change such a value between two steps.
 const SHARED: &[&str] =
     &["Cell<", "RefCell", "Mutex", "RwLock", "OnceLock", "LazyLock", "thread_local!", "Atomic"];
 
@@ -559,8 +559,8 @@ fn no_file_is_too_long_to_read_in_one_sitting() {
     complain(&complaints);
 }
 
-/// The functions of a file with a body of several lines, each with its length, as `rustfmt` lays them out. Those that a macro names
-/// are left out.
+/// The functions of a file that have a body of several lines, each with its length in the layout of `rustfmt`. Functions whose name is
+/// generated by a macro are left out.
 fn functions(code: &str) -> Vec<(String, usize)> {
     let lines: Vec<&str> = code.lines().collect();
     let mut functions = Vec::new();
@@ -605,7 +605,7 @@ fn no_function_is_too_long_to_see_at_once() {
     complain(&complaints);
 }
 
-/// Whether the code of one file imports another file of its folder, by its module or by a name that this exports to the folder.
+/// Whether the code of one file imports another file of its folder, by the module or by a name that the module exports to the folder.
 fn imports(code: &str, module: &str, of_module: &str) -> bool {
     let declared = |name: &str| {
         ["struct", "enum", "type"].iter().any(|kind| {
@@ -670,7 +670,7 @@ fn is_hidden(folder: &Path, name: &str) -> Option<bool> {
     })
 }
 
-/// It is hidden where it is declared: a glob of another crate shows what only a `pub use` hides.
+/// Such a type is hidden at its declaration: a glob re-export by another crate shows what only a `pub use` hides.
 #[test]
 fn what_only_actors_say_to_each_other_is_not_on_the_documented_surface() {
     let mut complaints = Vec::new();

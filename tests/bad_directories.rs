@@ -1,4 +1,4 @@
-//! Data directories that no host can use: each is refused with a clear error, and not a byte of it is changed.
+//! Tests data directories that no host can use: each is refused with a clear error, and not a byte of it is changed.
 
 mod support;
 
@@ -36,7 +36,7 @@ async fn refusal(data_dir: &Path) -> OpenError {
     }
 }
 
-/// Everything at and below a path: kind and mode, and what is in files and links.
+/// Everything at and below a path: kind and mode, and the contents of files and links.
 fn picture(path: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let Ok(metadata) = fs::symlink_metadata(path) else { return found };
@@ -51,12 +51,12 @@ fn picture(path: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
             found.extend(picture(&entry.unwrap().path()));
         }
     }
-    // The lock file says who looked at the directory last, and nothing else.
+    // The lock file only names the process that opened the directory last.
     found.retain(|path, _| !path.ends_with("callboard.lock"));
     found
 }
 
-/// Checks that a host is refused with these words, and that it has changed nothing.
+/// Checks that a host is refused with these words, and that it changed nothing.
 async fn refused_and_unchanged(data_dir: &Path, words: &[&str]) -> OpenError {
     let before = picture(data_dir);
     let error = refusal(data_dir).await;
@@ -73,7 +73,7 @@ async fn refused_and_unchanged(data_dir: &Path, words: &[&str]) -> OpenError {
     error
 }
 
-/// Lets a host register fifty allocations in the data directory of this stage, and end.
+/// Runs a host that registers fifty allocations in the data directory of this stage, and stops it.
 async fn use_directory(stage: &Stage) {
     let host = stage.host().await;
     for number in 0..50 {
@@ -91,11 +91,11 @@ async fn use_directory(stage: &Stage) {
     host.detach().await;
 }
 
-/// A file system of four megabytes, unmounted in the end.
+/// A file system of four megabytes, unmounted at the end.
 struct Mounted<'a>(&'a Path);
 
 impl<'a> Mounted<'a> {
-    /// Says so if this user may not mount one.
+    /// Mounts it, or prints that this user may not mount one.
     fn at(path: &'a Path) -> Option<Self> {
         fs::create_dir_all(path).unwrap();
         let mut mount = Command::new("mount");
@@ -107,7 +107,7 @@ impl<'a> Mounted<'a> {
         None
     }
 
-    /// The kernel refuses as long as a file is open for writing, also in a process that is just being started beside.
+    /// Retries, since the kernel refuses while a file is open for writing, also in a process that another test is just starting.
     async fn become_read_only(&self) {
         let remounted = || Command::new("mount").args(["-o", "remount,ro"]).arg(self.0).output();
         until("it is read-only", async || remounted().is_ok_and(|output| output.status.success())).await;
@@ -116,12 +116,12 @@ impl<'a> Mounted<'a> {
 
 impl Drop for Mounted<'_> {
     fn drop(&mut self) {
-        // A process that is just being started beside may hold it busy: lazily, it goes when that lets go.
+        // A process that another test is just starting may keep it busy: a lazy unmount takes effect when that process releases it.
         let _ = Command::new("umount").arg("-l").arg(self.0).status();
     }
 }
 
-/// Removes what fills a file system. Its room is free when no process that is just being started has it open either.
+/// Removes the file that fills a file system. Its room is free once no process that another test is just starting has it open either.
 async fn make_room(ballast: &Path) {
     fs::remove_file(ballast).unwrap();
     let directory = ballast.parent().unwrap();
@@ -131,7 +131,7 @@ async fn make_room(ballast: &Path) {
 /// The id of the user `nobody`.
 const NOBODY_UID: u32 = 65_534;
 
-/// Plays on a thread that has no special rights: root's thread gives up its own, and all that it starts belongs to the user `nobody`.
+/// Plays on a thread without special rights: root's thread drops its own, and everything that it starts belongs to the user `nobody`.
 fn as_nobody<F: Future<Output = ()>>(play: impl FnOnce() -> F + Send + 'static) {
     let thread = std::thread::spawn(move || {
         if rustix::process::geteuid().is_root() {
@@ -161,7 +161,7 @@ fn a_directory_that_is_not_ours_to_write_is_refused() {
     fs::set_permissions(&outer, fs::Permissions::from_mode(0o755)).unwrap();
     fs::create_dir(&data_dir).unwrap();
     fs::write(data_dir.join("precious"), "kept").unwrap();
-    // Root's own directory, which others may read; without root, one that we may only read ourselves.
+    // A directory of root that others may read; without root, our own directory without write permission.
     fs::set_permissions(&data_dir, fs::Permissions::from_mode(0o555)).unwrap();
     let tried = data_dir.clone();
     let is_root = rustix::process::geteuid().is_root();
@@ -308,7 +308,7 @@ async fn a_database_of_a_later_version_is_refused_and_not_touched_p2() {
     assert!(matches!(error, OpenError::Newer { .. }), "{error:?}");
 }
 
-/// Writes facts of another schema into a file, as a later version would: checksum and schema first, and then whatever.
+/// Writes facts of another schema into a file, as a later version would: checksum and schema, then arbitrary data.
 fn make_newer(file: &Path) {
     let mut rest = u32::MAX.to_le_bytes().to_vec();
     rest.extend_from_slice(b"facts of an unknown schema");
@@ -322,7 +322,7 @@ fn make_newer(file: &Path) {
     transaction.commit().unwrap();
 }
 
-/// A process that is ended with its holder.
+/// A process that is killed when this is dropped.
 struct Killed(Child);
 
 impl Drop for Killed {
@@ -347,7 +347,7 @@ async fn a_directory_in_which_another_process_is_a_host_is_refused_and_names_it_
         status.output().unwrap().status.success()
     };
     until("the first host answers", async || answers()).await;
-    // What it writes itself meanwhile would count for the other one.
+    // The first host is stopped, since its own writes would be taken for changes by the second host.
     kill_process(Pid::from_child(&first.0), Signal::STOP).unwrap();
     let holder = format!("process {}", first.0.id());
     let error = refused_and_unchanged(&data_dir, &[&holder, "stop that host first"]).await;

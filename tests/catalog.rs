@@ -1,4 +1,4 @@
-//! The catalog with real plugin processes: our own reference driver, and programs that are none.
+//! Tests the catalog with real plugin processes: the reference driver, and programs that are not plugins.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +21,7 @@ use callboard_actors::vocabulary::{PluginKey, PluginName, PluginType};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-/// Far more than anything here takes.
+/// Far more than any step of these tests takes.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 struct Fixture {
@@ -33,7 +33,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// Opens a fixture whose plugin directory is furnished by `furnish`.
+    /// Opens a fixture whose plugin directory is filled by `furnish`.
     fn open(furnish: impl FnOnce(&Path, &mut CatalogOptions)) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let plugins = directory.path().join("plugins");
@@ -76,7 +76,7 @@ impl Fixture {
         );
     }
 
-    /// No process of the machine runs a program of this fixture.
+    /// Checks that no process of the machine runs a program of this fixture.
     fn assert_nothing_runs(&self) {
         let ours = self.directory.path();
         let processes = fs::read_dir("/proc").expect("there is a /proc").flatten();
@@ -91,12 +91,12 @@ impl Fixture {
     }
 }
 
-/// Runs a story in real time.
+/// Runs a test in real time.
 fn story<F: Future<Output = ()>>(tell: impl FnOnce() -> F) {
     actix::System::new().block_on(async { timeout(TIMEOUT, tell()).await }).expect("it ends in time");
 }
 
-/// Puts our own program into a plugin directory: the program itself, and no link to it.
+/// Puts this program into a plugin directory: the program itself, not a symbolic link to it.
 fn put_program(plugins: &Path, name: &str) {
     let (program, place) = (env!("CARGO_BIN_EXE_callboard"), plugins.join(name));
     if fs::hard_link(program, &place).is_err() {
@@ -104,7 +104,7 @@ fn put_program(plugins: &Path, name: &str) {
     }
 }
 
-/// Writes a script by another process, so that no child that is spawned meanwhile can hold it open for writing.
+/// Writes a script through another process, so that no child that is spawned meanwhile can hold it open for writing.
 fn put_script(plugins: &Path, name: &str, text: &str) {
     let path = plugins.join(name);
     let order = "printf '%s' \"$2\" > \"$1\" && chmod 755 \"$1\"";
@@ -143,7 +143,7 @@ fn a_real_driver_is_asked_who_it_is_ended_and_run_as_it_is_given_out_prc_02_d102
         assert_eq!((&*resolved.api_version, resolved.info.source.name()), ("v0.1.0", "runner"));
         assert!(fixture.processes.ask(ListProcesses).await.expect("it runs").is_empty(), "it was ended");
         fixture.assert_nothing_runs();
-        // What is given out can be run, and takes the configuration that was made for it.
+        // The catalog's result can be launched, and accepts the configuration that was encoded for it.
         let name = ProcessName::new("driver-exec").expect("a good name");
         let launched = LaunchProcess { name: name.clone(), spec: Arc::new(resolved.process) };
         let launched = fixture.processes.ask(launched).await.expect("it runs").expect("it was run before");
@@ -181,7 +181,7 @@ fn programs_that_are_no_plugins_are_refused_each_with_its_reason_d22_d33_d42_sec
             cautious.config = Some(ConfigSource::Toml(surplus));
         });
         let listing = fixture.scan().await;
-        // Two files serve one plugin: the first by name is used, and since its configuration does not fit, no other steps in.
+        // Two files provide one plugin: the first by name is used. Its configuration does not fit, but the other file does not replace it.
         assert!(listing.found.is_empty() && listing.shadowed.len() == 1, "{listing:?}");
         let cautious = refusal(&listing, "cautious").to_string();
         assert!(cautious.contains("config.surplus: the plugin knows no such key"), "{cautious}");

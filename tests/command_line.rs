@@ -1,4 +1,4 @@
-//! The command line end to end: real hosts, real plugins, and what a person sees of them.
+//! Tests the command line end to end: real hosts, real plugins, and their output for a person.
 
 mod program;
 
@@ -129,7 +129,7 @@ fn a_host_that_is_killed_leaves_no_plugin_and_its_successor_takes_its_place_prc_
     }
 }
 
-/// A shell that does not become the plugin but waits for it: killing the shell leaves the plugin alone.
+/// A shell that starts the plugin and waits for it: killing the shell does not kill the plugin.
 #[test]
 fn what_a_wrapper_started_ends_with_a_host_that_is_killed_prc_04() {
     let script = format!("{CALLBOARD} plugin hostpath --role node; echo over");
@@ -361,7 +361,7 @@ fn one_thing_is_shown_whole_with_its_last_events_and_the_end_of_its_log_log_05()
         assert!(events.iter().all(|event| event["last_unix_ms"].as_u64() > Some(0)), "{events:?}");
         events.iter().map(|event| event["text"].as_str().expect("a text").to_owned()).collect()
     };
-    // What was told last may still be on its way to the list.
+    // The latest event may not have reached the list yet.
     let until_told = |name: &str, list: &str, words: &str| {
         until_true(words, Duration::from_secs(30), || {
             events(name, list).iter().any(|event| event.contains(words))
@@ -476,7 +476,7 @@ fn changes_are_watched_as_they_happen() {
     }
     host.signal(Signal::TERM);
     assert_eq!(host.ended().0.code(), Some(0), "a watcher does not hold the end up");
-    // Its stream ends with its host, and that is shown.
+    // Its stream ends with its host, and the watcher reports that.
     assert_eq!(watching.wait().expect("it is our child").code(), Some(1));
 }
 
@@ -538,7 +538,7 @@ fn a_data_directory_of_two_hundred_characters_serves_plugins_and_people_sec_01()
     assert!(left.is_empty(), "left behind: {left:?}");
 }
 
-/// Its socket would be there for ever: that allocation is not prepared any more.
+/// Otherwise its socket would stay forever, since that allocation is no longer prepared.
 #[test]
 fn the_socket_of_an_allocation_goes_that_was_taken_out_of_the_configuration_while_no_host_ran_sec_02() {
     let stage = Stage::new(&allocation("old", "zfs", "node", &[], ""));

@@ -1,4 +1,4 @@
-//! What a configuration may hold, and how everything that is wrong in it is reported, with its place.
+//! Tests the contents of a configuration: every error in it is reported with its position.
 
 use std::path::Path;
 use std::time::Duration;
@@ -279,7 +279,7 @@ fn drivers_and_tasks_are_read_with_the_places_of_what_their_plugins_are_to_check
     }
 }
 
-/// Drivers and tasks with one fault a line, or nearly.
+/// Drivers and tasks, nearly every line with one error.
 const WRONG_DRIVERS: &str = r#"data_dir = "/d"
 plugin_dir = "plugins"
 allow_plugins = "exec"
@@ -401,7 +401,7 @@ fn everything_that_is_wrong_is_told_at_once_and_in_the_order_of_the_file() {
     assert_eq!(complaints(WRONG), expected);
 }
 
-/// One fault each: the text, and what is said of it.
+/// One error each: the text, and the message about it.
 const SINGLE: &[(&str, &str)] = &[
     ("data_dir = 'here'", "1:12: `data_dir` \"here\" is a relative path; give an absolute one"),
     ("data_dir = '/etc/passwd'", "1:12: `data_dir` /etc/passwd is a file; name a directory"),
@@ -555,7 +555,7 @@ fn a_configuration_without_an_end_is_not_read_to_its_end() {
     assert!(matches!(error, ConfigError::TooLong { .. }), "{error}");
 }
 
-/// A configuration with one task, in which these lines stand.
+/// A configuration with one task that has these lines.
 fn with_task(lines: &str) -> String {
     format!("data_dir = '/d'\n[[driver]]\nname = 'exec'\n[[task]]\nname = 'web'\ndriver = 'exec'\n{lines}")
 }

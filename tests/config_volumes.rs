@@ -1,4 +1,4 @@
-//! What a configuration may say of volumes and who uses them, and how everything that is wrong with that is reported, with its place.
+//! Tests the configuration of volumes and their users: every error in it is reported with its position.
 
 use std::path::Path;
 
@@ -119,7 +119,7 @@ fn registered(volume: &VolumeConfig) -> &KnownVolume {
     known
 }
 
-/// A configuration with a plugin, whose volume has these lines beside its name, its plugin and its id. They begin with line 10.
+/// A configuration with a plugin and a volume that has these lines after its name and its plugin. They begin with line 10.
 fn with_volume(lines: &str) -> String {
     let plugin = "data_dir = '/d'\n[[allocation]]\nname = 'a'\nplugin = 'zfs'\ntype = 'node'\ncommand = 'sh'";
     format!("{plugin}\n[[volume]]\nname = 'data'\nplugin = 'zfs'\n{lines}")
@@ -340,7 +340,7 @@ fn a_volume_has_one_entry_with_one_name_and_one_id() {
     );
 }
 
-/// A volume `data` of the plugin of the allocation `a`, and another plugin whose allocation uses these volumes.
+/// A volume `data` of the plugin of the allocation `a`, and another plugin with an allocation that uses these volumes.
 fn with_users(volumes: &str) -> String {
     let user =
         "[[allocation]]\nname = 'b'\nplugin = 'nfs'\ntype = 'node'\ncommand = 'sh'\nenv = { MODE = 'fast' }";

@@ -1,4 +1,4 @@
-//! The demo, played from beginning to end on real processes, and broken off in every way.
+//! Plays the demo from beginning to end on real processes, and interrupts it in every way.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -20,7 +20,7 @@ use preloaded::Preloaded;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// Longer than the demo may take, so that what ends late is reported by the demo itself.
+/// Longer than the demo may take, so that a late end is reported by the demo itself.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The titles of the chapters.
@@ -43,10 +43,10 @@ const CHAPTERS: [&str; 16] = [
     "16. Tasks first, then their volumes, then the plugin",
 ];
 
-/// Runs a command without root: its user has no rights beyond its own files, not even where the test is root.
+/// Runs a command without root: its user has no rights except on its own files, even if the test runs as root.
 const WITHOUT_ROOT: [&str; 5] = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"];
 
-/// A demo that is being played, with a directory for temporary files of its own.
+/// A running demo, with its own directory for temporary files.
 struct Demo {
     child: Child,
     lines: mpsc::Receiver<String>,
@@ -59,12 +59,12 @@ impl Demo {
         Self::play_through(&[], arguments)
     }
 
-    /// Plays it by another command, which becomes the demo.
+    /// Starts it through another command, which executes the demo.
     fn play_through(command: &[&str], arguments: &[&str]) -> Self {
         Self::play_as(command, arguments, &[])
     }
 
-    /// Plays it with these variables in its environment.
+    /// Starts it with these variables in its environment.
     fn play_with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         Self::play_as(&[], arguments, environment)
     }
@@ -88,7 +88,7 @@ impl Demo {
         Self { child, lines, seen: Vec::new(), temporary }
     }
 
-    /// Waits for a line that holds this text, and gives it.
+    /// Waits for a line that contains this text, and returns it.
     fn line_with(&mut self, text: &str) -> String {
         let given_up = Instant::now() + TIMEOUT;
         loop {
@@ -105,7 +105,7 @@ impl Demo {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for its end: how it ended, what it printed, and what it complained of.
+    /// Waits for its end; returns its exit status, its output and its error output.
     fn ended(&mut self) -> (ExitStatus, String, String) {
         let given_up = Instant::now() + TIMEOUT;
         while let Ok(line) = self.lines.recv_timeout(given_up - Instant::now()) {
@@ -117,7 +117,7 @@ impl Demo {
         (status, self.seen.join("\n"), complaints)
     }
 
-    /// Whether the directory for temporary files is as empty as before.
+    /// Checks that the directory for temporary files is empty again and that every process ends.
     fn left_nothing(&self) {
         let left: Vec<_> =
             fs::read_dir(self.temporary.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -125,8 +125,8 @@ impl Demo {
         self.all_processes_end();
     }
 
-    /// Waits until every process that the demo has told of has ended. The kernel tells us nothing of them, so they are
-    /// looked for.
+    /// Waits until every process that the demo reported has ended. They are not our children, so the kernel sends no notification: they
+    /// are polled.
     fn all_processes_end(&self) {
         let given_up = Instant::now() + TIMEOUT;
         let processes = process_numbers(&self.seen);
@@ -144,7 +144,7 @@ impl Drop for Demo {
     }
 }
 
-/// Whether the system permits what a command does to a demo, or tells that a story is not shown.
+/// Whether the system permits a demo to run under this command; otherwise reports that a test is skipped.
 fn permits(command: &[&str], story: &str) -> bool {
     let tried = Command::new(command[0]).args(&command[1..]).arg("true").stderr(Stdio::null()).status();
     let is_permitted = tried.is_ok_and(|status| status.success());
@@ -154,7 +154,7 @@ fn permits(command: &[&str], story: &str) -> bool {
     is_permitted
 }
 
-/// Every process that the demo says was started. A driver may be launched before anybody listens, and is then seen in a check.
+/// Every process that the demo reports as started. A driver may be launched before anything subscribes; then a check shows it.
 fn process_numbers(lines: &[String]) -> Vec<u32> {
     let told = ["run as process ", "event: started, process ", "[healthy, process "];
     let after = |line: &str, words| {
@@ -164,7 +164,7 @@ fn process_numbers(lines: &[String]) -> Vec<u32> {
     lines.iter().filter_map(|line| told.iter().find_map(|words| after(line, words))).collect()
 }
 
-/// Whether a process has ended; one that is not reaped yet has.
+/// Whether a process has ended, also if it is not reaped yet.
 fn is_gone(pid: u32) -> bool {
     let Ok(stat) = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")) else {
         return true;
@@ -225,7 +225,7 @@ fn a_demo_that_is_interrupted_ends_everything_it_has_started() {
     demo.left_nothing();
 }
 
-/// Tasks that are killed with the demo leave their mounts if it runs as root.
+/// If the demo runs as root, tasks that are killed with it leave their mounts.
 #[test]
 fn a_demo_that_is_interrupted_while_tasks_run_leaves_no_directory_and_no_mount() {
     let mut demo = Demo::play(&[]);
@@ -248,7 +248,7 @@ fn a_demo_that_is_killed_takes_its_host_and_the_plugins_along() {
     demo.all_processes_end();
 }
 
-/// PRC-04: what is meant to outlive its host does not outlive the demo.
+/// PRC-04: processes that outlive their host do not outlive the demo.
 #[test]
 fn a_demo_that_is_killed_takes_a_driver_and_tasks_along_that_outlive_their_host_prc_04() {
     for signal in [Signal::KILL, Signal::INT] {
@@ -288,7 +288,7 @@ fn a_demo_without_root_shows_volumes_in_a_user_namespace_of_its_own_and_leaves_n
     demo.left_nothing();
 }
 
-/// The plugin hangs in a call, volumes are mounted, and mount points are closed.
+/// Interrupted while the plugin hangs in a call, volumes are mounted, and mount points are closed.
 #[test]
 fn a_demo_that_is_interrupted_while_volumes_are_in_use_leaves_no_directory_and_no_process() {
     let shows_volumes =
@@ -311,7 +311,7 @@ fn a_demo_that_is_interrupted_while_volumes_are_in_use_leaves_no_directory_and_n
 
 #[test]
 fn a_demo_that_may_mount_nowhere_says_so_plainly_and_fails_only_if_it_shows_nothing() {
-    // The limits of a user namespace hold for those below it.
+    // The limits of a user namespace also apply to the namespaces below it.
     let forbid = "echo 0 > /proc/sys/user/max_user_namespaces && echo 0 > /proc/sys/user/max_mnt_namespaces && exec \"$@\"";
     let options = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--keep-caps", "--"];
     let forbidden = [&options[..], &["sh", "-c", forbid, "sh"]].concat();
@@ -339,15 +339,15 @@ fn the_demo_on_a_slow_disk_plays_every_chapter_p3() {
     demo.left_nothing();
 }
 
-/// What a demo complains of when its disk takes no writes: what it was that could not be written, and what to do.
+/// Checks the error output of a demo whose disk takes no writes: it names what could not be written, and what to do.
 fn says_what_is_not_written(complaints: &str, what: &str) {
     for words in [what, "callboard-demo-", "make room there, or set TMPDIR to a directory on another disk"] {
         assert!(complaints.contains(words), "{words:?} is not in:\n{complaints}");
     }
 }
 
-/// The disk becomes sick before a plugin is killed: its standby takes over as on a sound disk. A later allocation is not registered, which
-/// would be a promise, so the demo ends, in its time and with nothing left.
+/// The disk becomes sick before a plugin is killed: its standby takes over as on a sound disk. A later allocation is not registered, since
+/// that would be a promise; so the demo ends, in its time and without leftovers.
 fn the_disk_is_sick_from_the_third_chapter_on(state: &str, reason: &str) {
     let directory = TempDir::new().unwrap();
     let preloaded = Preloaded::below(directory.path());
@@ -400,8 +400,8 @@ fn a_demo_on_a_disk_that_takes_no_writes_from_the_start_says_what_it_cannot_writ
     }
 }
 
-/// A part of the demo whose disk becomes sick when this line is printed. What goes on, goes on; the part ends where something has to be on
-/// disk, within its time and with nothing left.
+/// A part of the demo whose disk becomes sick when this line is printed. Whatever needs no disk continues; the part ends where a write
+/// must be on disk, within its time and without leftovers.
 fn the_disk_is_sick_from(part: &str, line: &str, state: &str, unwritten: &str) {
     let directory = TempDir::new().unwrap();
     let preloaded = Preloaded::below(directory.path());
@@ -432,8 +432,8 @@ fn a_demo_of_volumes_whose_disk_becomes_sick_says_what_is_not_written_and_leaves
     }
 }
 
-/// A part of the demo in a file system of 16 MiB, which is the directory for temporary files, and is filled before the demo begins or at a
-/// line of it. No library stands before its system calls. Gives the exit code, what was printed, and what it complained of.
+/// A part of the demo whose directory for temporary files is a file system of 16 MiB. It is filled before the demo begins, or when this
+/// line is printed. No library intercepts system calls. Returns the exit code, the output and the error output.
 fn play_on_a_small_file_system(part: &str, filled_at: Option<&str>) -> (Option<i32>, String, String) {
     let small = std::env::temp_dir();
     let fill = || Filler::take_all_room(small.join("filler"));
@@ -453,7 +453,7 @@ fn play_on_a_small_file_system(part: &str, filled_at: Option<&str>) -> (Option<i
     (status.code(), output, complaints)
 }
 
-/// What has no room for its first file, cannot start its host, or loses its room in the middle of a chapter.
+/// A demo that has no room for its first file, one that cannot start its host, and one whose disk fills up in the middle of a chapter.
 #[test]
 fn a_demo_on_a_file_system_that_fills_up_says_so_fails_and_leaves_nothing_p3() {
     const INSIDE: &str = "SMALL_DEMO_INSIDE";
@@ -477,7 +477,7 @@ fn a_demo_on_a_file_system_that_fills_up_says_so_fails_and_leaves_nothing_p3() {
         };
         fails("storage", None, "host.toml: No space left on device");
         fails("storage", Some(CHAPTERS[0]), "no space is left");
-        // From here on the database may have room enough within itself: then all goes on, and every check holds.
+        // From here on the database may have enough free room in its own file: then everything continues, and every check passes.
         let (code, output, complaints) = play_on_a_small_file_system("storage", Some(CHAPTERS[2]));
         if code == Some(0) {
             assert!(output.matches('✓').count() >= 20 && !output.contains('✗'), "{output}");

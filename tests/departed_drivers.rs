@@ -1,5 +1,5 @@
-//! Drivers that the configuration of `callboard run` has no more, with the real reference driver: what they ran is stopped, and
-//! nothing of them stays.
+//! Tests drivers that were removed from the configuration of `callboard run`, with the real reference driver: their tasks are stopped, and
+//! nothing of them is left.
 
 mod program;
 
@@ -8,7 +8,7 @@ use program::{CALLBOARD, Program, Stage, TIMEOUT, lives, refusal, until_true};
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// A stage with a driver, and the processes of the driver and of its task, which have outlived their host.
+/// A stage with a driver, and the processes of the driver and of its task that have outlived their host.
 fn left_behind(driver: &str) -> (Stage, u64, u64) {
     let stage = Stage::new("");
     let directory = stage.directory.path().display().to_string();
@@ -45,7 +45,7 @@ fn a_driver_that_was_removed_with_its_task_is_found_again_to_stop_it_and_then_en
     end(program);
     let database = std::fs::read(stage.data_dir().join("callboard.redb")).expect("it is there");
     assert!(!database.windows(8).any(|window| window == b"canary-9"), "no secret is stored (P6)");
-    // The next run knows nothing of either any more.
+    // The next run knows neither of them.
     let program = stage.run();
     until_nothing_is_left(&program);
     assert!(!program.log().contains("this driver is no longer in the configuration"), "{}", program.log());
@@ -106,7 +106,7 @@ fn a_driver_that_was_removed_and_is_blocked_is_ended_and_its_task_told_with_what
         "{log}"
     );
 
-    // The caller that stops the host gets what is left, and that this is no success.
+    // The caller that stops the host receives what is left, and an exit code that is not success.
     let (code, said) = refusal(&program.ask(&["shutdown"]));
     let left = "callboard: not everything has ended in order: task/web: left as it is, it may still run: ";
     assert!(code == 1 && said.starts_with(left), "{code}: {said}");
@@ -114,7 +114,7 @@ fn a_driver_that_was_removed_and_is_blocked_is_ended_and_its_task_told_with_what
     assert!(ended.code() == Some(1) && printed.contains("left as it is, it may still run"), "{printed}");
     assert!(lives(own));
 
-    // What was told to do helps.
+    // The advice of the log helps.
     stage.configure("[[driver]]\nname = \"exec\"");
     let program = stage.run();
     program.until("the task forgotten", |status| has_none(status, "tasks"));

@@ -1,4 +1,4 @@
-//! `callboard driver`, with the real reference driver.
+//! Tests `callboard driver`, with the real reference driver.
 
 mod program;
 
@@ -44,7 +44,7 @@ fn a_driver_is_restarted_by_hand_and_its_tasks_go_on() {
     assert!(lives(own) && starts(&stage, "web") == [own], "{status:#}");
     assert!(program.log().contains("a driver is to be restarted"), "{}", program.log());
 
-    // A name that there is not is answered with those that there are.
+    // The answer to an unknown name lists the known names.
     let (code, error) = program.refusal(&["driver", "restart", "exce"]);
     assert_eq!(code, 1, "{error}");
     assert!(error.contains("the host has no driver exce; it has exec"), "{error}");

@@ -1,5 +1,5 @@
-//! The two examples about drivers, with each other: a host program of some eighty lines runs a task in a driver of sixty. And those
-//! of host programs that adopt their plugin, replace it, call it, give a workload a volume of it, and set limits.
+//! Runs the two examples about drivers together: a host program of some eighty lines runs a task in a driver of sixty. Also runs the
+//! examples of host programs that adopt their plugin, replace it, call it, give a workload a volume of it, and set limits.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -7,8 +7,8 @@ use std::process::{Command, Output, Stdio};
 /// The examples that are run here.
 const EXAMPLES: [&str; 7] = ["adopt", "claim", "driver", "limits", "replace", "tasks", "volume"];
 
-/// Where an example was built, beside the program. `cargo test` builds all examples, unless it is asked to build one test only: then there
-/// are none, and none is run. Some without the others are a failure.
+/// The path of a built example, beside the program. `cargo test` builds all examples, except when it builds one test only: then no example
+/// exists, and none is run. If only some exist, the test fails.
 fn example(name: &str) -> Option<PathBuf> {
     let place = |name| PathBuf::from(env!("CARGO_BIN_EXE_callboard")).with_file_name("examples").join(name);
     let path = place(name);

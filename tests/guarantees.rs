@@ -1,5 +1,5 @@
-//! Every promise in `docs/guarantees.md` is held by stories, laws, searches and tests that exist, nothing that holds one is left
-//! out, and no promised id is missing.
+//! Checks that every promise in `docs/guarantees.md` is held by existing stories, laws, searches and tests, that the page names all of
+//! those, and that no promised id is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,7 +24,7 @@ const IDS: &[&str] = &[
     "VOL-07", "VOL-08", "VOL-09", "RES-04", "RES-05", "RES-09", "SHD-01", "SHD-02", "SHD-05",
 ];
 
-/// The facts that a driver may rely on from its host, from the first to the last of each group of them.
+/// The facts that a driver may rely on from its host, as ranges from the first to the last number of each group.
 const FACTS: &[(u32, u32)] = &[
     (1, 5),
     (10, 22),
@@ -46,7 +46,7 @@ const FACTS: &[(u32, u32)] = &[
     (205, 209),
 ];
 
-/// The rules that follow from them for a host.
+/// The rules that follow from these facts for a host, as ranges.
 const RULES: &[(u32, u32)] =
     &[(1, 3), (10, 12), (20, 24), (30, 33), (40, 43), (50, 53), (60, 61), (70, 70), (80, 81), (90, 93)];
 
@@ -61,12 +61,12 @@ fn files(below: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The names of all tests of the tree, and of all message scripts.
+/// The names of all tests of the repository, and of all message scripts.
 fn names() -> BTreeSet<String> {
     said().into_keys().collect()
 }
 
-/// The same, each with what its doc comment says; for a script with its text.
+/// The same names: each test with its doc comment, each script with its text.
 fn said() -> BTreeMap<String, String> {
     let mut found = Vec::new();
     for below in ["src", "tests", "actors", "proto/src", "proto/tests"] {
@@ -87,7 +87,7 @@ fn said() -> BTreeMap<String, String> {
     said
 }
 
-/// The names of the functions that stand below the mark of a test, each with its doc comment.
+/// The names of the functions with a test attribute, each with its doc comment.
 fn tests(text: &str) -> Vec<(String, String)> {
     let (mut is_test, mut doc, mut found) = (false, String::new(), Vec::new());
     for line in text.lines().map(str::trim_start) {
@@ -105,7 +105,7 @@ fn tests(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// What stands between backquotes and looks like the name of a test or a script.
+/// The texts between backquotes that look like the name of a test or a script.
 fn named(text: &str) -> Vec<&str> {
     let quoted = text.split('`').skip(1).step_by(2);
     quoted.filter(|text| text.matches('_').count() >= 2 && !text.contains(' ')).collect()
@@ -131,7 +131,7 @@ fn every_test_that_the_page_about_nomad_names_exists() {
     assert!(missing.is_empty(), "docs/nomad.md names what does not exist:\n{}", missing.join("\n"));
 }
 
-/// What the page names behind this word, in all rows: from the word up to the next semicolon.
+/// The names that the page gives after this word, in all rows: from the word to the next semicolon.
 fn named_behind<'a>(word: &str, page: &'a str) -> BTreeSet<&'a str> {
     let cells = page
         .lines()
@@ -141,7 +141,7 @@ fn named_behind<'a>(word: &str, page: &'a str) -> BTreeSet<&'a str> {
     parts.filter(|part| part.starts_with(&format!("{word} `"))).flat_map(named).collect()
 }
 
-/// The names of the tests of these files.
+/// The names of the tests in these files.
 fn tests_of(paths: impl Iterator<Item = PathBuf>) -> BTreeSet<String> {
     let of_file = |path| tests(&fs::read_to_string::<PathBuf>(path).unwrap());
     paths.flat_map(of_file).map(|(name, _)| name).collect()
@@ -175,7 +175,7 @@ fn every_search_and_every_broken_machine_stands_beside_the_law_that_it_tries() {
     stands_beside_a_promise("broken", &tests_of(broken.into_iter()));
 }
 
-/// The promises of the page: a row each, without the heads of tables.
+/// The promises of the page: one row each, without the heads of tables.
 fn promises(page: &str) -> impl Iterator<Item = &str> {
     let is_head = |line: &&str| line.starts_with("|---") || line.ends_with("| held by |");
     page.lines().filter(move |line| line.starts_with('|') && !is_head(line))
@@ -188,8 +188,8 @@ fn every_guarantee_is_held_by_something() {
     assert!(empty.is_empty(), "nothing holds these:\n{}", empty.join("\n"));
 }
 
-/// What is wrong with how a promise is held: it has a script, a law, a search and a broken machine, or says in a word that the page
-/// explains why not. Where there is no law there is nothing to search for or to break.
+/// The fault in how a promise is held: it must have a script, a law, a search and a broken machine, or give a reason that the page
+/// explains. Without a law there is nothing to search for or to break.
 fn fault<'a>(row: &'a str, reasons: &BTreeSet<&str>) -> Option<&'a str> {
     let held_by = row.trim_end_matches(" |").rsplit_once(" | ")?.1;
     let parts: Vec<&str> = held_by.split("; ").collect();
@@ -225,7 +225,7 @@ fn every_promise_has_a_script_a_law_a_search_and_a_broken_machine_or_says_why_no
     assert!(idle.is_empty(), "the page explains what no promise says: {idle:?}");
 }
 
-/// A law is worth something when a machine that breaks it is found out.
+/// A law is only useful if it detects a machine that breaks it.
 #[test]
 fn every_law_is_broken_by_a_machine_that_is_wrong_on_purpose() {
     let page = fs::read_to_string(root().join("docs/guarantees.md")).unwrap();
@@ -238,7 +238,7 @@ fn every_law_is_broken_by_a_machine_that_is_wrong_on_purpose() {
     assert!(untried.is_empty(), "no broken machine breaks {untried:?}");
 }
 
-/// An id is proven by a test that carries it, and not only promised.
+/// An id is proven by a test with the id in its name, not only promised.
 #[test]
 fn every_failure_case_has_a_test_of_its_name() {
     let names: Vec<String> = names().into_iter().map(|name| format!("_{name}_")).collect();
@@ -259,7 +259,7 @@ fn every_promised_id_stands_among_the_guarantees() {
     assert!(missing.is_empty(), "docs/guarantees.md says nothing of {missing:?}");
 }
 
-/// Each rule has a row, and each fact has one or the reason why it binds no host.
+/// Each rule has a row, and each fact has a row or a reason why it binds no host.
 #[test]
 fn every_fact_and_every_rule_of_task_drivers_stands_among_the_guarantees() {
     let page = fs::read_to_string(root().join("docs/guarantees.md")).unwrap();
@@ -286,7 +286,7 @@ fn every_fact_and_every_rule_of_task_drivers_stands_among_the_guarantees() {
     assert!(both.is_empty(), "these have a row and a reason for having none: {both:?}");
 }
 
-/// What is wrong with how a rule is held: by tests that exist and carry its id, or for a reason by none.
+/// The fault in how a rule is held: it must have existing tests that carry its id, or a reason for having none.
 fn fault_of_rule(id: &str, held_by: &str, said: &BTreeMap<String, String>) -> Option<String> {
     let (tests, rest) = held_by.split_once("; in part: ").unwrap_or((held_by, "said"));
     let named = named(tests);
@@ -326,7 +326,7 @@ fn every_rule_of_csi_is_held_by_tests_that_carry_its_id_or_says_why_not() {
     assert!(faults.is_empty(), "docs/csi-rules.md:\n{}", faults.join("\n"));
 }
 
-/// What the simulator and the search check stands beside the promise that it holds, and nothing else is called a law.
+/// Everything that the simulator and the search check stands beside the promise that it holds, and nothing else is called a law.
 #[test]
 fn every_law_of_the_simulation_stands_beside_its_promise() {
     let page = fs::read_to_string(root().join("docs/guarantees.md")).unwrap();
@@ -340,7 +340,7 @@ fn every_law_of_the_simulation_stands_beside_its_promise() {
     assert_eq!(named, laws);
 }
 
-/// The paths of all fields of a message and of those in it, as `resources.ports[].label`.
+/// The paths of all fields of a message, also of nested messages, as `resources.ports[].label`.
 fn fields(messages: &[DescriptorProto], message: &str, path: &str, found: &mut Vec<String>) {
     let descriptor = messages.iter().find(|other| other.name() == message).unwrap();
     for field in &descriptor.field {

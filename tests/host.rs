@@ -1,4 +1,4 @@
-//! A host starts, answers, and ends in order, inside an actix system and on a thread of its own.
+//! Tests that a host starts, answers, and ends in order, inside an actix system and on its own thread.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -14,7 +14,7 @@ use callboard::actors::vocabulary::{AllocationId, PluginKey, PluginName, PluginT
 use callboard::actors::volumes::VolumesOptions;
 use callboard::host::{Host, StartError};
 
-/// How long something may take that happens soon.
+/// The deadline of things that happen soon.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn plugin() -> PluginKey {
@@ -82,7 +82,7 @@ fn a_start_outside_of_an_actix_system_says_how_a_plain_tokio_program_starts_a_ho
     let stage = tempfile::tempdir().unwrap();
     let data_dir = stage.path().join("data");
     let builder = Host::builder(&data_dir);
-    // A thread that has never had a system.
+    // A thread that has never had an actix system.
     let started = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(builder.start()).map(drop)
@@ -165,11 +165,11 @@ async fn a_host_does_not_start_on_a_copy_whose_original_was_moved_and_runs_th053
     };
     assert!(refused.to_string().contains(&moved.canonicalize().unwrap().display().to_string()), "{refused}");
     host.stop().await;
-    // A host that has ended has let go of its mark.
+    // A host that has ended has released its mark.
     Host::builder(&moved).start().await.unwrap().stop().await;
 }
 
-/// Signals that the sleeper has been woken.
+/// Sends a message when the waker is woken.
 struct Alarm(mpsc::Sender<()>);
 
 impl Wake for Alarm {
@@ -178,7 +178,7 @@ impl Wake for Alarm {
     }
 }
 
-/// Starts a host on a directory that another one is just leaving.
+/// Starts a host on a directory that another host is about to release.
 async fn start_when_free(data_dir: &std::path::Path) -> callboard::host::HostThread {
     let began = Instant::now();
     loop {
@@ -201,7 +201,7 @@ async fn a_host_whose_start_is_given_up_at_any_moment_leaves_its_directory_p5_s4
         let waker = Waker::from(Arc::new(Alarm(wake)));
         assert!(start.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         if waits_for_the_answer {
-            // The answer is there then, and it was not read.
+            // Then the answer has arrived, but is not read.
             woken.recv_timeout(TIMEOUT).expect("the thread answers");
         }
         drop(start);

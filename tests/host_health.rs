@@ -1,4 +1,4 @@
-//! What a host says of the health of its plugins, and that what it says is what it does. Real plugin processes throughout.
+//! Tests that the health of plugins as a host reports it agrees with its actions. All plugins are real processes.
 
 mod support;
 
@@ -26,7 +26,7 @@ fn watch(host: &Host) -> AllocationsWatch {
     Watch::on::<Allocations>(host.allocations())
 }
 
-/// The events of tasks, without their words.
+/// The kinds of the events of tasks.
 fn kinds(news: &[AllocationsNews]) -> Vec<TaskEventKind> {
     let kind = |news: &AllocationsNews| match news {
         AllocationsNews::Task(event) => Some(event.kind),
@@ -38,7 +38,7 @@ fn kinds(news: &[AllocationsNews]) -> Vec<TaskEventKind> {
     news.iter().filter_map(kind).collect()
 }
 
-/// Which allocations are to be restarted.
+/// The allocations that are to be restarted.
 fn restarts(news: &[AllocationsNews]) -> Vec<&str> {
     let mut found = Vec::new();
     for change in news {
@@ -125,7 +125,7 @@ async fn a_plugin_is_called_healthy_only_when_everything_was_read_from_it_hlt_01
 async fn each_plugin_has_its_own_time_to_get_ready_and_one_restart_is_asked_for_hlt_02() {
     let stage = Stage::new();
     let host = stage.host().await;
-    // The slow one may be ready while the other one is still looked at.
+    // The slow plugin may become ready while the test still reads the news of the other.
     let (mut allocations, mut of_slow) = (watch(&host), watch(&host));
     let mut slow = Task::new(&stage, "slow", "slow", Role::Node).with(&["--ready-after=4s"]);
     slow.spec.health_timeout = LONG;
@@ -163,7 +163,7 @@ async fn a_plugin_that_falls_silent_is_routed_to_no_more_and_told_of_once_hlt_03
     host.inventory().ask(AwaitFirst).await.unwrap();
     inventory.so_far();
 
-    // Its sockets still take connections, and no answer comes.
+    // Its sockets still accept connections, but no answer arrives.
     task.signal(Signal::STOP);
     let told = event(&mut allocations, "a", TaskEventKind::Unhealthy).await;
     assert!(told.message.contains("Probe") && told.message.contains("deadline"), "{}", told.message);
@@ -200,7 +200,7 @@ async fn whatever_fails_first_is_tried_again_until_it_works_hlt_04() {
     let reason = instances.until("the first failure", unhealthy).await;
     assert!(reason.contains("no socket is there"), "{reason}");
     for _ in 0..10 {
-        // Each look is another attempt, and each fails as the first did.
+        // Each check is another attempt, and each fails like the first.
         let report = host.instances().ask(CheckNow { plugin: plugin.clone() }).await.unwrap().unwrap();
         assert_eq!(report.health.reason(), Some(&*reason));
     }
@@ -208,7 +208,7 @@ async fn whatever_fails_first_is_tried_again_until_it_works_hlt_04() {
     let dispensed = dispense(&host, &plugin, LONG).await.unwrap();
     assert_eq!(dispensed.allocation, id("by-hand"));
 
-    // A host stops cleanly while one plugin works and another has never done so.
+    // A host stops cleanly while one plugin works and another has never worked.
     let absent = SocketPath::new("/nowhere/csi.sock").unwrap();
     host.registry().ask(register(&node("absent"), &absent)).await.unwrap().unwrap();
     instances.until("the other fails", unhealthy).await;
@@ -296,7 +296,7 @@ async fn a_restart_within_the_grace_is_no_removal_and_a_longer_absence_is_one_hl
     dispense(&host, &plugin, LONG).await.unwrap();
     until("it is back", async || !offer(&host, &plugin).await.unwrap().restarting).await;
     let told = inventory.so_far();
-    // How many volumes are in use may become known only now.
+    // The number of volumes in use may become known only now.
     let is_no_removal =
         |news: &InventoryNews| matches!(news, InventoryNews::Changed(_) | InventoryNews::VolumesUsed { .. });
     assert!(told.iter().all(is_no_removal), "a restart within the grace removes nothing: {told:?}");
@@ -313,7 +313,7 @@ async fn a_restart_within_the_grace_is_no_removal_and_a_longer_absence_is_one_hl
     host.stop().await;
 }
 
-/// A fault, and what must be in the words that tell of it.
+/// A fault: its name, the arguments of the plugin, and the words that its report must contain.
 type Injected = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 const FAULTS: [Injected; 11] = [
@@ -360,7 +360,7 @@ async fn whatever_keeps_a_plugin_from_getting_ready_is_called_by_its_name_log_05
     });
     let mut tasks = join_all(told).await;
 
-    // None of this did any harm to the host.
+    // None of these faults affected the host.
     let mut good = Task::new(&stage, "good", "good", Role::Monolith);
     good.start(&host).await;
     dispense(&host, &node("good"), LONG).await.unwrap();

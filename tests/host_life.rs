@@ -1,4 +1,4 @@
-//! Allocations of one plugin come, go and follow each other on a whole host, with real plugin processes.
+//! Tests allocations of one plugin that start, stop and replace each other on a whole host, with real plugin processes.
 
 mod support;
 
@@ -43,9 +43,9 @@ async fn registered(host: &Host, plugin: &PluginKey, task: &Task) {
     .await;
 }
 
-// === Who is active ===
+// === The active registration ===
 
-/// All orders of starting three and stopping two of them in which none is stopped before being started.
+/// All orders of starting three allocations and stopping two of them in which none is stopped before it is started.
 fn orders_of_life() -> Vec<Vec<&'static str>> {
     let events = ["+a", "+b", "-a", "+c", "-c"];
     let mut orders = vec![Vec::new()];
@@ -70,7 +70,7 @@ async fn in_every_order_of_coming_and_going_the_newest_living_one_is_active_reg_
     let orders = orders_of_life();
     assert_eq!(orders.len(), 30);
     let lives = orders.iter().enumerate().map(|(number, order)| live(&stage, &host, number, order));
-    // A few at a time: many interleaved plugins, and few enough processes for a small machine.
+    // A few at a time: many interleaved plugins, but few enough processes for a small machine.
     stream::iter(lives).buffer_unordered(6).collect::<()>().await;
     host.stop().await;
     assert_eq!(stage.sockets(), Vec::<std::path::PathBuf>::new());
@@ -151,7 +151,7 @@ async fn a_plugin_that_is_killed_at_any_moment_of_its_start_harms_no_other_reg_0
         task.start(&host).await;
         tokio::time::sleep(Duration::from_millis(milliseconds)).await;
         task.kill(&host).await;
-        // Ending a task again that has ended is as harmless as ending one that never was registered (REG-04).
+        // Ending a task that has ended is as harmless as ending a task that was never registered (REG-04).
         task.say_exited(&host, "signal 9").await;
     }
     sign_in(&mut task, &host, &node("zfs")).await;
@@ -197,7 +197,7 @@ async fn when_the_active_one_is_killed_the_older_one_takes_over_and_is_handed_ou
     let after = dispense(&host, &plugin, Duration::from_secs(10)).await.unwrap();
     assert_eq!((after.allocation, after.generation), (id("a"), to.generation));
 
-    // The younger one returns, and has failed while it was active: it stands by for its calm time, and takes over when it is needed.
+    // The younger one returns. It failed while it was active: it stands by for its calm time, and takes over when it is needed.
     sign_in(&mut b, &host, &plugin).await;
     let waits = async || {
         let standby = describe(&host, &plugin).await.standby;
@@ -267,7 +267,7 @@ async fn a_plugin_that_was_restarted_fifty_times_is_probed_once_a_round_and_leav
         sign_in(&mut task, &host, &plugin).await;
     }
     dispense(&host, &plugin, LONG).await.unwrap();
-    // One prober goes its rounds every 450 to 550 ms, on top of what each call takes on a busy machine.
+    // One prober probes every 450 to 550 ms, plus the time that each call takes on a busy machine.
     let before = task.calls("Probe");
     tokio::time::sleep(Duration::from_secs(5)).await;
     let probes = task.calls("Probe") - before;
@@ -361,7 +361,7 @@ async fn a_plugin_that_comes_late_after_a_restart_is_not_yet_and_never_gone_res_
         matches!(&not_yet, WaitError::NotConfirmed { allocations, .. } if *allocations == [id("a")]),
         "{not_yet}"
     );
-    // Who waits is answered when it comes.
+    // A waiting caller receives its answer when the plugin arrives.
     let (waited, dispensed) = tokio::join!(wait(LONG), dispense(&host, &plugin, LONG));
     assert_eq!(waited.unwrap().unwrap().registration.allocation, id("a"));
     assert_eq!(dispensed.unwrap().allocation, id("a"));
@@ -457,7 +457,7 @@ async fn a_caller_in_a_tight_loop_during_a_stop_never_meets_a_missing_file_shd_0
         let socket = dispense(&host, &plugin, LONG).await.unwrap().socket;
         let mut stopping = Box::pin(task.stop(&host));
         loop {
-            // What is handed out after the file is gone was handed out too late, whichever side was slow.
+            // A plugin that is dispensed after its socket is gone was dispensed too late, whichever side was slow.
             let is_there = socket.as_path().exists();
             match dispense(&host, &plugin, Duration::ZERO).await {
                 Ok(dispensed) => assert!(is_there, "handed out without its socket: {dispensed:?}"),

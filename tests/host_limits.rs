@@ -1,4 +1,4 @@
-//! What a host costs, and that nothing grows: waiting delays no other caller, and lives that have ended leave nothing behind.
+//! Tests the costs of a host, and that nothing grows: waiting delays no other caller, and ended incarnations leave nothing behind.
 
 mod support;
 
@@ -25,7 +25,7 @@ async fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().await
 }
 
-/// The median time of handing out a plugin that is there.
+/// The median time of dispensing a plugin that is available.
 async fn latency(host: &Host, plugin: &PluginKey) -> Duration {
     let mut times = Vec::new();
     for _ in 0..300 {
@@ -77,11 +77,11 @@ async fn a_hundred_callers_that_wait_for_a_plugin_that_never_comes_delay_no_othe
     }
 }
 
-/// What this process holds.
+/// The resources that this process holds.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     descriptors: usize,
-    /// Tasks of connections. The runtime does not count those of actors, which live in a local set: they show in memory.
+    /// Tasks of connections. The runtime does not count the tasks of actors, which live in a local set: those show in memory.
     connection_tasks: usize,
     kibibytes: usize,
 }
@@ -97,7 +97,7 @@ impl Held {
         }
     }
 
-    /// Whether this is no more than what was held at first; memory may vary by a few mebibytes.
+    /// Whether this is no more than at first; memory may vary by a few mebibytes.
     fn is_within(self, base: Self) -> bool {
         self.descriptors <= base.descriptors
             && self.connection_tasks <= base.connection_tasks
@@ -105,7 +105,7 @@ impl Held {
     }
 }
 
-/// Waits until no more is held than at first.
+/// Waits until the process holds no more than at first.
 async fn back_to(base: Held, what: &str) {
     let mut held = Held::now();
     println!("{what}: {base:?} at first, {held:?} now");
@@ -224,7 +224,7 @@ async fn plugins_that_are_killed_a_hundred_times_leave_a_socket_for_each_that_li
     }
     for _ in 0..100 {
         let task = random.choice(&mut tasks).unwrap();
-        // Whatever it is at: not listening yet, being probed, registered, or active.
+        // It is killed in any state: not listening yet, being probed, registered, or active.
         tokio::time::sleep(Duration::from_micros(random.u64(..40_000))).await;
         task.kill(&host).await;
         assert!(stage.sockets().len() <= 4, "a dead socket is replaced, and not joined by another");
@@ -249,7 +249,7 @@ async fn plugins_that_are_killed_a_hundred_times_leave_a_socket_for_each_that_li
     host.stop().await;
 }
 
-/// Starts processes as fast as it can, on a thread of its own, until it is dropped.
+/// Starts processes as fast as it can, on its own thread, until it is dropped.
 struct Spawner {
     is_over: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,

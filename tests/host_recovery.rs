@@ -1,5 +1,5 @@
-//! A host whose actors are started again one after the other, while real plugins are registered: afterwards everything is as
-//! it was before, and goes on working.
+//! Restarts the actors of a host one after the other, while real plugins are registered: afterwards everything is as before, and
+//! continues to work.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -21,10 +21,10 @@ use callboard::host::Host;
 use futures_util::future::join_all;
 use tempfile::TempDir;
 
-/// More time than anything here takes on the slowest machine.
+/// More time than any step of these tests takes on the slowest machine.
 const LONG: Duration = Duration::from_secs(30);
 
-/// Every child of the root, in the order in which they are started.
+/// Every child of the root, in start order.
 const CHILDREN: [&str; 9] = [
     "persister",
     "processes",
@@ -39,7 +39,7 @@ const CHILDREN: [&str; 9] = [
 
 #[actix::test]
 async fn whichever_actor_is_started_again_everything_is_as_before_s1_r1_r2() {
-    // What lost its place waits for 10 s until it is active again, so the hosts live side by side.
+    // A registration that lost its place is active again only after 10 s, so the hosts run side by side.
     join_all(CHILDREN.map(survives_a_restart)).await;
 }
 
@@ -51,17 +51,17 @@ async fn survives_a_restart(name: &str) {
 
     stage.restart(name).await;
     let after = stage.settled("second", &["first"]).await;
-    // Its connection ends with the owner of the instances, and another connection is another generation (I2).
+    // Its connection ends with the owner of the instances, and another connection has another generation (I2).
     let is_same = after.generation == before.generation;
     assert_eq!(is_same, name != "instances", "{name}: {} after {}", after.generation, before.generation);
     assert!(after.generation >= before.generation, "{name}");
     stage.all_run(name).await;
 
-    // It is no mere appearance: what ends leaves, the next one takes over, and a registration gets a number above all others.
+    // The recovery is real: an ended plugin leaves, the next one takes over, and a registration gets a number above all others.
     stage.exit("second").await;
     let failed_over = stage.settled("first", &[]).await;
-    // It was active in its first generation, so it is in another one. A new owner of the instances may have given it that one before that of
-    // the second: then it is warm, and keeps it.
+    // It was active in its first generation, so it now has another. A new owner of the instances may have given it that generation before
+    // the generation of the second: then it is warm, and keeps it.
     let is_above = failed_over.generation > after.generation;
     assert!(is_above || name == "instances" && failed_over.generation > before.generation, "{name}");
     stage.begin("second").await;
@@ -114,7 +114,7 @@ async fn an_allocation_that_is_stopped_while_its_owner_is_started_again_is_gone_
     let stopping =
         stage.host.allocations().ask(StopAllocation { allocation: id("second"), even_if_used: false });
     stage.restart("allocations").await;
-    // The caller is answered in any case.
+    // The caller receives an answer in any case.
     let _ = within(stopping).await;
     stage.settled("first", &[]).await;
     let deadline = tokio::time::Instant::now() + LONG;
@@ -130,7 +130,7 @@ async fn within<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(LONG, future).await.expect("it takes too long")
 }
 
-/// Reads a feed to its clean end over a restart, and begins to read the next.
+/// Reads a feed to its clean end over a restart, and subscribes again.
 async fn follow_through<M: Machine>(stage: &mut Stage, name: &str, address: &Address<M>) {
     let mut feed: Subscription<M::News, M::View> = address.subscribe("test", 64).expect("it runs");
     assert!(matches!(within(feed.next()).await, Some(FeedItem::Snapshot { .. })), "{name}");
@@ -149,7 +149,7 @@ fn plugin(plugin_type: PluginType) -> PluginKey {
     PluginKey::new(plugin_type, PluginName::new("zfs").expect("a good name"))
 }
 
-/// A plugin's process. It is killed when this goes.
+/// A plugin's process. It is killed when this is dropped.
 struct Process(Child);
 
 impl Process {
@@ -173,7 +173,7 @@ impl Drop for Process {
     }
 }
 
-/// A host with plugins in processes of their own.
+/// A host with plugins in their own processes.
 struct Stage {
     directory: TempDir,
     host: Host,
@@ -232,8 +232,8 @@ impl Stage {
         loop {
             match within(self.host.registry().ask(Describe { plugin: plugin(kind) })).await {
                 Ok(described) => return *described,
-                // The registry finds out by its next write that the database was closed and opened again, and what waits
-                // behind that write has to be said again.
+                // The registry learns by its next write that the database was closed and opened again, and the requests that
+                // wait behind that write must be repeated.
                 Err(error) => assert!(error.is_transient(), "{error}"),
             }
             assert!(tokio::time::Instant::now() < deadline, "the registry does not recover");
@@ -241,7 +241,7 @@ impl Stage {
         }
     }
 
-    /// Waits until both halves are routed to this allocation, with these behind it, and it can be had.
+    /// Waits until both halves are routed to this allocation, with these standbys in this order, and the plugin can be dispensed.
     async fn settled(&self, active: &str, standby: &[&str]) -> Dispensed {
         let deadline = tokio::time::Instant::now() + LONG;
         for kind in [PluginType::CsiController, PluginType::CsiNode] {
@@ -277,7 +277,7 @@ impl Stage {
                     if Some(dispensed.generation) == active {
                         return dispensed;
                     }
-                    // Behind several restarts another generation may come between both questions.
+                    // After several restarts the generation may change between the two requests.
                     let handed_out = dispensed.generation;
                     assert!(
                         tokio::time::Instant::now() < deadline,
@@ -303,7 +303,7 @@ impl Stage {
         assert!(inventory.is_ok(), "{name}: {inventory:?}");
     }
 
-    /// Ends the host, and finds nothing left of it.
+    /// Stops the host, and checks that nothing is left of it.
     async fn end(mut self, name: &str) {
         let report = within(self.host.stop()).await;
         for child in &report.children {

@@ -1,5 +1,5 @@
-//! Plugins whose every word is a forged line of a log or an escape sequence, under a real `callboard run`: one line for each
-//! event, whatever they say, and bounded numbers of them.
+//! Tests plugins whose every text is a forged log line or an escape sequence, under a real `callboard run`: the log has one line for
+//! each event, whatever the text, and a bounded number of lines.
 
 mod program;
 
@@ -11,16 +11,16 @@ use program::{CALLBOARD, Program, Stage, TIMEOUT, until_true};
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// What a plugin says to be taken for another one, or for the host.
+/// The text of a plugin that imitates another plugin or the host.
 const FORGED: &str =
     "no pool\n2026-11-22T10:00:00.000000Z  INFO forged: all is well\r\u{1b}[2J\u{9b}31m\u{202e}";
-/// How a line of the log would begin if the forgery came through.
+/// The beginning of a log line, if the forgery succeeded.
 const FORGED_LINE: &str = "2026-11-22T10:00:00.000000Z";
-/// What has to be there of it.
+/// The escaped form of the text, which the log must contain.
 const ESCAPED: &str =
     "no pool\\n2026-11-22T10:00:00.000000Z  INFO forged: all is well\\r\\u{1b}[2J\\u{9b}31m\\u{202e}";
 
-/// A driver that is a shell script, which has the reference driver as `$CALLBOARD` and the forgery as `$FORGED`.
+/// A driver that is a shell script, with the reference driver as `$CALLBOARD` and the forgery as `$FORGED`.
 fn driver(name: &str, script: &str) -> String {
     format!(
         "[[driver]]\nname = {name:?}\ncommand = \"/bin/sh\"\nargs = [\"-c\", {script:?}]\n\
@@ -29,7 +29,7 @@ fn driver(name: &str, script: &str) -> String {
     )
 }
 
-/// Every line of the log, each held to be one that a terminal obeys nothing of.
+/// Every line of the log; checks that none contains a control sequence for a terminal.
 fn lines(program: &Program<'_>) -> Vec<String> {
     let log = program.log();
     let is_harmless = |c: char| c == '\n' || c == '\t' || callboard::actors::vocabulary::text::is_harmless(c);
@@ -46,7 +46,7 @@ fn until_logged(program: &Program<'_>, what: &str, is_meant: impl Fn(&str) -> bo
     until_true(what, TIMEOUT, || program.log().lines().any(&is_meant));
 }
 
-/// A driver for each way in which a text reaches the host.
+/// One driver for each way in which a text reaches the host.
 fn hostile_stage() -> Stage {
     let exec = |arguments: &str| format!("exec \"$CALLBOARD\" plugin exec --name \"$NAME\" {arguments}");
     let hclog = r#"{"@level":"warn","@message":"said\n2026-11-22T10:00:00.000000Z forged","@module":"m\u001b[2J","@caller":"x.go:7","pool":{"name":"tank\n\u202e"},"count":3}"#;
@@ -62,7 +62,7 @@ fn hostile_stage() -> Stage {
     Stage::new(&drivers.join("\n"))
 }
 
-/// Waits until each of them has said what it says.
+/// Waits until the text of each driver is in the log.
 fn until_all_have_spoken(program: &Program<'_>) {
     for name in ["describes", "fingerprints", "refuses", "dies", "garbage"] {
         until_logged(program, name, |line| line.contains(name) && line.contains("all is well"));
@@ -113,7 +113,7 @@ fn a_log_in_json_has_one_object_on_each_line_with_what_a_plugin_logs_as_an_objec
     assert!(log.chars().all(|c| c == '\n' || callboard::actors::vocabulary::text::is_harmless(c)), "{log:?}");
     let read =
         |line: &str| serde_json::from_str::<Value>(line).unwrap_or_else(|error| panic!("{error}: {line}"));
-    // The last one may not have been written whole.
+    // The last line may be incomplete.
     let whole = log.rsplit_once('\n').expect("it has lines").0;
     let lines: Vec<Value> = whole.lines().map(read).collect();
     for line in &lines {

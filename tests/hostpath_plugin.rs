@@ -1,4 +1,4 @@
-//! The reference plugin in a process of its own, read as a host reads it, with each of its faults.
+//! Tests the reference plugin in its own process, read as a host reads it, with each of its faults.
 
 use std::fs::{self, File};
 use std::os::unix::net::UnixListener;
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 #[allow(dead_code, reason = "an example has a main function of its own")]
 mod csi_plugin;
 
-/// More time than anything here takes on the slowest machine.
+/// More time than any step of these tests takes on the slowest machine.
 const LONG: Duration = Duration::from_secs(30);
 
 #[tokio::test]
@@ -359,12 +359,12 @@ async fn error_of(connection: &Connection, rpc: Rpc) -> CallError {
     connection.call(rpc, LONG).await.expect_err("the plugin says no")
 }
 
-/// Probes a plugin that hangs, and gives up. Calls made before this one have reached the plugin then.
+/// Probes a plugin that hangs, until the deadline. Then the calls made before this one have reached the plugin.
 async fn error_within(connection: &Connection, deadline: Duration) -> Class {
     connection.probe(deadline).await.expect_err("it hangs").class()
 }
 
-/// A directory for one plugin at a time.
+/// A directory for plugins, one at a time.
 struct Place {
     directory: TempDir,
     socket: SocketPath,
@@ -414,11 +414,11 @@ impl Place {
     }
 }
 
-/// A plugin process; it is killed when the test is done with it.
+/// A plugin process; it is killed when it is dropped.
 struct Process<'a> {
     child: Child,
     place: &'a Place,
-    /// Just before it was started: no clock of its own began earlier.
+    /// The time just before it was started: no clock of its own started earlier.
     born: Instant,
 }
 
@@ -447,7 +447,7 @@ impl Process<'_> {
         }
     }
 
-    /// Waits until it has said something to standard error.
+    /// Waits until its standard error contains these words.
     async fn says(&self, words: &str) {
         while !fs::read_to_string(self.place.file("stderr")).expect("readable").contains(words) {
             assert!(self.born.elapsed() < LONG, "it never says {words:?}");

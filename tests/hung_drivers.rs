@@ -1,4 +1,4 @@
-//! A driver that hangs: its host sees it by its pings, shows it as unhealthy, and waits for it without cutting or ending anything.
+//! Tests a driver that hangs: its host detects it by its pings, shows it as unhealthy, and waits for it without cutting or ending anything.
 
 mod support;
 
@@ -16,7 +16,7 @@ use support::drivers::{DriverStage, add, driver_name, remove, until_driver, unti
 use support::{LONG, Watch, id, until};
 
 const NAME: &str = "hung";
-/// How many pings in a row have no answer: more than questions of a start may have before a process is replaced.
+/// The number of pings in a row without an answer: more than the unanswered requests during a start after which a process is replaced.
 const UNANSWERED: u64 = 5;
 
 async fn describe(host: &Host) -> DriverStatus {
@@ -28,7 +28,7 @@ fn signal(report: &DriverReport, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
-/// Which process it is, over which connection, and how many there were.
+/// The process, the generation of its connection, and the number of launches.
 fn process(report: &DriverReport) -> (Option<u32>, u64, u64) {
     (report.pid, report.generation.get(), report.launches)
 }
@@ -73,7 +73,7 @@ async fn a_driver_that_hangs_is_unhealthy_until_it_answers_and_nothing_of_it_is_
     signal(&healthy, Signal::CONT);
     let back = until_driver(&mut watch, NAME, DriverHealth::Healthy).await;
     assert_eq!((process(&back), &back.reason), (process(&healthy), &healthy.reason));
-    // The same client, the same task, and the call that has waited for its end since before.
+    // It is the same client, the same task, and the call that has waited for its end since before.
     assert!(!end.is_finished(), "the call was not cut");
     client.stop_task(&task, Duration::from_secs(5), "SIGTERM", LONG).await.unwrap();
     let exit = end.await.unwrap().unwrap();

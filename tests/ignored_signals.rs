@@ -1,4 +1,4 @@
-//! A host that is run with signals ignored, as `nohup` and the background of a shell have it.
+//! Tests a host that is run with ignored signals, as `nohup` and background jobs of a shell do.
 
 mod program;
 
@@ -14,7 +14,7 @@ fn run_ignoring(signals: &str, command: &str) -> Output {
     Command::new("/bin/sh").args(["-c", &script]).output().expect("there is a shell")
 }
 
-/// Whether none of the signals 1 to 31 is ignored; those of real time are no business of hosts.
+/// Whether none of the signals 1 to 31 is ignored; hosts do not handle real-time signals.
 fn is_nothing_ignored(output: &Output) -> bool {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let mask = text.strip_prefix("SigIgn:").expect("the line of the status");
@@ -32,7 +32,7 @@ fn a_program_inherits_from_its_host_no_signal_that_is_ignored() {
 #[test]
 fn a_host_under_nohup_outlives_its_terminal_and_its_tasks_still_hear_their_signals() {
     let stage = Stage::new("");
-    // A driver of its own host, too, may be begun with signals ignored.
+    // A driver may also ignore signals on its own when it is started.
     let driver = format!("trap '' HUP; exec {CALLBOARD} plugin exec --name exec --allow-builtin-name");
     let script = "trap 'exit 7' HUP; echo began; while :; do sleep 0.05; done";
     stage.configure(&format!(

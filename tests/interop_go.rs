@@ -1,7 +1,7 @@
-//! Our driver with a host on the official Go packages, and our host with a driver on them.
+//! Tests our driver with a host on the official Go packages, and our host with a driver on them.
 //!
-//! The Go programs are in `tests/interop/go`. They are built where `go` is found and the modules can be had; where not, each of
-//! these tests says on standard error what it did not show.
+//! The Go programs are in `tests/interop/go`. They are built if `go` is found and the modules are available; otherwise each of these
+//! tests reports on standard error what it skipped.
 
 mod support;
 
@@ -43,15 +43,15 @@ use support::{Watch, id};
 
 const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
 
-/// More time than anything here takes on the slowest machine.
+/// More time than any step of these tests takes on the slowest machine.
 const LONG: Duration = Duration::from_secs(30);
 
-/// The Go programs, or none after it has been said what is not shown.
+/// The Go programs; or `None`, after reporting what is skipped.
 fn go_programs_or_say(what: &str) -> Option<&'static Path> {
     ECHO_AND_HOST.or_say(what)
 }
 
-/// Runs the Go host and gives the lines that it printed; it prints one for each step that was as it should be.
+/// Runs the Go host and returns the lines that it printed: one for each step that succeeded.
 fn host(programs: &Path, arguments: &[&str]) -> Vec<String> {
     let mut command = Command::new(programs.join("host"));
     let Output { status, stdout, stderr } =
@@ -96,7 +96,7 @@ fn a_host_on_the_go_packages_dies_and_the_next_one_reattaches_to_our_driver_prc_
     let directory = tempfile::tempdir().expect("a temporary directory");
     let place = directory.path().to_str().expect("text");
     assert_eq!(host(programs, &["begin", CALLBOARD, place]), ["left behind: driver and task-4"]);
-    // The pipes of the driver's output ended with its host; it must not end with them.
+    // The pipes of the driver's output ended with its host; the driver must continue without them.
     let said = host(programs, &["resume", place]);
     assert_eq!(said, ["reattached", "task-4 is running", "task-4 exited: code 9, signal 0", "driver ended"]);
 }
@@ -196,7 +196,7 @@ async fn tasks_run_through_a_driver_on_the_go_packages_d103_d106_d107() {
     assert!(refused.message().contains("task not found"), "{refused}");
 }
 
-/// The Go driver under a whole host: what it receives, and what its tasks' handler hears, across its death.
+/// The Go driver under a whole host: what it receives, and the events that its tasks' handler receives, across its death.
 #[actix::test]
 async fn a_host_runs_a_driver_on_the_go_packages_and_brings_it_back_when_it_is_killed_prc_05_evt_02_evt_03() {
     let Some(programs) = go_programs_or_say("a Go driver under our host") else { return };
@@ -221,7 +221,7 @@ async fn a_host_runs_a_driver_on_the_go_packages_and_brings_it_back_when_it_is_k
     assert_eq!(std::fs::read_to_string(stage.path("short.out")).unwrap(), "good evening\n");
     until_event(&mut events, "short", "exited with code 4, signal 0").await;
 
-    // A caller that waits for a task gets the error that the driver is gone, and that trying again can help.
+    // A caller that waits for a task gets the error that the driver is gone, and that a retry can help.
     let waiting = client.wait_task(&long, LONG);
     let killing = async {
         let pid = i32::try_from(report.pid.expect("it runs")).unwrap();
@@ -235,7 +235,7 @@ async fn a_host_runs_a_driver_on_the_go_packages_and_brings_it_back_when_it_is_k
     assert!(again.pid != report.pid && again.generation > report.generation && client.is_gone());
     assert_eq!(again.attributes["driver.echo.greeter"].to_string(), "the doorman", "it was configured again");
 
-    // Its tasks ended with it, and it says so; a new one runs, and the same handler hears of it, behind the gap.
+    // Its tasks ended with it, and it reports that; a new task runs, and the same handler receives its events, after the gap.
     let client = dispense_driver(&host).await;
     let refused = client.recover_task(&handle, LONG).await.unwrap_err();
     assert!(refused.to_string().contains("task not found"), "{refused}");
@@ -251,7 +251,7 @@ async fn a_host_runs_a_driver_on_the_go_packages_and_brings_it_back_when_it_is_k
     host.stop().await;
 }
 
-/// What is written of the Go driver, encoded as its schema has it.
+/// The configuration of the Go driver, encoded by its schema.
 fn configuration(hcl: &str) -> Vec<u8> {
     let spec = schema::object([
         ("enabled", schema::required("enabled", "bool")),
@@ -265,7 +265,7 @@ async fn dispense_driver(host: &Host) -> TypedClient {
     host.leases().driver(&driver_name("echo"), Wanted::Healthy, LONG).await.unwrap()
 }
 
-/// Starts a task of the one handler, with a configuration in HCL that is encoded by the driver's own schema.
+/// Starts a task of the handler, with a configuration in HCL that is encoded by the driver's own schema.
 async fn start_task(
     stage: &DriverStage,
     client: &TypedClient,
@@ -284,8 +284,8 @@ async fn start_task(
     }
 }
 
-/// What the handler hears until an event of this task has come. An event is lost that comes before a server on the Go packages
-/// knows of the stream: so the task is signalled until one has come.
+/// The events that the handler receives, up to an event of this task. A server on the Go packages loses an event that occurs before
+/// it knows of the stream, so the task is signalled until an event has arrived.
 async fn next_about(events: &mut TaskEvents, client: &TypedClient, task: &TaskId) -> Vec<TaskEventItem> {
     let mut heard = Vec::new();
     loop {
@@ -374,8 +374,8 @@ impl GoDriver {
         DriverClient::new(self.connection.channel())
     }
 
-    /// The stream of task events. A server on the Go packages answers with the first event and not before, and an event that
-    /// comes before it knows of the stream is lost: so a task is signalled until one has come.
+    /// The stream of task events. A server on the Go packages answers only with the first event, and loses an event that occurs before
+    /// it knows of the stream, so a task is signalled until an event has arrived.
     async fn events_once_one_has_come(&self, task_id: &str) -> Streaming<DriverTaskEvent> {
         let mut subscriber = self.driver();
         let mut subscribing = tokio::spawn(async move { subscriber.task_events(TaskEventsRequest {}).await });
@@ -416,7 +416,7 @@ impl GoDriver {
 
 impl Drop for GoDriver {
     fn drop(&mut self) {
-        // One that has ended already takes no signal.
+        // A process that has ended already receives no signal.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

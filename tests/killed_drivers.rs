@@ -1,10 +1,10 @@
-//! A host and its driver are killed with SIGKILL at random moments, again and again on one data directory, while tasks run:
-//! no process is left behind, no task runs twice, no event is lost or told twice, and no foreign process is touched (PRC-01,
+//! Kills a host and its driver with SIGKILL at random moments, again and again on one data directory, while tasks run:
+//! no process is left behind, no task runs twice, no event is lost or reported twice, and no foreign process is touched (PRC-01,
 //! PRC-04, PRC-09, EVT-02, EVT-05).
 //!
-//! The host is a real `callboard run`, the driver a real `callboard plugin exec` that survives it. The tasks are this very
-//! program: each holds a lock for as long as it lives, so that it knows whether it runs beside itself, and writes down that
-//! it was started. What the host says of their events is compared with what the driver has on disk.
+//! The host is a real `callboard run`, the driver a real `callboard plugin exec` that survives it. The tasks are this same
+//! program: each holds a lock while it lives, to detect a second copy of itself, and records each of its starts. The events that the
+//! host reports are compared with those that the driver has on disk.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -29,15 +29,15 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
 
-/// How often something is killed at a random moment.
+/// The number of rounds; each kills something at a random moment.
 const ROUNDS: u32 = 54;
-/// In every so many rounds everything is waited for before the killing.
+/// Every how many rounds the test waits for everything before the kill.
 const CALM_EVERY: u32 = 9;
-/// In these rounds the driver alone is killed, and the host brings it back after its pause.
+/// In these rounds only the driver is killed, and the host restarts it after its pause.
 const HOST_LIVES_ON: [u32; 2] = [17, 44];
-/// Before these rounds the record of the driver's process is made to point at a bystander.
+/// Before these rounds the record of the driver's process is changed to point at a bystander.
 const FORGED: [u32; 5] = [9, 18, 27, 36, 45];
-/// More time than anything here takes on the slowest machine.
+/// More time than any step of this test takes on the slowest machine.
 const LONG: Duration = Duration::from_secs(60);
 
 // === The tasks and the bystanders: this program again ===
@@ -46,10 +46,10 @@ const PLACE: &str = "CALLBOARD_TEST_PLACE";
 const NAME: &str = "CALLBOARD_TEST_TASK";
 const LIFE_MS: &str = "CALLBOARD_TEST_LIFE_MS";
 const CODE: &str = "CALLBOARD_TEST_CODE";
-/// What everything that belongs to the play carries in its environment.
+/// The variable in the environment of everything that belongs to the test.
 const MARK: &str = "CALLBOARD_TEST_MARK";
 
-/// Not a story of its own: a task of the next one.
+/// Not a test of its own: a task of the test below.
 #[test]
 fn a_task_of_the_workload() {
     let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) else { return };
@@ -64,13 +64,13 @@ fn a_task_of_the_workload() {
         Ok(()) => "alone",
         Err(_) => "beside-another",
     };
-    // In one piece, so that a line is there as a whole or not at all.
+    // In one write, so that a line is complete or absent.
     file("starts").write_all(format!("{} {how}\n", std::process::id()).as_bytes()).unwrap();
     std::thread::sleep(Duration::from_millis(number(LIFE_MS)));
     std::process::exit(i32::try_from(number(CODE)).unwrap());
 }
 
-/// Not a story of its own: a process that has nothing to do with it, and lives until its standard input ends.
+/// Not a test of its own: an unrelated process that lives until its standard input ends.
 #[test]
 fn a_bystander() {
     if std::env::var_os("CALLBOARD_TEST_BYSTANDER").is_some() {
@@ -81,7 +81,7 @@ fn a_bystander() {
 struct Bystander(Child);
 
 impl Bystander {
-    /// Stands by under a name that is easily mistaken, as the leader of a group.
+    /// Starts a bystander that leads a process group and has a name that is easily mistaken for the driver's.
     fn begin() -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.arg0("callboard plugin exec").args(["--exact", "a_bystander"]).process_group(0);
@@ -93,7 +93,7 @@ impl Bystander {
         self.0.try_wait().unwrap().is_some()
     }
 
-    /// What a record of it would say if it were ours.
+    /// The identity that a record of this process would have.
     fn identity(&self) -> Identity {
         use std::os::unix::fs::MetadataExt;
         let pid = self.0.id();
@@ -118,7 +118,7 @@ impl Drop for Bystander {
 
 // === The stage ===
 
-/// The tasks: their names, how long each lives, and the code it ends with. One that fails is started again.
+/// The tasks: their names, how long each lives, and its exit code. A task that fails is started again.
 const TASKS: [(&str, u64, u8); 5] = [
     ("steady-1", 600_000, 1),
     ("steady-2", 600_000, 1),
@@ -163,8 +163,8 @@ impl Play {
         self.stage.directory.path().join("place")
     }
 
-    /// Every process of the play but the host: by its mark, or, since supervisors of tasks have an empty environment, by the
-    /// directory they work for.
+    /// Every process of the test except the host: found by its mark, or, since supervisors of tasks have an empty environment, by the
+    /// directory that they work for.
     fn processes(&self) -> BTreeMap<u32, String> {
         let (mark, directory) =
             (format!("{MARK}={}", self.mark), self.stage.data_dir().display().to_string());
@@ -187,7 +187,7 @@ impl Play {
         self.processes().into_iter().filter(|(_, command)| is_driver(command)).map(|(pid, _)| pid).collect()
     }
 
-    /// Kills the driver, if there is one. It is looked at again behind its descriptor, so that no other process is hit.
+    /// Kills the driver, if there is one. It is checked again after its pidfd is open, so that no other process is hit.
     fn kill_driver(&self) -> bool {
         let mut is_killed = false;
         for pid in self.drivers() {
@@ -200,8 +200,8 @@ impl Play {
         is_killed
     }
 
-    /// Makes the record of the driver's process point at another process: at its number, or at all that proves it but the tag.
-    /// Gives whether there was a record.
+    /// Makes the record of the driver's process point at another process: the whole identity, or only the number. Returns whether there
+    /// was a record.
     fn forge(&self, identity: Identity, whole: bool) -> bool {
         actix::System::new().block_on(async {
             let persister = Persister::open(Options::new(self.stage.data_dir())).await.unwrap();
@@ -219,7 +219,7 @@ impl Play {
         })
     }
 
-    /// Every start of a task: its process.
+    /// Every start of a task, as its process.
     fn starts(&self, name: &str) -> Vec<u64> {
         let text = fs::read_to_string(self.place().join(format!("{name}.starts"))).unwrap_or_default();
         let start = |line: &str| {
@@ -230,7 +230,7 @@ impl Play {
         text.lines().map(start).collect()
     }
 
-    /// What the driver said of a task, as it has it on disk.
+    /// The events of the driver as it has them on disk.
     fn journal(&self) -> Vec<Said> {
         let text = fs::read_to_string(self.stage.data_dir().join("drivers/exec/events")).unwrap();
         text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).map(Said::of).collect()
@@ -238,7 +238,7 @@ impl Play {
 }
 
 impl Drop for Play {
-    /// Whatever went wrong, nothing is left.
+    /// Kills everything that is left, also after a failure.
     fn drop(&mut self) {
         for pid in self.processes().keys() {
             let descriptor = Pid::from_raw(pid.cast_signed()).map(|pid| pidfd_open(pid, PidfdFlags::empty()));
@@ -249,7 +249,7 @@ impl Drop for Play {
     }
 }
 
-/// One event, as the driver keeps it.
+/// One event as the driver stores it.
 #[derive(Debug)]
 struct Said {
     sequence: u64,
@@ -271,7 +271,7 @@ impl Said {
         }
     }
 
-    /// The process of the task, in the words in which a start or a recovery is reported.
+    /// The process of the task, from the text that reports a start or a recovery.
     fn pid(&self) -> Option<u64> {
         self.message.rsplit_once(", process ")?.1.parse().ok()
     }
@@ -281,16 +281,16 @@ fn task<'v>(status: &'v Value, name: &str) -> &'v Value {
     status["tasks"].as_array().unwrap().iter().find(|task| task["name"] == name).unwrap_or(&Value::Null)
 }
 
-/// Whether everything is as it is to be when no process is killed.
+/// Whether everything is in its final state, as when no process is killed.
 fn is_well(status: &Value) -> bool {
     let driver = &status["drivers"][0];
     let steady = ["steady-1", "steady-2"].iter().all(|name| task(status, name)["state"] == "running");
     driver["health"] == "healthy" && steady && task(status, "brief")["state"] == "ended"
 }
 
-// === What has to hold ===
+// === Invariants ===
 
-/// No event is lost or doubled: what the host was told of each task is what the driver has on disk, and that has no gap.
+/// No event is lost or doubled: the host received for each task exactly what the driver has on disk, without a gap.
 fn compare_events(play: &Play, host: &Program<'_>) {
     let has_heard_all = |status: &Value| {
         let journal = play.journal();
@@ -320,7 +320,7 @@ fn compare_events(play: &Play, host: &Program<'_>) {
     }
 }
 
-/// No run was started twice, and none ended twice. Gives how many starts there were.
+/// No run was started twice, and none ended twice. Returns the number of starts.
 fn compare_starts(play: &Play) -> usize {
     let journal = play.journal();
     let mut count = 0;
@@ -420,12 +420,12 @@ fn tasks_go_on_while_host_and_driver_are_killed_at_random_moments_prc_04_prc_09_
     assert!(drivers_killed >= ROUNDS / 4 && forged > 0, "{drivers_killed} {forged}");
 }
 
-/// The last host finds everything again, stops it in order, and nothing is left.
+/// The last host finds everything again and stops it in order; nothing is left.
 fn end(play: &Play) {
     let host = play.stage.run();
     host.until("the last calm", is_well);
     for (name, ..) in TASKS {
-        // One that has ended by itself, or waits to be started again, need not be stopped.
+        // A task that has ended by itself, or waits to be started again, need not be stopped.
         let stopped = host.ask(&["stop", name]);
         if !stopped.status.success() {
             let (_, said) = program::refusal(&stopped);

@@ -1,10 +1,10 @@
-//! A host process is killed with SIGKILL at random moments, again and again on one data directory, and no registration that it
+//! Kills a host process with SIGKILL at random moments, again and again on one data directory: no registration that it
 //! acknowledged is lost (P4, R2).
 //!
-//! The host registers and deregisters as fast as it can. What it asks follows from the seed, so this test knows what every
-//! life would ask, in which order. Writes reach the disk in that order, so what a later life finds must be exactly what
-//! the first so many questions of the life before lead to: at least those up to the last registration that was acknowledged, at most
-//! those that were asked.
+//! The host registers and deregisters as fast as it can. Its requests follow from the seed, so this test knows the requests of every
+//! life and their order. Writes reach the disk in that order, so a later life must find exactly the result of the first requests
+//! of the life before, up to some number: at least to the last registration that was acknowledged, at most to the last request that
+//! was made.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, BufReader, Write};
@@ -23,12 +23,12 @@ use callboard::host::Host;
 /// How often the host is killed while it works, and how often while it starts.
 const KILLED_AT_WORK: u32 = 51;
 const KILLED_AT_START: u32 = 13;
-/// How many questions are on their way at once.
+/// The number of requests in flight at once.
 const IN_FLIGHT: usize = 24;
-/// More time than anything here takes on the slowest machine.
+/// More time than any step of this test takes on the slowest machine.
 const LONG: Duration = Duration::from_secs(30);
 
-// === What is asked ===
+// === The requests ===
 
 const PLUGINS: [(PluginType, &str); 4] = [
     (PluginType::CsiController, "zfs"),
@@ -37,14 +37,14 @@ const PLUGINS: [(PluginType, &str); 4] = [
     (PluginType::Device, "gpu"),
 ];
 
-/// One question to the registry.
+/// One request to the registry.
 #[derive(Debug, Clone, Copy)]
 enum Question {
     Register { plugins: &'static [usize], allocation: u8, socket: u8 },
     Deregister { plugins: &'static [usize], allocation: u8 },
 }
 
-/// All questions of one life of the host, in their order.
+/// All requests of one life of the host, in order.
 struct Questions(fastrand::Rng);
 
 impl Questions {
@@ -57,7 +57,7 @@ impl Iterator for Questions {
     type Item = Question;
 
     fn next(&mut self) -> Option<Question> {
-        // The first is a monolith: both or none.
+        // The first is a monolith: it has both halves or none.
         let plugins: &[usize] = [&[0_usize, 1] as &[_], &[2], &[3], &[1]][self.0.usize(..4)];
         let allocation = self.0.u8(..6);
         if self.0.u8(..5) < 2 {
@@ -86,7 +86,7 @@ const DATA_DIR: &str = "CALLBOARD_TEST_DATA_DIR";
 const SEED: &str = "CALLBOARD_TEST_SEED";
 const LIFE: &str = "CALLBOARD_TEST_LIFE";
 
-/// Not a story of its own: one life of the host in the next one, in a process that is killed.
+/// Not a test of its own: one life of the host in the test below, in a process that is killed.
 #[test]
 fn a_host_that_registers_until_it_is_killed() {
     let Some(data_dir) = std::env::var_os(DATA_DIR) else { return };
@@ -99,7 +99,7 @@ fn a_host_that_registers_until_it_is_killed() {
     });
 }
 
-/// Says a line to the test, in one piece, as soon as it is true.
+/// Reports a line to the test, in one write, as soon as it is true.
 fn say(line: &str) {
     std::io::stdout().lock().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
@@ -174,14 +174,14 @@ fn ask(host: &Host, question: Question) -> Asked {
     }
 }
 
-// === What it should come to ===
+// === The expected state ===
 
-/// All registrations, the oldest first: the registry as plainly as it can be said.
+/// All registrations, the oldest first: the simplest model of the registry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Books(Vec<(usize, u8, u8)>);
 
 impl Books {
-    /// Writes down what a question leads to, and gives the answer to it.
+    /// Applies a request, and returns its expected answer.
     fn write(&mut self, question: Question) -> &'static str {
         match question {
             Question::Register { plugins, allocation, socket } => {
@@ -210,7 +210,7 @@ impl Books {
         }
     }
 
-    /// As a host tells it.
+    /// The registrations in the format of the host's report.
     fn told(&self) -> Vec<String> {
         let line =
             |held: &(usize, u8, u8)| format!("{} {} {}", plugin(held.0), allocation(held.1), socket(held.2));
@@ -218,9 +218,9 @@ impl Books {
     }
 }
 
-// === A life as this test sees it ===
+// === A life as this test observes it ===
 
-/// What one life has said so far.
+/// The reports of one life so far.
 #[derive(Debug, Default)]
 struct Said {
     run: Option<u64>,
@@ -251,7 +251,7 @@ impl Said {
             ["generation", plugin, generation] => {
                 self.generations.push((plugin.to_owned(), number(generation)));
             }
-            // The test harness of the process says something, too.
+            // The test harness of the process prints something, too.
             _ => {}
         }
     }
@@ -286,7 +286,7 @@ impl Life {
         Self { process, lines, said: Said::default() }
     }
 
-    /// Listens until something is true of what was said.
+    /// Reads reports until a condition holds for them.
     fn listen(&mut self, mut until: impl FnMut(&Said) -> bool) {
         let began = Instant::now();
         while !until(&self.said) {
@@ -300,7 +300,7 @@ impl Life {
     fn kill(mut self) -> Said {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
-        // What was acknowledged before the kill is in the pipe.
+        // Everything that was acknowledged before the kill is in the pipe.
         loop {
             match self.lines.recv_timeout(LONG) {
                 Ok(line) => self.said.hear(&line),
@@ -318,11 +318,11 @@ impl Drop for Life {
     }
 }
 
-/// What is known over all lives.
+/// The knowledge about all lives.
 #[derive(Debug, Default)]
 struct Memory {
-    /// What the books may hold: one page for each number of questions that may have reached the disk. A deregistration that was answered
-    /// need not be there.
+    /// The possible states: one for each number of requests that may have reached the disk. A deregistration that was answered may be
+    /// missing on disk.
     possible: Vec<Books>,
     answers: usize,
     unanswered_that_lasted: usize,
@@ -338,7 +338,7 @@ impl Memory {
             self.last_run = run;
         }
         if !said.found_everything {
-            // It was killed before it asked anything.
+            // It was killed before it made any request.
             assert!(said.answers.is_empty());
             return;
         }
@@ -347,7 +347,7 @@ impl Memory {
         self.follow(books, said, questions);
     }
 
-    /// What this life found is one of the things that it may find. Order counts.
+    /// Checks that this life found one of the possible states. Order counts.
     fn compare(&mut self, said: &Said) -> Books {
         let found = self.possible.iter().position(|books| books.told() == said.found);
         let Some(more) = found else {
@@ -363,7 +363,7 @@ impl Memory {
         self.possible.swap_remove(more)
     }
 
-    /// No number that any life has given out is given out again, and generations only grow.
+    /// No life reuses a number that any life has given out, and generations only grow.
     fn check_numbers(&mut self, said: &Said) {
         for number in said.numbers.iter().chain(said.generations.iter().map(|(_, number)| number)) {
             assert!(*number > self.greatest_number, "{number} after {}", self.greatest_number);
@@ -383,7 +383,7 @@ impl Memory {
             let question = questions.next().unwrap();
             let is_registration = matches!(question, Question::Register { .. });
             assert_eq!(books.write(question), answer, "answer {place}");
-            // Only what is registered is promised, and with it all that came before (SHELL-1A).
+            // Only a registration is promised, and with it everything before it (SHELL-1A).
             if is_registration && answer != "unchanged" {
                 self.possible.clear();
             }

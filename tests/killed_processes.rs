@@ -1,5 +1,5 @@
-//! Hosts that are killed, and the processes they leave: bound ones end with them, surviving ones are adopted by the next, and
-//! nothing stays unowned whatever moment it was.
+//! Tests hosts that are killed, and the processes they leave: bound processes end with them, surviving processes are adopted by the next
+//! host, and nothing stays unowned, whatever the moment of the kill.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,10 +15,10 @@ use callboard_actors::processes::{
 use callboard_actors::shell::{Address, Database, IN_FLIGHT_MAX, Notices, Running, Settings, StopMode};
 
 const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
-/// The directory of the host that this program is to be, if it is to be one.
+/// The variable that names the data directory, if this program is to run as a host.
 const ROLE: &str = "CALLBOARD_TEST_HOST_OF";
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// A plugin that forks, says its handshake, and waits.
+/// A plugin that forks, prints its handshake, and waits.
 const PLUGIN: &str = "sleep 600 & echo '1|2|unix|/run/plugin|grpc|'; wait";
 
 fn spec(lifetime: Lifetime) -> ProcessSpec {
@@ -71,7 +71,7 @@ impl Fixture {
     }
 }
 
-/// Not a test of its own: the host that the tests below start, and kill.
+/// Not a test of its own: the host that the tests below start and kill.
 #[test]
 fn the_host_of_these_tests() {
     let Some(data_dir) = std::env::var_os(ROLE).map(PathBuf::from) else { return };
@@ -121,14 +121,14 @@ fn lives(pid: u32) -> bool {
     !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
 }
 
-/// The mark of the host of this directory, as it stands in the environment of a process of it.
+/// The mark of the host of this directory, as in the environment of one of its processes.
 fn mark(pid: u32) -> Vec<u8> {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).expect("it lives");
     let mut entries = environment.split(|byte| *byte == 0);
     entries.find(|entry| entry.starts_with(b"CALLBOARD_PROCESS_OWNER=")).expect("a mark").to_vec()
 }
 
-/// Every living process of this host, which lead groups of their own.
+/// Every living process of this host that leads its own process group.
 fn leaders(mark: &[u8]) -> Vec<u32> {
     let numbers = std::fs::read_dir("/proc").expect("/proc");
     let numbers = numbers.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
@@ -169,7 +169,7 @@ fn bound_processes_end_with_a_killed_host_within_a_second_and_surviving_ones_are
 fn a_host_that_is_killed_at_any_moment_of_a_launch_leaves_nothing_unowned_and_nothing_twice_prc_09() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let data_dir = directory.path();
-    // One whole start tells how long the moments are.
+    // One whole start measures the time in which the kills are placed.
     let began = Instant::now();
     let host = start_host(data_dir);
     let (_, surviving) = told(data_dir);
@@ -202,7 +202,7 @@ fn a_host_that_is_killed_at_any_moment_of_a_launch_leaves_nothing_unowned_and_no
     assert_eq!(leaders(&mark), Vec::<u32>::new());
 }
 
-/// Starts the host once more, in here, and stops it in order: nothing is left.
+/// Starts the host once more, in this process, and stops it in order: nothing is left.
 fn end_all(data_dir: &Path, surviving: u32) {
     actix_rt::System::new().block_on(async {
         let fixture = Fixture::open(data_dir).await;

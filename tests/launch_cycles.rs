@@ -1,7 +1,7 @@
-//! Nothing grows with the number of launches (SCL-06): a driver is added, becomes healthy and is removed, over and over, and
-//! then this host is as it was.
+//! Tests that nothing grows with the number of launches (SCL-06): a driver is added, becomes healthy and is removed, over and over, and
+//! then the host holds as much as before.
 //!
-//! The ordinary run makes 200 cycles. `CALLBOARD_CYCLES=1000 cargo test --test launch_cycles` makes as many as are said.
+//! An ordinary run makes 200 cycles. `CALLBOARD_CYCLES=1000 cargo test --test launch_cycles` sets another number.
 
 mod support;
 
@@ -17,20 +17,20 @@ use callboard::host::Host;
 use support::drivers::{DriverStage, DriversWatch, add, remove, until_driver};
 use support::{Watch, children_of_this, until_in_time};
 
-/// How many cycles are made unless the environment says otherwise.
+/// The number of cycles, unless the environment sets another.
 const CYCLES: u32 = 200;
-/// How many are made before the base line is taken: caches and pools are filled then.
+/// The number of cycles before the baseline is taken, which fill caches and pools.
 const WARM_UP: u32 = 20;
-/// How much memory may be held in the end for each cycle that was made. One task of the runtime alone would be more.
+/// The memory that may be held in the end for each cycle that was made. One task of the runtime alone would be more.
 const BYTES_EACH_MAX: u64 = 1_024;
-/// What the allocator may keep to itself, however many cycles there were.
+/// The memory that the allocator may keep, whatever the number of cycles.
 const BYTES_KEPT_MAX: u64 = 1_024 * 1_024;
 
-/// How many more threads for blocking work the runtime may hold. Their number follows the most work at one time, which depends
-/// on how the system schedules, and one that is given work now and then does not end. A thread for each cycle would be more.
+/// How many more threads for blocking work the runtime may hold. Their number follows the peak of work at one time, which depends
+/// on the scheduler, and a thread that gets work now and then does not end. A thread for each cycle would be more.
 const THREADS_KEPT_MAX: usize = 8;
 
-/// What could grow.
+/// The resources that could grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct BaseLine {
     descriptors: usize,
@@ -57,7 +57,7 @@ impl BaseLine {
         }
     }
 
-    /// Whether it is as it was before.
+    /// Whether the host holds no more than before.
     fn is_as(&self, before: &Self) -> bool {
         self.threads <= before.threads + THREADS_KEPT_MAX
             && Self { threads: before.threads, ..*self } == *before
@@ -68,7 +68,7 @@ fn entries(directory: &Path) -> usize {
     std::fs::read_dir(directory).unwrap().count()
 }
 
-/// How many files and directories there are below a directory.
+/// The number of files and directories below a directory.
 fn files(directory: &Path) -> usize {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     entries.map(|path| 1 + if path.is_dir() { files(&path) } else { 0 }).sum()
@@ -78,7 +78,7 @@ fn actors(node: &TreeNode) -> usize {
     1 + node.children.iter().map(actors).sum::<usize>()
 }
 
-/// How much memory this program holds.
+/// The memory that this program holds.
 fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -106,7 +106,7 @@ async fn launches_and_stops_leave_sockets_processes_tasks_descriptors_and_memory
     let (before, memory_before) = (BaseLine::of(&stage, &host).await, resident_bytes());
     let began = Instant::now();
     for _ in 0..cycles {
-        // Each cycle has a subscription of its own: those that are over must not be kept either.
+        // Each cycle has its own subscription: ended subscriptions must not be kept either.
         cycle(&stage, &host, &mut Watch::on(host.drivers())).await;
     }
     let took = began.elapsed();

@@ -1,4 +1,4 @@
-//! Leases of real plugin processes: asked by threads that know nothing of actors, over deaths and stops.
+//! Tests leases of real plugin processes: used by threads without an actor system, over deaths and stops.
 
 mod support;
 
@@ -35,7 +35,7 @@ async fn a_lease_works_from_any_thread_and_ends_with_its_process_reg_06() {
     for answer in answers.collect::<Vec<_>>() {
         assert!(!answer.await.unwrap().is_empty());
     }
-    // A runtime of another thread, which is no runtime of an actor.
+    // A runtime of another thread that runs no actors.
     let leases = host.leases();
     let elsewhere = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

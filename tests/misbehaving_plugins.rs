@@ -1,8 +1,8 @@
-//! Drivers that do what no plugin should: every row of the protocol's table of bad plugins (D.10), and every refusal of a
+//! Tests drivers that violate the protocol: every row of the protocol's table of bad plugins (D.10), and every refusal of a
 //! handshake (D20 to D36), by real processes under a real host.
 //!
-//! Each ends in a clear error in the driver's report, which names the cause; nothing of the process is left; and where
-//! anything can be mended by another launch, the driver is healthy after it.
+//! Each results in a clear error in the driver's report, which names the cause; nothing of the process is left; and where
+//! another launch can help, the driver is healthy after it.
 
 mod support;
 
@@ -24,23 +24,23 @@ use support::drivers::{
 };
 use support::{LONG, Watch, id, until};
 
-/// The name of the driver in all of these stories.
+/// The name of the driver in all of these tests.
 const NAME: &str = "odd";
-/// What is found at the end of a launch that a second one mends.
+/// The beginning of a script that misbehaves at its first launch only.
 const MENDED: &str =
     "if [ -e \"$STAGE/odd\" ]; then exec \"$CALLBOARD\" plugin exec --name odd; fi; : > \"$STAGE/odd\"; ";
 
-/// A driver that misbehaves by this script at its first launch, and is the reference driver from the second on.
+/// A driver that misbehaves by this script at its first launch, and is the reference driver from the second launch on.
 fn odd_once(stage: &DriverStage, script: &str) -> DriverSpec {
     stage.shell(NAME, &format!("{MENDED}{script}"))
 }
 
-/// A reference driver with these faults at its first launch, and without them from the second on.
+/// A reference driver with these faults at its first launch, and without them from the second launch on.
 fn faulty_once(stage: &DriverStage, faults: &str) -> DriverSpec {
     odd_once(stage, &format!("exec \"$CALLBOARD\" plugin exec --name odd {faults}"))
 }
 
-/// A driver that is given two seconds to come up.
+/// A driver that has two seconds to start.
 fn hurried(mut spec: DriverSpec) -> DriverSpec {
     Arc::make_mut(&mut spec.process).start_timeout = Duration::from_secs(2);
     spec
@@ -52,7 +52,7 @@ fn contains_all(reason: &str, words: &[&str]) {
     }
 }
 
-/// A host, and on it a driver that misbehaves.
+/// A host with a driver that misbehaves.
 struct Story {
     stage: DriverStage,
     host: Host,
@@ -72,7 +72,7 @@ impl Story {
         until_driver(&mut self.watch, NAME, health).await
     }
 
-    /// Waits until it is unhealthy for a reason with these words in it.
+    /// Waits until the driver is unhealthy for a reason with these words in it.
     async fn fails(&mut self, words: &[&str]) -> DriverReport {
         let report = self.until(DriverHealth::Unhealthy).await;
         contains_all(&report.reason, words);
@@ -84,7 +84,7 @@ impl Story {
         self.host.drivers().ask(describe).await.unwrap().unwrap()
     }
 
-    /// Removes the driver, and gives how long that took, and what came of it.
+    /// Removes the driver; returns how long that took, and its result.
     async fn end(self) -> (Duration, Removed) {
         let began = Instant::now();
         let removed = remove(&self.host, NAME).await;
@@ -95,7 +95,7 @@ impl Story {
     }
 }
 
-/// Tells the story of a driver that fails for a reason with these words in it, and is healthy after its next launch.
+/// Tests a driver that fails for a reason with these words in it, and is healthy after its next launch.
 async fn fails_and_is_mended(prepare: impl FnOnce(&DriverStage) -> DriverSpec, words: &[&str]) {
     let mut story = Story::of(prepare).await;
     story.fails(words).await;
@@ -104,7 +104,7 @@ async fn fails_and_is_mended(prepare: impl FnOnce(&DriverStage) -> DriverSpec, w
     story.end().await;
 }
 
-/// Tells the story of a driver that fails for a reason with these words in it, at every launch.
+/// Tests a driver that fails for a reason with these words in it, at every launch.
 async fn fails(prepare: impl FnOnce(&DriverStage) -> DriverSpec, words: &[&str]) {
     let mut story = Story::of(prepare).await;
     let report = story.fails(words).await;
@@ -112,7 +112,7 @@ async fn fails(prepare: impl FnOnce(&DriverStage) -> DriverSpec, words: &[&str])
     story.end().await;
 }
 
-/// Tells the story of a driver that is healthy in spite of what it does, and runs a task.
+/// Tests a driver that is healthy in spite of its behaviour, and runs a task.
 async fn is_borne(prepare: impl FnOnce(&DriverStage) -> DriverSpec) {
     let mut story = Story::of(prepare).await;
     let report = story.until(DriverHealth::Healthy).await;
@@ -122,7 +122,7 @@ async fn is_borne(prepare: impl FnOnce(&DriverStage) -> DriverSpec) {
     story.end().await;
 }
 
-/// A task that is started and ended through the driver, as proof that it serves.
+/// Starts and ends a task through the driver, as proof that it serves.
 async fn runs_a_task(story: &Story) {
     let client = story.host.leases().driver(&driver_name(NAME), Wanted::Healthy, LONG).await.unwrap();
     let command = rmp_serde::to_vec_named(&std::collections::BTreeMap::from([("command", "true")])).unwrap();
@@ -139,7 +139,7 @@ fn pid_of(report: &DriverReport) -> Pid {
     Pid::from_raw(i32::try_from(report.pid.expect("it runs")).unwrap()).unwrap()
 }
 
-// === The line, and what comes before it: D.10, D20 to D29, D35 ===
+// === The handshake line, and output before it: D.10, D20 to D29, D35 ===
 
 #[actix::test]
 async fn text_before_the_line_is_passed_over_d10_d35_prc_06() {
@@ -164,7 +164,7 @@ async fn more_text_than_is_passed_over_is_refused_prc_06() {
     fails_and_is_mended(|stage| odd_once(stage, script), &words).await;
 }
 
-/// A line that is refused, and what the refusal says.
+/// A handshake line that is refused, and the words of the refusal.
 async fn line_is_refused(line: &str, words: &[&str]) {
     fails_and_is_mended(|stage| faulty_once(stage, &format!("--line '{line}'")), words).await;
 }
@@ -243,7 +243,7 @@ async fn a_word_on_multiplexing_that_is_no_boolean_is_refused_d28() {
     line_is_refused("1|2|unix|{socket}|grpc||maybe", &["maybe", "no boolean"]).await;
 }
 
-// === It does not come up: D.10, D33, D34, D36 ===
+// === It does not start: D.10, D33, D34, D36 ===
 
 #[actix::test]
 async fn one_that_prints_nothing_and_stays_is_ended_when_its_time_is_over_d10_d33() {
@@ -286,7 +286,7 @@ async fn a_file_that_is_not_executable_is_told_with_its_mode_d10_d34() {
 async fn a_program_for_another_machine_is_told_so_d10_d34() {
     let foreign = |stage: &DriverStage| {
         let path = stage.path("foreign");
-        // The file of this program, but for the field that names its machine: 0xf3 is RISC-V.
+        // The file of this program, except for the field that names its machine: 0xf3 is RISC-V.
         let order = "head -c 18 \"$1\" > \"$2\" && printf '\\363\\000' >> \"$2\" && head -c 4096 \"$1\" | tail -c +21 >> \"$2\" && chmod 755 \"$2\"";
         let done = Command::new("/bin/sh").args(["-c", order, "sh", CALLBOARD]).arg(&path).status().unwrap();
         assert!(done.success());
@@ -314,7 +314,7 @@ async fn a_program_that_lacks_a_library_is_told_which_d10_d34() {
     fails(lacking, &["libgone.so", "lacks a library"]).await;
 }
 
-/// Builds a program with the C compiler, and takes the library away that it needs.
+/// Builds a program with the C compiler, and removes the library that it needs.
 fn build_without_its_library(directory: &Path) {
     let order = "cd \"$1\" && echo 'int gone(void){return 0;}' > gone.c && echo 'int gone(void);int main(void){return gone();}' > lacking.c \
         && cc -shared -fPIC -o libgone.so gone.c && cc -o lacking lacking.c -L. -lgone && rm libgone.so";
@@ -349,7 +349,7 @@ async fn one_that_forks_and_ends_has_ended_and_its_child_ends_with_it_d10_prc_03
     fails_and_is_mended(|stage| faulty_once(stage, "--fork-and-exit"), &["exit code 0"]).await;
 }
 
-// === A good line, and nothing behind it: D.10 ===
+// === A good line without a server: D.10 ===
 
 #[actix::test]
 async fn a_line_whose_socket_has_no_listener_is_reported_with_the_socket_and_another_process_comes_d10() {
@@ -450,7 +450,7 @@ async fn one_that_ends_its_reports_is_asked_again_over_the_same_connection_hlt_0
     }
 }
 
-/// How long the removal of a driver takes to which this is done first, and how its process ended.
+/// Does this to a healthy driver first; returns how long its removal takes, and how its process ended.
 async fn removal(faults: &[&str], harm: impl FnOnce(Pid)) -> (Duration, String) {
     let mut story = Story::of(|stage| stage.exec(NAME, faults)).await;
     harm(pid_of(&story.until(DriverHealth::Healthy).await));
@@ -466,7 +466,7 @@ fn took_its_grace(took: Duration) {
 #[actix::test]
 async fn one_that_takes_no_notice_of_shutdown_is_ended_after_its_grace_d10_d51_d60_shd_07() {
     let (took, ending) = removal(&["--ignore-shutdown"], |_| {}).await;
-    // It had the last quarter of its grace to hear SIGTERM, and heard it.
+    // It had the last quarter of its grace to handle SIGTERM, and handled it.
     contains_all(&ending, &["exit code 0"]);
     assert!(!ending.contains("killed"), "{ending}");
     assert!((Duration::from_millis(1_450)..Duration::from_secs(15)).contains(&took), "{took:?}");

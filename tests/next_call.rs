@@ -1,5 +1,5 @@
-//! In every accident the next call of a host goes to a healthy plugin if one lives, and what is shown agrees with it. Real plugin
-//! processes, and a host that calls them only over leases.
+//! Tests that after every accident the next call of a host goes to a healthy plugin if one lives, and that the status agrees with it.
+//! The plugins are real processes, and the host calls them only over leases.
 
 #[path = "support/preloaded.rs"]
 mod preloaded;
@@ -23,17 +23,17 @@ use tonic::Status;
 
 use support::{LONG, Stage, Task, id, instances, node, order, until, until_active};
 
-/// How long the host waits for an answer before it asks for another lease.
+/// How long the host waits for an answer before it requests another lease.
 const ANSWER: Duration = Duration::from_secs(1);
-/// It takes a millisecond from a kill to the call that the standby answers; this is what a busy machine gets for that.
+/// From a kill to the answer of the standby it takes a millisecond; this is the limit for a busy machine.
 const TAKEOVER: Duration = Duration::from_secs(10);
 
-/// A plugin whose node id is the name of its allocation, so that an answer tells who gave it.
+/// A plugin whose node id is the name of its allocation, so that an answer names the allocation that gave it.
 fn plugin(stage: &Stage, allocation: &str) -> Task {
     Task::new(stage, allocation, "zfs", Role::Node).with(&["--node-id", allocation])
 }
 
-/// Options with which a plugin that hangs is missed soon.
+/// Options with which a plugin that hangs is detected soon.
 fn watchful() -> InstancesOptions {
     let mut options = instances();
     options.limits.round = Duration::from_millis(100);
@@ -41,7 +41,7 @@ fn watchful() -> InstancesOptions {
     options
 }
 
-/// A host on which two allocations serve: `old`, which stands by, and `new`, which is active.
+/// A host with two allocations of the plugin: `old`, which stands by, and `new`, which is active.
 async fn two(stage: &Stage) -> (Host, Task, Task) {
     let host = stage.builder().instances(watchful()).start().await.unwrap();
     let (mut old, mut new) = (plugin(stage, "old"), plugin(stage, "new"));
@@ -56,8 +56,8 @@ async fn node_id(lease: &Lease) -> Result<String, Status> {
     Ok(lease.node().node_get_info(wire::NodeGetInfoRequest {}).await?.into_inner().node_id)
 }
 
-/// A call as a host makes it: if its lease has ended, or the plugin does not answer, it is made over another lease. Returns
-/// the allocation that answered, which is the one that is shown as active and healthy.
+/// A call as a host makes it: if its lease has ended, or the plugin does not answer, it is repeated over another lease. Returns
+/// the allocation that answered; it must be the allocation of the lease.
 async fn call(host: &Host) -> String {
     loop {
         let lease = host.leases().lease(&node("zfs"), LONG).await.unwrap();
@@ -76,7 +76,7 @@ async fn call(host: &Host) -> String {
     }
 }
 
-/// Waits until the host shows this allocation as the one that serves, healthy, and no other.
+/// Waits until the host shows this allocation, and no other, as serving and healthy; then it must be the active one.
 async fn shown(host: &Host, allocation: &str) {
     until(&format!("{allocation} is shown as healthy"), async || {
         let view = host.inventory().ask(TakeInventory).await.unwrap();
@@ -88,7 +88,7 @@ async fn shown(host: &Host, allocation: &str) {
     assert_eq!(order(host, &node("zfs")).await.0.as_deref(), Some(allocation));
 }
 
-/// Waits until the host says why an allocation of the plugin is not active.
+/// Waits until the host reports the expected reason why an allocation of the plugin is not active.
 async fn lacks(host: &Host, allocation: &str, expected: impl Fn(&InactiveBecause) -> bool) {
     until(&format!("it is shown what {allocation} lacks"), async || {
         let described = host.registry().ask(DescribePlugins).await.unwrap();
@@ -103,7 +103,7 @@ fn is_unfit(words: &str) -> impl Fn(&InactiveBecause) -> bool {
     move |lack| matches!(lack, InactiveBecause::Unfit { reason } if reason.contains(words))
 }
 
-/// A newer plugin with these arguments is started beside a healthy one, and gets no call for this reason.
+/// Starts a newer plugin with these arguments beside a healthy one; for this reason it gets no call.
 async fn takes_no_call(arguments: &[&str], why: &str) {
     let stage = Stage::new();
     let host = stage.builder().instances(watchful()).start().await.unwrap();
@@ -146,7 +146,7 @@ async fn a_plugin_that_crashes_in_a_loop_disturbs_the_standby_once_r1c_u35() {
     let stage = Stage::new();
     let (host, _old, mut new) = two(&stage).await;
     assert_eq!(call(&host).await, "new");
-    // The host learns of the death of a process from the end of its connection.
+    // The host detects the death of a process by the end of its connection.
     new.signal(Signal::KILL);
     assert_eq!(call(&host).await, "old");
     new.end().await;
@@ -185,7 +185,7 @@ async fn a_plugin_that_a_wrapper_starts_again_is_another_generation_hlt_08() {
     host.stop().await;
 }
 
-/// Whether an allocation that has just become active answers the next call, and was asked nothing else since it was read.
+/// Checks that an allocation that has just become active answers the next call, and received no other call since it was read.
 async fn answers_unread(host: &Host, task: &Task, read: &[String]) {
     let allocation = task.spec.allocation.as_str();
     shown(host, allocation).await;
@@ -199,7 +199,7 @@ async fn answers_unread(host: &Host, task: &Task, read: &[String]) {
 #[actix::test]
 async fn a_standby_stays_warm_through_takeovers_in_both_directions_r1d() {
     let stage = Stage::new();
-    // No look is due for as long as this may take.
+    // No check is due during this test.
     let (mut rounds, mut probes) = (instances(), support::allocation());
     (rounds.limits.round, probes.round) = (60 * LONG, 60 * LONG);
     let host = stage.builder().instances(rounds).allocation(probes).start().await.unwrap();
@@ -209,8 +209,8 @@ async fn a_standby_stays_warm_through_takeovers_in_both_directions_r1d() {
     shown(&host, "old").await;
     assert_eq!(old.calls("NodeGetInfo"), 1, "{:?}", old.received());
 
-    // A newer one takes over from the old one. It was given out, so it is read once more, by the instance that stands by for it; it is
-    // active again when the newer one dies, without another look.
+    // A newer allocation takes over from the old one. The old one was dispensed, so its new standby instance reads it once more; it is
+    // active again when the newer one dies, without another check.
     new.start(&host).await;
     until_active(&host, &node("zfs"), "new").await;
     until("the standby is read", async || old.calls("NodeGetInfo") == 2).await;
@@ -218,7 +218,7 @@ async fn a_standby_stays_warm_through_takeovers_in_both_directions_r1d() {
     new.signal(Signal::KILL);
     answers_unread(&host, &old, &read).await;
 
-    // The newer one comes back, stands by in its calm time, and is the only one when the old one dies.
+    // The newer one comes back, stands by in its calm time, and is the only one left when the old one dies.
     new.end().await;
     let before = new.received().len();
     new.say_exited(&host, "signal 9").await;
@@ -231,7 +231,7 @@ async fn a_standby_stays_warm_through_takeovers_in_both_directions_r1d() {
     host.stop().await;
 }
 
-/// The wrapper lives on, so no end of a process tells the host of it, and with the rounds that hosts have by default no probe does in time.
+/// The wrapper survives, so no end of a process notifies the host; and with the default rounds of hosts no probe is in time.
 #[actix::test]
 async fn a_plugin_that_is_lost_behind_its_wrapper_is_left_for_the_standby_at_once_hlt_08_r1b() {
     let stage = Stage::new();
@@ -278,7 +278,7 @@ async fn a_host_that_is_started_again_calls_the_plugins_that_outlived_it_r2_r8()
     host.stop().await;
 }
 
-/// Plays a story in a process of its own, whose disk can be made sick.
+/// Runs a test in its own process, whose disk can be made sick.
 fn on_its_own_disk(test: &str, story: impl AsyncFnOnce()) {
     const INSIDE: &str = "NEXT_CALL_INSIDE";
     if std::env::var_os(INSIDE).is_some() {
@@ -294,7 +294,7 @@ fn on_its_own_disk(test: &str, story: impl AsyncFnOnce()) {
     assert!(played.status.success() && said.contains("1 passed"), "{}\n{said}", played.status);
 }
 
-/// The active plugin dies while the disk is sick: the call does not wait for it, nor does any later one.
+/// The active plugin dies while the disk is sick: neither this call nor a later one waits for the disk.
 async fn dies_on_a_sick_disk(state: &str) {
     let stage = Stage::new();
     let (host, _old, new) = two(&stage).await;
@@ -304,7 +304,7 @@ async fn dies_on_a_sick_disk(state: &str) {
     let began = Instant::now();
     assert_eq!(call(&host).await, "old");
     shown(&host, "old").await;
-    // It is called sick after 3 s; until then it might be only slow.
+    // The disk is reported as sick after 3 s; until then it might only be slow.
     assert!(began.elapsed() < Duration::from_secs(3), "it took {:?}", began.elapsed());
     until("the disk is sick", async || host.database().disk().health().reason().is_some()).await;
     assert_eq!(call(&host).await, "old");

@@ -1,4 +1,4 @@
-//! A driver that writes as fast as it can, beside one that does not, under `callboard run`.
+//! Tests a driver that writes as fast as it can, beside a quiet one, under `callboard run`.
 
 mod program;
 
@@ -11,15 +11,15 @@ use program::driven::{find, kill, task, until_running};
 use program::{CALLBOARD, Stage, lives};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How much room the output of a driver may take at any look: what is kept, what may wait, and what comes in while a busy machine
-/// has no time to look.
+/// The room that the output of a driver may take at any check: the kept part, the waiting part, and what arrives while a busy machine
+/// has no time to check.
 const ROOM_MAX: u64 = 512 << 20;
-/// How much the driver is to have written, so that it would have been too much.
+/// How much the driver must write, so that all of it would be too much.
 const WRITTEN_MIN: u64 = 2 * ROOM_MAX;
 /// More time than that takes on the slowest machine.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A stage whose surviving processes end with it, whatever comes of the test.
+/// A stage that kills its surviving processes at its end, whatever the result of the test.
 struct Noisy(Stage);
 
 impl Noisy {
@@ -40,14 +40,14 @@ impl Noisy {
         Self(stage)
     }
 
-    /// How many bytes the driver has written, and how much room they take.
+    /// The number of bytes that the driver has written, and the room that they take.
     fn output(&self) -> (u64, u64) {
         let files = fs::read_dir(self.0.data_dir().join("processes/driver-noisy")).into_iter().flatten();
         let found = files.filter_map(|file| file.ok()?.metadata().ok()).filter(|file| file.is_file());
         found.fold((0, 0), |(length, room), file| (length + file.len(), room + file.blocks() * 512))
     }
 
-    /// Looks on while the driver writes too much, and does something at each look.
+    /// Checks the room while the driver writes too much, and calls `look` at each check.
     fn is_bounded(&self, when: &str, mut look: impl FnMut()) {
         let (began, (at_first, _)) = (Instant::now(), self.output());
         loop {
@@ -73,7 +73,7 @@ impl Drop for Noisy {
             };
             let pid = entry.file_name().to_str().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
             if let Some(pid) = pid.filter(|_| is_marked(&entry.path())) {
-                // One that has ended meanwhile takes no signal.
+                // A process that has ended meanwhile receives no signal.
                 let _ = kill_process(pid, Signal::KILL);
             }
         }
@@ -101,7 +101,7 @@ fn a_driver_that_floods_its_output_never_fills_the_disk_and_costs_its_neighbour_
         );
     });
     assert!(program.log().contains("were skipped unread"), "the loss is told");
-    // The host is killed: there is no reader any more, and the driver goes on.
+    // The host is killed: there is no longer a reader, and the driver continues.
     program.kill();
     stage.is_bounded("without a host", || assert!(lives(pid), "it outlives its host"));
     let program = stage.0.run();
@@ -113,7 +113,7 @@ fn a_driver_that_floods_its_output_never_fills_the_disk_and_costs_its_neighbour_
     drop(program);
 }
 
-/// The frames of the floods: names of drivers, and of the frames in the reason.
+/// The frames of the floods: names of the drivers, and of the frames in the reason.
 const FLOODS: [(&str, &str); 3] =
     [("ping", "PING"), ("window-update", "WINDOW_UPDATE"), ("unknown", "unknown")];
 
@@ -153,7 +153,7 @@ fn a_driver_that_floods_its_connection_is_cut_off_with_the_reason_and_disturbs_n
         let events = find(&whole, "drivers", name)["events"].as_array().expect("a list");
         assert!(events.iter().any(|event| is_told(&event["text"])), "{events:?}");
     }
-    // It is tried again, and cut off again, with pauses between.
+    // The driver is connected again and cut off again, with pauses between.
     let ping = find(&program.json(&["status"]), "drivers", "ping")["generation"].as_u64();
     let ping = ping.expect("it has had a connection");
     let status = program.until("another connection to a driver", |status| {

@@ -1,7 +1,7 @@
-//! Our driver in a whole Nomad agent, as an operator installs it (TH092, TH093).
+//! Tests our driver in a whole Nomad agent, as an operator installs it (TH092, TH093).
 //!
-//! The agent is the program that `CALLBOARD_NOMAD` names, or `nomad` of the search path. Where there is none, or where this is not
-//! run by root, as which Nomad's clients run, it says on standard error what it did not show.
+//! The agent is the program that `CALLBOARD_NOMAD` names, or `nomad` of the search path. If there is none, or if this is not run by
+//! root, as Nomad's clients are, the test reports on standard error what it skipped.
 
 mod program;
 
@@ -17,18 +17,18 @@ use program::{CALLBOARD, Stage};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::Value;
 
-/// More time than anything here takes on the slowest machine.
+/// More time than any step of these tests takes on the slowest machine.
 const LONG: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Whom a round takes away, in this order.
+/// The victims of a round, in order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Victim {
     /// The driver, by SIGKILL.
     Driver,
     /// The agent, by SIGKILL.
     Agent,
-    /// The agent, by the signal on which it ends in order.
+    /// The agent, by the signal on which it stops in order.
     AgentInOrder,
 }
 
@@ -64,7 +64,7 @@ fn a_task_in_a_nomad_agent_outlives_kills_of_agent_and_driver_in_one_copy_th092(
     let all: Vec<String> = (1..=lines.len()).map(|number| format!("line {number}")).collect();
     assert_eq!(lines, all, "each line once and in order");
 
-    // It ends while neither of them is there.
+    // The task ends while neither of them runs.
     node.take_away(Agent);
     node.take_away(Driver);
     fs::write(node.path("web.end"), "").expect("it can be written");
@@ -89,7 +89,7 @@ fn a_task_in_a_nomad_agent_is_stopped_and_leaves_nothing_th093() {
     });
 }
 
-/// A machine with a Nomad agent that is server and client.
+/// A machine with a Nomad agent that is both server and client.
 struct Node {
     program: PathBuf,
     stage: Stage,
@@ -98,7 +98,7 @@ struct Node {
 }
 
 impl Node {
-    /// Runs an agent with our driver, or says why not.
+    /// Runs an agent with our driver, or reports why not.
     fn new() -> Option<Self> {
         let what = "our driver in a whole Nomad agent";
         if !geteuid().is_root() {
@@ -158,7 +158,7 @@ impl Node {
         });
     }
 
-    /// Has a job run whose one task is this script, which writes down its process.
+    /// Runs a job with one task, which is this script and records its process.
     fn run(&self, name: &str, script: &str) {
         let job = format!(
             "job {name:?} {{\n  type = \"batch\"\n  group \"all\" {{\n\
@@ -175,7 +175,7 @@ impl Node {
         self.until("the task runs", || !self.copies(name).is_empty());
     }
 
-    /// The processes that a task has been, one for each start.
+    /// The processes of a task, one for each start.
     fn copies(&self, name: &str) -> Vec<u64> {
         let text = fs::read_to_string(self.path(&format!("{name}.pids"))).unwrap_or_default();
         text.lines().filter_map(|line| line.parse().ok()).collect()
@@ -204,7 +204,7 @@ impl Node {
         command.stdin(Stdio::null()).output().expect("it runs")
     }
 
-    /// What it says in JSON; nothing if it does not answer yet.
+    /// The agent's answer in JSON; null if it does not answer yet.
     fn json(&self, words: &[&str]) -> Value {
         serde_json::from_slice(&self.nomad(words).stdout).unwrap_or_default()
     }
@@ -214,7 +214,7 @@ impl Node {
         allocations[0]["ID"].as_str().expect("there is one").to_owned()
     }
 
-    /// How a command beside a task ended; `None` if it cannot be had.
+    /// The exit code of a command beside a task; `None` if it cannot be run.
     fn beside(&self, job: &str, script: &str) -> Option<i32> {
         let allocation = self.allocation(job);
         let words = ["alloc", "exec", "-i=false", "-t=false", &allocation, "/bin/sh", "-c", script];
@@ -225,7 +225,7 @@ impl Node {
         String::from_utf8_lossy(&self.nomad(&["alloc", "logs", &self.allocation(job)]).stdout).into_owned()
     }
 
-    /// The exit codes that were told of a task.
+    /// The exit codes of a task that the agent reported.
     fn exit_codes(&self, job: &str) -> Vec<i64> {
         let allocation = self.json(&["alloc", "status", "-json", &self.allocation(job)]);
         let events = allocation["TaskStates"][job]["Events"].as_array().cloned().unwrap_or_default();
@@ -241,7 +241,7 @@ impl Node {
         }
     }
 
-    /// The end of what the agent said.
+    /// The last lines of the agent's log, the newest first.
     fn log(&self) -> String {
         let text = fs::read_to_string(self.path("log")).unwrap_or_default();
         text.lines().rev().take(40).collect::<Vec<_>>().join("\n")
@@ -249,17 +249,17 @@ impl Node {
 }
 
 impl Drop for Node {
-    /// Ends the agent; its stage ends what the agent started: what supervises tasks and pipes lives on without it.
+    /// Kills the agent; the supervisors of tasks and pipes outlive it, and its stage kills them.
     fn drop(&mut self) {
         if let Some(mut agent) = self.agent.take() {
-            // One that has ended already takes no signal.
+            // A process that has ended already receives no signal.
             let _ = agent.kill();
             let _ = agent.wait();
         }
     }
 }
 
-/// Ports without a listener, as far as can be said.
+/// Ports that had no listener at this moment.
 fn free_ports() -> [u16; 3] {
     let held = [(); 3].map(|()| TcpListener::bind(("127.0.0.1", 0)).expect("a free port"));
     held.map(|port| port.local_addr().expect("it has an address").port())
@@ -274,7 +274,7 @@ fn nomad() -> Option<PathBuf> {
     std::env::split_paths(&path).map(|place| place.join("nomad")).find(|file| File::open(file).is_ok())
 }
 
-/// Whether such a process lives: a zombie does not.
+/// Whether this process lives: a zombie does not.
 fn lives(pid: u64) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))

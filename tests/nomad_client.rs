@@ -1,8 +1,8 @@
-//! Our driver under what the client of a Nomad agent does, on the official Go packages (TH092, TH093): its agents stop in order, are
-//! killed and come again, and give back handles without the configuration of the driver.
+//! Tests our driver under the actions of a Nomad client, on the official Go packages (TH092, TH093): its agents stop in order, are
+//! killed and restarted, and return handles without the configuration of the driver.
 //!
-//! The client is `tests/interop/go/nomadclient`. It is built where `go` is found and the modules can be had; where not, each of these
-//! tests says on standard error what it did not show.
+//! The client is `tests/interop/go/nomadclient`. It is built if `go` is found and the modules are available; otherwise each of these
+//! tests reports on standard error what it skipped.
 
 #[path = "support/go.rs"]
 mod go;
@@ -24,14 +24,14 @@ use tempfile::TempDir;
 use go::NOMAD_CLIENT;
 
 const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
-/// More time than anything here takes on the slowest machine.
+/// More time than any step of these tests takes on the slowest machine.
 const LONG: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(5);
-/// The task of these stories, as Nomad names it.
+/// The task of these tests, as Nomad names it.
 const TASK: &str = "1d7e2ab0-3c61-4f0e-9a55-0123456789ab/web/5f2c11aa";
 const ALLOCATION: &str = "1d7e2ab0-3c61-4f0e-9a55-0123456789ab";
 
-/// The client, or none after it has been said what is not shown.
+/// The client; or `None`, after reporting what is skipped.
 fn client_or_say(what: &str) -> Option<PathBuf> {
     NOMAD_CLIENT.or_say(what).map(|directory| directory.join("nomadclient"))
 }
@@ -44,7 +44,7 @@ fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Whether such a process lives: a zombie does not.
+/// Whether this process lives: a zombie does not.
 fn lives(pid: i32) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
@@ -55,7 +55,7 @@ fn kill(pid: i32) {
     until("a killed process ends", || !lives(pid));
 }
 
-/// A node: what is on its disk, and the pipe of the task's output with a reader.
+/// A node: the files on its disk, and the pipe of the task's output with a reader.
 struct Node {
     program: PathBuf,
     directory: TempDir,
@@ -79,20 +79,20 @@ impl Node {
         self.directory.path().join(name).display().to_string()
     }
 
-    /// What the task has written since the last look.
+    /// The output of the task since the last call.
     fn written(&self) -> String {
         let mut text = Vec::new();
-        // It ends where nothing more is in the pipe.
+        // The read ends when the pipe is empty.
         let _ = (&self.output).read_to_end(&mut text);
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// How often the task was started.
+    /// The number of starts of the task.
     fn starts(&self) -> usize {
         fs::read_to_string(self.path("starts")).unwrap_or_default().lines().count()
     }
 
-    /// A script that notes its start, counts on its output, and ends when it is requested to.
+    /// A script that records its start, counts on its output, and ends on request.
     fn script(&self) -> String {
         format!(
             "echo up >> {0}/starts; trap 'exit 7' USR1; n=0; while ! [ -e {0}/go ]; do n=$((n+1)); echo line $n; sleep 0.05; done; exit 5",
@@ -127,7 +127,7 @@ impl Node {
 }
 
 impl Drop for Node {
-    /// Ends what a story has left of its task: it would outlive it, as it outlives its driver.
+    /// Kills the task that a test has left: it would outlive the test, as it outlives its driver.
     fn drop(&mut self) {
         let own = self.directory.path().join("alloc").join(ALLOCATION).join("web/.callboard");
         for place in fs::read_dir(own).into_iter().flatten().flatten() {
@@ -137,7 +137,7 @@ impl Drop for Node {
     }
 }
 
-/// A client that runs. It is killed when it is dropped.
+/// A running client. It is killed when it is dropped.
 struct Agent {
     child: Child,
     orders: Option<ChildStdin>,
@@ -147,14 +147,14 @@ struct Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // One that has ended already takes no signal.
+        // A process that has ended already receives no signal.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Agent {
-    /// The next line under this word; events are put aside.
+    /// The next line with this word; events are queued.
     fn told(&mut self, word: &str) -> Value {
         loop {
             let told =
@@ -162,14 +162,14 @@ impl Agent {
             match told["told"].as_str().expect("a word") {
                 found if found == word => return told,
                 "event" => self.events.push_back(told),
-                // How a process was found is looked at where it matters.
+                // Tests that depend on how a process was found check it themselves.
                 "not joined" => {}
                 _ => panic!("{word:?} was to be told, and not {told}"),
             }
         }
     }
 
-    /// How it has got its driver, and the process of that.
+    /// Waits until the client has its driver in this way; returns the driver's process.
     fn driver(&mut self, how: &str) -> i32 {
         i32::try_from(self.told(how)["pid"].as_i64().expect("a number")).expect("a small number")
     }
@@ -206,7 +206,7 @@ impl Agent {
         self.task_pid()
     }
 
-    /// The next event of the task, which says this.
+    /// Waits for the event of this kind of the task, which must arrive once.
     fn hears(&mut self, kind: &str) {
         while !self.events.iter().any(|event| event["extra"]["kind"] == kind) {
             let event = self.telling.recv_timeout(LONG).unwrap_or_else(|_| panic!("no event {kind:?} comes"));
@@ -230,7 +230,7 @@ impl Agent {
     }
 }
 
-/// A task whose agent stops in order and comes again is the same task (T150, T151, T173, T174).
+/// A task whose agent stops in order and is started again is the same task (T150, T151, T173, T174).
 #[test]
 fn a_task_outlives_the_orderly_restart_of_its_agent_in_one_copy_t150_t151_t173_t174_th092() {
     let Some(program) = client_or_say("our driver across an orderly restart of an agent") else { return };
@@ -259,7 +259,7 @@ fn a_task_outlives_the_orderly_restart_of_its_agent_in_one_copy_t150_t151_t173_t
     second.ends();
 }
 
-/// Kills in every order: what a story does between two looks.
+/// The kills of a test between two checks, in every order.
 #[derive(Debug, Clone, Copy)]
 enum Kill {
     Driver,
@@ -310,7 +310,7 @@ fn a_task_outlives_kills_of_its_driver_and_its_agent_in_every_order_in_one_copy_
         assert_eq!(node.starts(), 1, "one copy after {what:?}");
         written.push_str(&node.written());
     }
-    // It ends while neither is there, and both hear of that.
+    // The task ends while neither of them runs; both the driver and the client receive its end.
     agent.kill();
     kill(driver);
     fs::write(node.path("go"), "").expect("room");
@@ -359,7 +359,7 @@ fn a_task_under_a_nomad_client_is_spoken_with_stopped_and_destroyed_t145_t147_t1
     agent.driver("launched");
     agent.start(&node);
     agent.ends();
-    // A shell at a terminal, by a driver that has recovered the task.
+    // A shell at a terminal, through a driver that has recovered the task.
     let mut agent = node.agent();
     agent.driver("launched");
     agent.recovered();
@@ -371,7 +371,7 @@ fn a_task_under_a_nomad_client_is_spoken_with_stopped_and_destroyed_t145_t147_t1
     assert!(text.contains("44 122") && text.contains("good evening-2"), "{text}");
     let unknown = agent.asks(json!({ "do": "signal", "signal": "SIGNAL" }));
     assert!(unknown["error"].as_str().is_some_and(|why| why.contains("no signal")), "{unknown}");
-    // No signal is named: what is built into Nomad takes SIGINT.
+    // No signal is named: the driver that is built into Nomad uses SIGINT.
     agent.does(json!({ "do": "stop", "timeout_ms": 30_000 }));
     let ended = agent.does(json!({ "do": "wait" }));
     assert_eq!(

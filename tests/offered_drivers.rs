@@ -1,4 +1,4 @@
-//! Drivers in the inventory, in the same shape as CSI plugins, with the real reference driver.
+//! Tests drivers in the inventory, in the same shape as CSI plugins, with the real reference driver.
 
 mod support;
 
@@ -48,7 +48,7 @@ async fn a_driver_is_offered_with_its_fingerprint_through_a_kill_and_a_restart_u
     assert_eq!(view.family(Family::Driver).map(|offer| &offer.plugin).collect::<Vec<_>>(), [&key("exec")]);
     assert_eq!(view.family(Family::Csi).chain(view.family(Family::Device)).count(), 0);
 
-    // Its process is killed: that is known at once, with its reason, and so is its return.
+    // Its process is killed: that is reported at once, with its reason, and so is its return.
     kill_process(pid_of(&host, "exec").await, Signal::KILL).unwrap();
     let is_unhealthy = |health: &Health| health.reason().is_some_and(|reason| reason.contains("signal 9"));
     inventory.until("it is not healthy", changed("exec", is_unhealthy)).await;
@@ -56,7 +56,7 @@ async fn a_driver_is_offered_with_its_fingerprint_through_a_kill_and_a_restart_u
     assert!(second.generation > first.generation);
     assert_eq!(second.fingerprint, first.fingerprint);
 
-    // A restart that is ordered is none of the subscribers' business.
+    // A restart on request is not reported to subscribers.
     inventory.so_far();
     host.drivers().ask(RestartDriver { name: driver_name("exec") }).await.unwrap().unwrap();
     until("it serves again", async || {

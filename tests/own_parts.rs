@@ -1,4 +1,4 @@
-//! Parts of a host program's own: supervised, started, stopped and shown beside those of the host.
+//! Tests parts of a host program: supervised, started, stopped and shown beside those of the host.
 
 use std::future::ready;
 use std::time::Duration;
@@ -17,15 +17,15 @@ use futures_util::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-/// Asks for what is below it.
+/// Asks for the list below a part.
 #[derive(Debug)]
 struct List;
 
-/// Has it give up.
+/// Makes it give up.
 #[derive(Debug)]
 struct GiveUp;
 
-/// Has it stay when it is asked to stop.
+/// Makes it ignore a later request to stop.
 #[derive(Debug)]
 struct Stay;
 
@@ -37,7 +37,7 @@ conversation! {
     }
 }
 
-/// Lists what it has, or keeps it to itself.
+/// Answers with a list, or does not answer.
 #[derive(Debug)]
 struct SampleActor {
     answers: bool,
@@ -154,7 +154,7 @@ async fn a_part_of_a_hosts_own_that_gives_up_is_started_again_until_the_budget_o
     assert!(reason.contains("sample") && reason.contains("it has had enough"), "{reason}");
 }
 
-/// The incarnations of a sample, which leaves a letter.
+/// The lifecycle of a sample that leaves a letter.
 struct SampleLives(Address<SampleActor>, PartContext);
 
 impl PartLifecycle for SampleLives {
@@ -277,7 +277,7 @@ conversation! {
     }
 }
 
-/// Keeps a sum, which is not thirteen when it begins.
+/// Stores a sum, which must not be thirteen at the start.
 #[derive(Debug)]
 struct Sum(u64);
 
@@ -349,7 +349,7 @@ impl Record for LargeRow {
 type Load = fn(Ledger) -> Loading;
 type Loading = LocalBoxFuture<'static, Result<u64, String>>;
 
-/// How a sum is stored.
+/// The way in which a sum is stored.
 #[derive(Clone, Copy)]
 struct Storing {
     owner: &'static str,
@@ -357,7 +357,7 @@ struct Storing {
     put: fn(u64) -> Operation,
 }
 
-/// As it should be.
+/// The correct way.
 const WELL: Storing = Storing { owner: "sums", load, put };
 
 fn load(ledger: Ledger) -> Loading {
@@ -437,7 +437,7 @@ fn sum() -> Address<Sum> {
     Address::vacant("sum", 10)
 }
 
-/// Why a host does not start whose part stores its sum in this way.
+/// The error of a host that does not start because a part stores its sum in this way.
 async fn refused(directory: &TempDir, storing: Storing) -> String {
     let started = Host::builder(directory.path()).part(sum_part(&sum(), storing)).start().await;
     started.expect_err("it does not start").to_string()
@@ -477,7 +477,7 @@ async fn a_part_that_stores_under_a_name_of_our_own_actors_is_refused_and_nothin
             "{said}"
         );
     }
-    // What it never reads is refused when it writes there.
+    // A part that writes to a table of Callboard without reading it first is refused at the write.
     let writes_elsewhere = sum_part(&sum, Storing { put: put_among_ours, ..WELL });
     let host = Host::builder(directory.path()).part(writes_elsewhere).start().await.expect("it starts");
     let error = sum.ask(Add(1)).await.expect_err("it is refused");

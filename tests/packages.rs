@@ -1,4 +1,4 @@
-//! What those who embed the packages find in them: who they are, what is in them, what they ask for.
+//! Checks the published packages: their metadata, their files and their dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// The packages that are published, each after those that it needs, with the folder of each.
+/// The published packages, each after the packages that it needs, with the folder of each.
 const PACKAGES: &[(&str, &str)] = &[
     ("callboard-proto", "proto"),
     ("callboard-machines", "actors/machines"),
@@ -15,7 +15,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("callboard", ""),
 ];
 
-/// What every package holds.
+/// The files that every package contains.
 const FILES: &[&str] =
     &["CHANGELOG.md", "Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md", "src/lib.rs"];
 
@@ -31,7 +31,7 @@ fn cargo(arguments: &[&str]) -> String {
     String::from_utf8(stdout).unwrap()
 }
 
-/// What the manifests of the workspace say.
+/// The manifests of the workspace.
 fn manifests() -> Vec<Value> {
     let metadata = cargo(&["metadata", "--format-version", "1", "--no-deps"]);
     let metadata: Value = serde_json::from_str(&metadata).unwrap();
@@ -101,7 +101,7 @@ fn every_package_holds_its_licences_and_its_readme_and_nothing_of_the_workspace(
     }
 }
 
-/// One version and no other would clash with whatever else in a program needs the same package.
+/// A requirement of exactly one version would conflict with other users of the same package in a program.
 #[test]
 fn no_package_asks_for_one_version_of_another_and_no_other() {
     for manifest in manifests() {
@@ -114,7 +114,7 @@ fn no_package_asks_for_one_version_of_another_and_no_other() {
     }
 }
 
-/// The packages that a build of `callboard` with these features compiles into itself, each with its own features.
+/// The packages that a build of `callboard` with these features contains, each with its own features.
 fn compiled(features: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
     let fixed = ["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p} {f}"];
     let tree = cargo(&[&fixed[..], &["--package", "callboard"], features].concat());
@@ -151,7 +151,7 @@ fn a_host_program_without_the_program_compiles_nothing_that_is_there_for_its_sak
     assert_eq!(needed, [serde_json::json!(["cli"])]);
 }
 
-/// With it every look at the clock goes through a lock, and the clock of a program could be stopped.
+/// With a pausable clock every reading of the clock takes a lock, and the clock of a program could be paused.
 #[test]
 fn only_the_program_makes_tokio_have_a_clock_that_can_be_stopped() {
     let can_be_stopped = |features: &[&str]| compiled(features)["tokio"].contains("test-util");
@@ -160,7 +160,7 @@ fn only_the_program_makes_tokio_have_a_clock_that_can_be_stopped() {
     assert!(!can_be_stopped(&["--no-default-features", "--features", "plugin"]));
 }
 
-/// That a panic costs one message (rule 4 of the shell) rests on panics that unwind.
+/// The guarantee that a panic costs one message (rule 4 of the shell) requires panics that unwind.
 #[test]
 fn a_build_in_which_panics_abort_is_refused_with_what_to_do_shell_4() {
     let library = std::fs::read_to_string(root().join("actors/src/lib.rs")).unwrap();

@@ -1,4 +1,4 @@
-//! A host that is stopped for a while: what its plugins did meanwhile is looked at before anything is said of them.
+//! Tests a host that is stopped for a while: it checks what its plugins did meanwhile before it reports anything about them.
 
 #[path = "support/preloaded.rs"]
 mod preloaded;
@@ -24,7 +24,7 @@ fn a_plugin_that_got_ready_while_its_host_was_stopped_is_not_restarted_for_that_
         task(status, "slow")["state"] == "probing"
     });
     host.signal(Signal::STOP);
-    // The pause is what is tried here: it has to last.
+    // The pause itself is tested, so it must last.
     std::thread::sleep(PAUSE);
     host.signal(Signal::CONT);
     host.until_active("csi-node", "zfs", "slow");
@@ -34,10 +34,10 @@ fn a_plugin_that_got_ready_while_its_host_was_stopped_is_not_restarted_for_that_
     assert!(log.contains("the host did not run for a while"), "{log}");
 }
 
-/// How long the machine is suspended: far from a whole number of seconds, since the measure of the pause is off by some milliseconds.
+/// How long the machine is suspended: far from a whole number of seconds, since the measured pause is off by some milliseconds.
 const SUSPENDED: Duration = Duration::from_millis(6_500);
 
-/// A monotonic clock that can be stopped for one process, as that of a suspended machine is.
+/// A monotonic clock that can be stopped for one process, like that of a suspended machine.
 struct StoppableClock {
     library: PathBuf,
     stood_still: PathBuf,
@@ -55,7 +55,7 @@ impl StoppableClock {
         [("LD_PRELOAD", preloaded::text(&self.library)), ("STOOD_STILL", preloaded::text(&self.stood_still))]
     }
 
-    /// It has not counted this much time of the process.
+    /// Subtracts this much time from the clock of the process.
     fn leave_out(&self, time: Duration, pid: u64) {
         let numbers =
             [i64::try_from(pid).expect("a pid"), i64::try_from(time.as_nanos()).expect("a short time")];
@@ -82,7 +82,7 @@ fn the_time_of_a_suspended_machine_is_a_pause_and_counts_in_all_times_that_are_s
         stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
     };
     until_true("a host that stands still", program::TIMEOUT, is_stopped);
-    // The pause is what is tried here: it has to last. Then its monotonic clock has not seen it, and only the time since the boot has.
+    // The pause itself is tested, so it must last. The monotonic clock then has not counted it; only the time since the boot has.
     std::thread::sleep(SUSPENDED);
     clock.leave_out(SUSPENDED, pid);
     host.signal(Signal::CONT);
@@ -100,6 +100,6 @@ fn the_time_of_a_suspended_machine_is_a_pause_and_counts_in_all_times_that_are_s
         task(status, "a")["restarts"] == 1 && task(status, "a")["health"] == "healthy"
     });
     let since = task(&status, "a")["since_unix_ms"].as_u64().expect("a time");
-    // The clock of the host is set once, so it may differ a little from that of the system.
+    // The clock of the host is set once, so it may differ slightly from that of the system.
     assert!(since + 1_000 > before && since < unix_ms() + 1_000, "since {since}, after {before}");
 }

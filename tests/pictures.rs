@@ -1,4 +1,4 @@
-//! Pictures of runs: the one that the README shows is up to date, and no text in one stands on another.
+//! Tests pictures of runs: the picture in the README is up to date, and no text in a picture overlaps another.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ fn the_picture_that_the_readme_shows_is_up_to_date() {
     assert!(readme.contains(PICTURE) && readme.contains(STORY));
 }
 
-/// All texts of a picture but those about time and the disk: which writes share a commit, and what others do meanwhile, is different in
+/// All texts of a picture except those about time and the disk: the writes that share a commit, and what others do meanwhile, differ in
 /// each run.
 fn words(svg: &str) -> BTreeSet<&str> {
     let texts =
@@ -41,8 +41,8 @@ fn words(svg: &str) -> BTreeSet<&str> {
     texts.filter(|text| !is_of_disk(text)).collect()
 }
 
-/// One mark of each kind and more: gates that open in part, that fall and that stay closed, answers, words to oneself, signs
-/// with and without room, texts that are too long, and letters that mean something where they are drawn.
+/// At least one mark of each kind: gates that open in part, that fall and that stay closed, answers, messages to oneself, signs
+/// with and without room, texts that are too long, and letters that are special where they are drawn.
 fn every_kind_of_mark() -> Picture {
     let (tasks, registry, disk) = (|| "tasks".to_owned(), || "registry".to_owned(), || "disk".to_owned());
     let message = |[from, to]: [&str; 2], text: &str, about: &str, arrow| Mark::Message {
@@ -143,7 +143,7 @@ fn gates_crashes_restarts_takeovers_and_generations_are_in_the_picture() {
     ));
 }
 
-/// What is drawn of who falls and lives again when these lines are said: the crashes and the restarts of one column.
+/// The crashes and the restarts that the picture of these lines shows in one column.
 fn lives(column: &str, lines: &str) -> Vec<String> {
     let picture = Player::new().play(&format!("{lines}---\n")).unwrap().picture;
     let signs = picture.marks.iter().filter_map(|mark| match mark {
@@ -186,7 +186,7 @@ fn a_new_run_of_the_host_begins_with_everyone_alive() {
     assert_eq!(lives("registry", lines).last().map(String::as_str), Some("Restart: started again"));
 }
 
-/// A dozen actors, and more than a hundred messages of every length.
+/// A dozen actors, and more than a hundred messages of different lengths.
 fn crowd() -> Picture {
     let name = |number: usize| match number {
         0 => "host".to_owned(),
@@ -217,7 +217,7 @@ fn attribute(element: &str, name: &str) -> f64 {
     rest.split('"').next().unwrap().parse().unwrap()
 }
 
-/// Where each text beside the lines is, as wide as it is at most: left, top, right, bottom.
+/// The box of each text beside the lines, at its maximum width: left, top, right, bottom.
 fn texts(svg: &str) -> Vec<[f64; 4]> {
     let elements = svg.split("<text class=\"").skip(1).map(|rest| rest.split("</text>").next().unwrap());
     let texts = elements.filter_map(|element| {
@@ -244,14 +244,14 @@ fn texts(svg: &str) -> Vec<[f64; 4]> {
     texts.collect()
 }
 
-/// The lines of the columns: where they are, and from where to where.
+/// The lines of the columns: x, the start and the end.
 fn lines(svg: &str) -> Vec<[f64; 3]> {
     let lines = ["<line class=\"life\"", "<line class=\"dead\""];
     let lines = lines.iter().flat_map(|line| svg.split(line).skip(1));
     lines.map(|line| ["x1", "y1", "y2"].map(|name| attribute(line, name))).collect()
 }
 
-/// Two actors that have much to say of themselves.
+/// Actors with long texts about themselves.
 fn narrow() -> Picture {
     let sign = |actor: &str, kind| Mark::Sign {
         actor: actor.to_owned(),
@@ -337,7 +337,7 @@ fn what_a_plugin_says_does_no_harm_to_the_picture() {
     let drawn = svg(&picture);
     assert!(!drawn.contains("<script") && !drawn.contains('\u{1b}') && drawn.contains("a&lt;b"));
     let told = mermaid(&picture);
-    // The title is a text of YAML, which knows no \u{200c}.
+    // The title is a YAML string, in which \u{200c} is not an escape.
     assert!(told.starts_with("---\ntitle: \"<&> \\\\u{1b} \u{200c}\\\\\"\n---\n"), "{told}");
     assert!(!told.contains("<script") && told.contains("#lt;/text#gt;") && told.contains("#59;"), "{told}");
 }

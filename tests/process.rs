@@ -1,4 +1,4 @@
-//! Processes of plugins, by real processes: bound to their host, stopped in order, always reaped.
+//! Tests processes of plugins with real processes: bound to their host, stopped in order, always reaped.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
 const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
-/// Far more than anything here takes.
+/// Far more than any step of these tests takes.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn story<F: Future<Output = ()>>(tell: impl FnOnce(TempDir) -> F) {
@@ -42,7 +42,7 @@ async fn ran(directory: &Path, script: &str) -> ProcessEnding {
     started(directory, script).ended().await
 }
 
-/// Waits until a file has a line, and gives it.
+/// Waits until a file has a line, and returns it.
 async fn line_of(path: &Path) -> String {
     loop {
         match std::fs::read_to_string(path) {
@@ -52,7 +52,7 @@ async fn line_of(path: &Path) -> String {
     }
 }
 
-/// Whether there is a process of this number that is not a zombie.
+/// Whether there is a process with this number that is not a zombie.
 fn lives(pid: &str) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
@@ -193,7 +193,7 @@ fn two_hundred_processes_started_and_given_up_leave_no_zombie_and_no_descriptor_
         for pid in pids {
             assert!(!Path::new("/proc").join(pid.to_string()).exists(), "process {pid} is left");
         }
-        // The other tests of this file run in this process too, so a few descriptors come and go.
+        // The other tests of this file run in this process too, so a few descriptors are opened and closed meanwhile.
         while descriptors() > before + 50 {
             sleep(Duration::from_millis(20)).await;
         }
@@ -204,7 +204,7 @@ fn two_hundred_processes_started_and_given_up_leave_no_zombie_and_no_descriptor_
 fn the_kernel_kills_a_process_whose_host_is_killed_prc_04() {
     story(|directory| async move {
         let mark = directory.path().join("plugin");
-        // A shell stands for the host: it starts a bound process as `run` does, and is killed with SIGKILL.
+        // A shell plays the host: it starts a bound process as `run` does, and is killed with SIGKILL.
         let plugin = format!("echo $$ > {}; exec sleep 1000", mark.display());
         let script = format!("{CALLBOARD} bound --parent $$ -- /bin/sh -c '{plugin}' & wait");
         let mut host = Command::new("/bin/sh").args(["-c", &script]).spawn().expect("a shell starts");
@@ -229,7 +229,7 @@ fn a_process_whose_host_died_before_it_was_bound_does_not_start_prc_04() {
     assert_eq!(said.trim(), "callboard: the host process 1 has ended; \"/bin/echo\" is not started");
 }
 
-/// Is the keeper of a host that has ended already, until it has done its work.
+/// Runs the keeper of a host that has ended already, until it has done its work.
 fn keep_for_a_dead_host(tag: &str) {
     let mut keeper = Command::new(CALLBOARD).arg("keeper").stdin(Stdio::piped()).spawn().expect("it starts");
     let mut host = keeper.stdin.take().expect("a pipe");
@@ -238,7 +238,7 @@ fn keep_for_a_dead_host(tag: &str) {
     assert!(keeper.wait().expect("it is our child").success());
 }
 
-/// A process that ends with the story, however that goes.
+/// A process that is killed at the end of the test, whatever its result.
 struct Left(Child);
 
 impl Left {
@@ -247,7 +247,7 @@ impl Left {
     }
 
     async fn ends(&mut self) -> bool {
-        // What was killed may need a moment to be gone.
+        // A killed process may need a moment to disappear.
         let pid = self.0.id().to_string();
         timeout(Duration::from_millis(500), is_gone(&pid)).await.is_ok()
     }
@@ -255,7 +255,7 @@ impl Left {
 
 impl Drop for Left {
     fn drop(&mut self) {
-        // One that has ended already needs no signal.
+        // A process that has ended already needs no signal.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

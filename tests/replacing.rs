@@ -1,11 +1,11 @@
-//! A new version of a plugin takes the place of the old one behind a gate, with real processes (F16).
+//! Tests that a new version of a plugin replaces the old one behind a gate, with real processes (F16).
 
 mod program;
 
 use program::{Program, Stage, allocation, plugin, task};
 use serde_json::{Value, json};
 
-/// Version 1 runs, and there are two candidates: version 2, and one whose node id is empty (C006).
+/// Version 1 runs, and there are two candidates: version 2, and a version whose node id is empty (C006).
 fn stage() -> Stage {
     let old = allocation("zfs-1", "zfs", "node", &["--plugin-version", "1"], "");
     let new = allocation("zfs-2", "zfs", "node", &["--plugin-version", "2"], "start = false");

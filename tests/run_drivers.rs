@@ -1,4 +1,4 @@
-//! Drivers and tasks of `callboard run`, with the real reference driver: killed drivers, killed hosts, and what is left.
+//! Tests drivers and tasks of `callboard run`, with the real reference driver: killed drivers, killed hosts, and leftovers.
 
 mod program;
 
@@ -14,7 +14,7 @@ use program::{CALLBOARD, Program, Stage, TIMEOUT, exists, lives, until_true};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// A stage with the reference driver and one task that runs.
+/// A stage with the reference driver and one running task.
 fn stage() -> Stage {
     let stage = Stage::new("");
     let directory = stage.directory.path().display().to_string();
@@ -25,7 +25,7 @@ fn stage() -> Stage {
     stage
 }
 
-/// What the driver told of a task, as text and count.
+/// The events of a task that the driver reported, as text and count.
 fn told(status: &Value, name: &str) -> Vec<(String, u64)> {
     let events = find(status, "tasks", name)["events"].as_array().expect("a list").clone();
     let event = |event: &Value| {
@@ -48,7 +48,7 @@ fn a_task_outlives_its_driver_and_its_host_and_no_event_is_lost_or_doubled_prc_0
     let own = starts(&stage, "web")[0];
     let first_driver = driver_pid(&status);
 
-    // The driver is killed: another one takes the task up again, and nothing is started twice.
+    // The driver is killed: another process of it recovers the task, and nothing is started twice.
     kill(first_driver);
     let status = program.until("another driver with the task", |status| {
         let driver = find(status, "drivers", "exec");
@@ -59,7 +59,7 @@ fn a_task_outlives_its_driver_and_its_host_and_no_event_is_lost_or_doubled_prc_0
     let second_driver = driver_pid(&status);
     assert!(lives(own) && starts(&stage, "web") == [own], "the task is the same: {status:#}");
 
-    // The host is killed: the next one finds the same driver process and the same task.
+    // The host is killed: the next host finds the same driver process and the same task.
     program.kill();
     assert!(lives(second_driver) && lives(own), "both outlive the host");
     let program = stage.run();
@@ -74,7 +74,7 @@ fn a_task_outlives_its_driver_and_its_host_and_no_event_is_lost_or_doubled_prc_0
     let database = std::fs::read(stage.data_dir().join("callboard.redb")).expect("it is there");
     assert!(!database.windows(8).any(|window| window == b"canary-7"), "no secret is stored (P6)");
 
-    // It is stopped through its driver, and what was told of it in all is each thing once.
+    // The task is stopped through its driver, and each event was reported exactly once in all.
     let report = program.json(&["stop", "web"]);
     assert_eq!(report["report"][0]["child"], "task/web", "{report:#}");
     until_true("its process is gone", TIMEOUT, || !lives(own));
@@ -125,7 +125,7 @@ fn a_driver_whose_arguments_were_corrected_is_launched_anew_by_the_next_host_and
     let right = driver_pid(&status);
     program.kill();
 
-    // What it is now is what it was.
+    // An unchanged configuration keeps the process of the driver.
     let program = stage.run();
     assert_eq!(driver_pid(&until_running(&program, "web")), right);
     program.signal(Signal::TERM);
@@ -253,7 +253,7 @@ fn a_driver_and_a_task_are_shown_whole_with_their_last_events_and_the_ends_of_th
         assert!(events.iter().all(|event| event["last_unix_ms"].as_u64() > Some(0)), "{events:?}");
         events.iter().any(|event| event["text"].as_str().expect("a text").contains(words))
     };
-    // What was told last may still be on its way to the list, as may a lease of the task to be given out again.
+    // The latest event may not have reached the list yet, nor the lease of the task that is dispensed again.
     until_true("the events and the leases of the driver", TIMEOUT, || {
         let whole = of_driver();
         let exec = find(&whole, "drivers", "exec");
@@ -355,7 +355,7 @@ fn a_task_is_told_of_itself_and_one_that_asks_for_more_than_there_is_fails_alone
     assert!(program.ended().0.success());
 }
 
-/// A plugin directory with this program in it: each of its plugins is one by its arguments.
+/// A plugin directory with this program in it: its arguments decide which plugin it is.
 fn plugin_dir(stage: &Stage) -> PathBuf {
     let directory = stage.directory.path().join("plugins");
     std::fs::create_dir(&directory).expect("it is new");
@@ -390,13 +390,13 @@ fn a_driver_of_the_plugin_directory_is_asked_who_it_is_and_a_broken_one_keeps_no
             && find(status, "tasks", "web")["state"] == "failed"
     });
     let reason = |name: &str| find(&status, "drivers", name)["reason"].as_str().expect("a reason").to_owned();
-    // A mistake is reported with its line, as one in the table of a task is.
+    // An error is reported with its line, like an error in the table of a task.
     let written = std::fs::read_to_string(stage.config()).expect("it was written");
     let line = 1 + written.lines().position(|line| line.contains("colour")).expect("it is there");
     let mistake = format!("line {line}:12: config.colour: the plugin knows no such key");
     assert!(reason("raw").contains(&mistake), "{mistake} is not in {}", reason("raw"));
     assert!(reason("blocked").contains("blocked"), "{}", reason("blocked"));
-    // The first inventory has waited for all of them.
+    // The first inventory waited for all of them.
     for (name, state) in [("exec", "healthy"), ("raw", "unhealthy"), ("absent", "unhealthy")] {
         let told = format!("first fingerprint plugin=driver/{name} state=\"{state}\"");
         until_true(&told, TIMEOUT, || program.log().contains(&told));
@@ -406,7 +406,7 @@ fn a_driver_of_the_plugin_directory_is_asked_who_it_is_and_a_broken_one_keeps_no
     program.signal(Signal::TERM);
     assert!(program.ended().0.success());
 
-    // Mended, it serves. Bound to its host, it ends with it, whatever ends that.
+    // The corrected driver serves. It is bound to its host, so it ends with it, however the host ends.
     let right = driver("raw", "survives = false");
     stage.configure(&format!("{head}{others}{right}{task}"));
     let program = stage.run();
@@ -449,7 +449,7 @@ fn a_task_out_of_reach_is_looked_at_again_by_itself_and_goes_on_when_its_driver_
     program.kill();
     until_true("the driver has ended with its host", TIMEOUT, || !lives(driver));
 
-    // Its driver is unavailable, so it is neither recovered nor started once more, and it is looked at again and again.
+    // Its driver is unavailable, so the task is neither recovered nor started again, but checked again and again.
     let (file, away) = (plugins.join("callboard-raw"), stage.directory.path().join("away"));
     std::fs::rename(&file, &away).expect("it is there");
     let program = stage.run();
@@ -489,7 +489,7 @@ fn a_mute_plugin_delays_no_other_is_reported_after_its_own_time_and_leaves_nothi
         format!("plugin_dir = {plugins:?}\n{mute}{good}")
     };
 
-    // It may take as long as it likes: the good one serves meanwhile.
+    // The mute plugin may take as long as it likes: the good one serves meanwhile.
     stage.configure(&configuration("600s"));
     let program = stage.run();
     program.until("the good driver, while the other one says nothing", |status| {
@@ -498,7 +498,7 @@ fn a_mute_plugin_delays_no_other_is_reported_after_its_own_time_and_leaves_nothi
     });
     program.kill();
 
-    // Its own time is that of its configuration.
+    // Its own start timeout is that of its configuration.
     stage.configure(&configuration("300ms"));
     let program = stage.run();
     program.until("why the mute one is none", |status| {
@@ -508,7 +508,7 @@ fn a_mute_plugin_delays_no_other_is_reported_after_its_own_time_and_leaves_nothi
     program.signal(Signal::TERM);
     assert!(program.ended().0.success());
 
-    // Nothing is left of those that were only asked who they are, also when their host was killed meanwhile.
+    // Nothing is left of plugins that were only asked for their identity, even if their host was killed meanwhile.
     let left = std::fs::read_dir(stage.data_dir().join("processes")).expect("it is there");
     let left: Vec<_> = left.map(|entry| entry.expect("it can be read").file_name()).collect();
     assert_eq!(left, ["driver-raw"], "{left:?}");
@@ -531,7 +531,7 @@ fn a_start_that_goes_on_although_its_host_was_killed_leads_to_no_second_run_prc_
     program.kill();
     assert!(starts(&stage, "web").is_empty(), "it is not begun yet");
 
-    // The driver says that it knows no such task, and starts it all the same a second later.
+    // The driver answers that it knows no such task, but starts it a second later.
     let program = stage.run();
     let status = until_running(&program, "web");
     assert_eq!(find(&status, "drivers", "exec")["adopted"], true, "{status:#}");
@@ -557,7 +557,7 @@ fn a_host_that_is_killed_at_any_moment_of_a_start_never_runs_a_task_twice_prc_09
     let living = || starts(&stage, "web").into_iter().filter(|pid| lives(*pid)).collect::<Vec<_>>();
     let mut random = fastrand::Rng::with_seed(7);
     for round in 0..ROUNDS {
-        // Half of the rounds stop the task first, so that the next host starts it anew.
+        // Half of the rounds stop the task first, so that the next host starts it again.
         let program = if round % 2 == 0 { stage.begin() } else { stage.run() };
         if round % 2 == 1 {
             let status = until_running(&program, "web");
@@ -612,7 +612,7 @@ fn a_refused_driver_is_not_launched_until_its_file_is_another_one_and_its_task_s
                 && event.starts_with("cannot be started yet: driver exec is refused: ")
         })
     };
-    // A host that is killed meanwhile leaves a start behind of which the next one knows that nothing came of it.
+    // A host that is killed meanwhile leaves a start behind; the next host knows that it had no effect.
     let program = stage.run();
     waits_refused(&program);
     program.kill();

@@ -1,4 +1,4 @@
-//! `callboard script` for a user who has never used it: every mistake has its words, its place and its exit code.
+//! Tests `callboard script` for a user who has never used it: every mistake has a message, a position and an exit code.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ fn callboard(directory: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// What came of the command: its exit code, and what it wrote to standard output and to standard error.
+/// The result of the command: its exit code, its standard output and its standard error.
 fn script(directory: &Path, arguments: &[&str]) -> (i32, String, String) {
     let ran = callboard(directory, arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -29,7 +29,7 @@ fn stage(name: &str, text: impl AsRef<[u8]>) -> TempDir {
     directory
 }
 
-/// The command fails in these words and does nothing else.
+/// The command fails with this message and does nothing else.
 fn refused(directory: &Path, arguments: &[&str], words: &str) {
     let (code, out, told) = script(directory, arguments);
     assert_eq!((code, out.as_str()), (2, ""), "{told}");
@@ -103,7 +103,7 @@ fn a_difference_is_shown_and_is_no_mistake() {
     let (code, out, told) = script(stage.path(), &["s"]);
     assert_eq!((code, told.as_str()), (1, ""));
     assert!(out.contains("-a plugin\n") && out.contains("+no plugin is registered\n"), "{out}");
-    // A mistake in one script keeps no other from being played, and the worst is the exit code.
+    // A mistake in one script does not prevent the others from being played, and the worst result is the exit code.
     let (code, out, told) = script(stage.path(), &["missing", "s"]);
     assert_eq!(code, 2);
     assert!(out.contains("-a plugin\n") && told.contains("missing: cannot be read"), "{out}{told}");

@@ -1,6 +1,6 @@
-//! The message scripts: every story of `tests/scripts/`, and every example of `docs/scripts.md`, comes out as it is written.
+//! Tests the message scripts: every story of `tests/scripts/`, and every example of `docs/scripts.md`, has its recorded result.
 //!
-//! To write down what comes out now: `cargo run -- script --update tests/scripts/*`.
+//! To record the present results: `cargo run -- script --update tests/scripts/*`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -9,9 +9,9 @@ use callboard::actors::registry::List;
 use callboard::picture::svg;
 use callboard::script::{Played, Player, ScriptError, Verdict, diff};
 
-/// So many stories there are at least.
+/// The minimum number of stories.
 const STORIES_MIN: usize = 60;
-/// Stories are played at the same time by so many.
+/// The number of stories that are played at the same time.
 const PLAYERS: usize = 2;
 
 fn below_root(path: &str) -> PathBuf {
@@ -25,7 +25,7 @@ fn stories() -> Vec<PathBuf> {
     stories
 }
 
-/// What is wrong with a story: other things came back, or a place of this machine stands in its picture.
+/// The fault of a story: its responses differ, or its picture contains a path of this machine.
 fn complaint(player: &mut Player, story: &Path) -> Option<String> {
     let told = std::fs::read_to_string(story).unwrap();
     match player.play_file(story) {
@@ -71,7 +71,7 @@ fn there_are_many_stories_and_each_is_named_after_what_it_shows() {
     }
 }
 
-/// The scripts of a page: whatever stands in blocks that are marked as `script`.
+/// The scripts of a page: all blocks that are marked as `script`.
 fn examples(page: &str) -> Vec<String> {
     let blocks = page.split("```script\n").skip(1);
     blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()
@@ -97,7 +97,7 @@ fn every_verb_is_told_of_on_the_page_about_scripts() {
     }
 }
 
-/// What is wrong with a script, as a person reads it.
+/// The error of a script, as a person reads it.
 fn mistake(script: &str) -> String {
     let error = Player::new().play(script).unwrap_err();
     assert!(matches!(error, ScriptError::Mistake { .. }) && !error.is_transient());

@@ -1,4 +1,4 @@
-//! What a running host says of itself is what is so, at every moment.
+//! Tests that the status of a running host is true at every moment.
 
 mod program;
 
@@ -10,7 +10,7 @@ use program::{CALLBOARD, Stage, TIMEOUT, allocation, driven, pid_of, plugin, tas
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// What is shown of the node half of a plugin.
+/// The status of the node half of a plugin.
 fn shown<'v>(status: &'v Value, name: &str) -> &'v Value {
     plugin(status, "csi-node", name)
 }
@@ -61,7 +61,7 @@ fn a_plugin_whose_process_was_killed_is_not_healthy_from_the_first_look_on() {
     assert_eq!(task(&status, "a")["health"], "restarting", "as its plugin");
     let reason = row["reason"].as_str().expect("a reason");
     assert!(reason.starts_with("a: process ended: signal 9 (SIGKILL)"), "{reason}");
-    // When it starts again is a time, and what is left of it is shown when it is asked for.
+    // The time of the next start is stored, and the remaining time is shown on request.
     let waiting = host.until("the decision", |status| task(status, "a")["due_unix_ms"].is_u64());
     let waiting = task(&waiting, "a");
     assert!(waiting["due_unix_ms"].as_u64() > waiting["since_unix_ms"].as_u64(), "{waiting:#}");
@@ -106,7 +106,7 @@ fn a_host_that_stops_tells_what_has_ended_what_it_waits_for_and_until_when_s3() 
         names(&stopping["ended"], "child"),
         ["host/tasks", "allocation/b", "process/b", "allocation/a"]
     );
-    // Its process gets SIGKILL before its stop comes to its end at the latest; and both are shown in every form.
+    // Its process gets SIGKILL before the latest end of its stop; both times are shown in every form.
     let of_a = &stopping["waits_for"][1];
     let [kill, by] = ["kill_unix_ms", "until_unix_ms"].map(|key| of_a[key].as_u64().expect("a time"));
     assert!(kill < by && by <= until, "{stopping:#}");
@@ -139,7 +139,7 @@ fn a_host_that_stops_tells_what_has_ended_what_it_waits_for_and_until_when_s3() 
     assert!(a["kills_within_ms"].as_u64() < a["stops_within_ms"].as_u64(), "{a:#}");
     assert_eq!((&b["stops_within_ms"], &b["kills_within_ms"]), (&Value::Null, &Value::Null), "{b:#}");
     assert_eq!(names(&b["ended"], "child"), ["allocation/b", "process/b"]);
-    // What has ended already is no refusal but its report, also while the others still stop.
+    // A stop of an allocation that has ended already is not refused but returns its report, also while the others still stop.
     let report = host.json(&["stop", "b"]);
     assert_eq!(names(&report["report"], "child"), ["allocation/b", "process/b"]);
     assert_eq!(
@@ -182,28 +182,28 @@ fn the_dead_socket_of_an_allocation_that_is_not_started_is_removed_by_the_next_r
     let host = stage.run();
     host.json(&["status"]);
     assert!(!std::path::Path::new(&socket).exists(), "{socket}");
-    // It can be started all the same.
+    // It can still be started.
     assert!(host.ask(&["start", "idle"]).status.success());
     host.until_active("csi-node", "off", "idle");
 }
 
-/// What each entry of a list has under a key.
+/// The values of a key in all entries of a list.
 fn texts(list: &Value, key: &str) -> Vec<String> {
     let all = list.as_array().expect("a list").iter();
     all.map(|one| one[key].as_str().unwrap_or_else(|| panic!("no {key} in {one}")).to_owned()).collect()
 }
 
-/// `callboard watch`, begun, in this form.
+/// Starts `callboard watch` in this form.
 fn watching(stage: &Stage, form: &[&str]) -> Child {
     let mut watch = Command::new(CALLBOARD);
     watch.arg("watch").args(form).arg("--data-dir").arg(stage.data_dir());
     watch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs")
 }
 
-/// The step of the stop of an allocation in which the process that ignores its order to end is waited for.
+/// The step of the stop of an allocation that waits for the process, which ignores the order to end.
 const ENDING: u8 = 2;
 
-/// How far the stop of an allocation has come, as it is shown: it has not begun, it is deregistered, its process ends, it is over.
+/// The progress of the stop of an allocation: not begun, deregistering, ending its process, done.
 fn step_of(stopping: &Value, allocation: &str) -> u8 {
     let mut awaited = stopping["waits_for"].as_array().expect("a list").iter();
     let ended = texts(&stopping["ended"], "child");
@@ -219,7 +219,7 @@ fn step_of(stopping: &Value, allocation: &str) -> u8 {
     }
 }
 
-/// The log tells every 5 s what a stop still waits for.
+/// The log reports every 5 s what a stop still waits for.
 #[test]
 fn watch_follows_a_stop_to_its_end_and_the_log_tells_what_still_holds_it_up_s3() {
     let stubborn = |name: &str, plugin: &str, grace: &str| {
@@ -242,7 +242,7 @@ fn watch_follows_a_stop_to_its_end_and_the_log_tells_what_still_holds_it_up_s3()
     while !seen.last().is_some_and(|line: &Value| line["about"]["stopping"].is_object()) {
         seen.push(lines.next().expect("it tells of the stop"));
     }
-    // Who begins to watch now sees at once that it stops, what it waits for, and then its end.
+    // A watcher that starts now sees at once that the host stops and what it waits for, and then its end.
     let late = watching(&stage, &["--json"]).wait_with_output().expect("it is our child");
     let late = String::from_utf8_lossy(&late.stdout).into_owned();
     let late: Vec<Value> = late.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect();
@@ -255,7 +255,7 @@ fn watch_follows_a_stop_to_its_end_and_the_log_tells_what_still_holds_it_up_s3()
     let of_host = lines.iter().filter(|line| line["news"] == "host_changed");
     let stops: Vec<&Value> = of_host.map(|line| &line["about"]["stopping"]).collect();
     let (both, one) = (["host/agent", "task/slow", "task/slower"], ["host/agent", "task/slower"]);
-    // It is deregistered first, and then its process ends (SHD-04); it does not come back.
+    // Each is deregistered first, and then its process ends (SHD-04); it does not come back.
     for name in ["slow", "slower"] {
         let steps: Vec<u8> = stops.iter().map(|stopping| step_of(stopping, name)).collect();
         assert!(steps.is_sorted(), "{name} goes through {steps:?}: {stops:#?}");
@@ -279,7 +279,7 @@ fn watch_follows_a_stop_to_its_end_and_the_log_tells_what_still_holds_it_up_s3()
             .iter()
             .all(|name| is_in(name))
     );
-    // The other one ends with the agent, which is what tells of allocations.
+    // The other one ends with the agent, which reports allocations.
     let of_it = |line: &&Value| line["news"] == "allocation_changed" && line["about"]["name"] == "slow";
     let slow = lines.iter().rfind(of_it).expect("it changes");
     assert_eq!(slow["about"]["task"], "stopped", "{slow:#}");
@@ -306,7 +306,7 @@ fn watch_follows_a_stop_to_its_end_and_the_log_tells_what_still_holds_it_up_s3()
         let told = format!("still stopping waits_for=\"{name}\" state=\"ending process ");
         log.lines().filter(|line| line.contains(" INFO ") && line.contains(&told)).count()
     };
-    // The slower one is reported at least as often, also on a machine that is late.
+    // The slower one is reported at least as often, also on a slow machine.
     assert!(still("task/slow") >= 1 && still("task/slower") >= still("task/slow"), "{log}");
     assert!(log.contains("waits_for=\"host/agent\" state=\"\" stops_within_ms="), "{log}");
 }
@@ -361,7 +361,7 @@ fn an_allocation_that_crashes_in_a_loop_is_given_up_in_the_log_and_shown_so_hlt_
     }
 }
 
-/// A driver, given this more of its table, and a task that runs this script.
+/// A driver with these additional lines in its table, and a task that runs this script.
 fn job(driver: &str, more: &str, script: &str) -> String {
     format!(
         "[[driver]]\nname = {driver:?}\n{more}\n[[task]]\nname = \"job\"\ndriver = {driver:?}\n\
@@ -427,14 +427,14 @@ fn the_log_tells_of_each_task_what_became_of_it_in_fields_that_can_be_parsed() {
     }
 }
 
-/// Whether a text is a duration as Rust shows it to programmers: `1.500000001s`, `30ms`.
+/// Whether a text is a duration in Rust's debug format: `1.500000001s`, `30ms`.
 fn is_debug_duration(text: &str) -> bool {
     let text = text.trim_matches(|c: char| c == '"' || c == ',');
     let unit = ["ns", "µs", "ms", "s"].iter().find_map(|unit| text.strip_suffix(unit));
     unit.is_some_and(|number| !number.is_empty() && number.parse::<f64>().is_ok())
 }
 
-/// Where a text shows a value as Rust does to programmers: `Some(..)`, `Name { field: .. }`, and in fields `name=1.5s`.
+/// The places where a text shows a value in Rust's debug format: `Some(..)`, `Name { field: .. }`, and in fields `name=1.5s`.
 fn debug_forms(text: &str) -> Vec<&str> {
     let is_debug = |line: &&str| {
         let has_fields = line.match_indices(" { ").any(|(at, _)| {
@@ -568,7 +568,7 @@ fn the_exit_code_tells_whether_a_host_or_a_thing_is_well() {
         whole.contains("plugin zfs") && whole.contains("allocation a") && !whole.contains("allocation b"),
         "{whole}"
     );
-    // It is there, and does not answer.
+    // The host runs, but does not answer.
     host.signal(Signal::STOP);
     assert_eq!(code(&["health"]), Some(3));
     host.signal(Signal::CONT);
@@ -653,12 +653,12 @@ fn task_is(status: &Value, name: &str, state: &str) -> bool {
     driven::find(status, "tasks", name)["state"] == state
 }
 
-/// A call that is never answered, made by another client of the host.
+/// A call that never gets an answer, made by another client of the host.
 struct Hanging(Child);
 
 impl Drop for Hanging {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,8 +1,8 @@
-//! A real host on a disk that hangs, is full or loses what is synced: it stays visible, takes over, stops and shuts down in bounded
-//! time, refuses new promises, and goes on when the disk is mended (SHELL-1A, P3).
+//! Tests a real host on a disk that hangs, is full or loses synced data: it stays visible, takes over, stops and shuts down in bounded
+//! time, refuses new promises, and continues when the disk is repaired (SHELL-1A, P3).
 //!
-//! The disk is made sick by a library that is loaded into the host and stands before its system calls. One host lives on a small file
-//! system that is really full; where a user may mount none, that test says so and tests nothing.
+//! The disk is made sick by a library that is loaded into the host and intercepts its system calls. One host runs on a small file
+//! system that is really full; if the user may not mount one, that test reports so and tests nothing.
 
 #[path = "support/filler.rs"]
 mod filler;
@@ -21,7 +21,7 @@ use program::{Program, Stage, TIMEOUT, allocation, driven, lives, pid_of, plugin
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// A status comes within this, whatever the disk does. Much more than it takes, for a busy machine.
+/// The time limit of a status, whatever the disk does. It is much more than a status takes, for a busy machine.
 const STATUS_WITHIN: Duration = Duration::from_secs(5);
 /// A disk that does not answer counts as sick after 3 s.
 const SICK_WITHIN: Duration = Duration::from_secs(15);
@@ -74,7 +74,7 @@ fn other(name: &str) -> &'static str {
     if name == "a" { "b" } else { "a" }
 }
 
-/// Asks, and fails if that takes longer.
+/// Sends a command, and fails if it takes longer than the limit.
 fn within(program: &Program<'_>, limit: Duration, words: &[&str]) -> Output {
     let began = Instant::now();
     let output = program.ask(words);
@@ -83,7 +83,7 @@ fn within(program: &Program<'_>, limit: Duration, words: &[&str]) -> Output {
     output
 }
 
-/// Waits until the status is as wished; each status comes in time.
+/// Waits until the status is as wished; each status must arrive in time.
 fn until(program: &Program<'_>, limit: Duration, what: &str, is_wished: impl Fn(&Value) -> bool) -> Value {
     let began = Instant::now();
     loop {
@@ -96,7 +96,7 @@ fn until(program: &Program<'_>, limit: Duration, what: &str, is_wished: impl Fn(
     }
 }
 
-/// Kills the plugin that serves, and waits until the other one does.
+/// Kills the plugin that serves, and waits until the other one serves.
 fn fail_over(program: &Program<'_>) -> String {
     let status = program.json(&["status"]);
     let active = plugin(&status, "csi-node", "disks")["active"].as_str().expect("one serves").to_owned();
@@ -110,7 +110,7 @@ fn fail_over(program: &Program<'_>) -> String {
     standby.to_owned()
 }
 
-/// What a host program does with a host on a thread of its own, whose disk hangs from its start to its end.
+/// Embeds a host on its own thread; its disk hangs from its start to its end.
 fn embed(data_dir: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
@@ -159,13 +159,13 @@ fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// The exit code of `health`, and what it prints.
+/// The exit code and the output of `health`.
 fn health(program: &Program<'_>) -> (Option<i32>, Value) {
     let output = within(program, STATUS_WITHIN, &["health", "--json"]);
     (output.status.code(), serde_json::from_slice(&output.stdout).expect("it is JSON"))
 }
 
-/// Whether the disk is among what is not well.
+/// Whether the disk is listed as not well.
 fn has_disk(health: &Value) -> bool {
     let troubles = health["not_well"].as_array().expect("a list");
     troubles.iter().any(|trouble| trouble["kind"] == "host" && trouble["name"] == "disk")
@@ -187,12 +187,12 @@ fn a_host_whose_disk_hangs_takes_over_is_seen_stops_and_ends_shell_1a() {
         names.iter().any(|name| name.as_str().is_some_and(|name| name.starts_with(&concerned))),
         "{disk}"
     );
-    // The one that was killed runs again. That it is registered is not on disk, and its allocation says what it waits for.
+    // The killed plugin runs again. Its registration is not on disk, and its allocation reports what it waits for.
     until(&program, SICK_WITHIN, "the plugin that was started again", |status| {
         let again = task(status, other(&active));
         let waits = again["state"] == "registering" && again["reason"].is_string();
         let disks = plugin(status, "csi-node", "disks");
-        // Its row says of its health what the row of its plugin says: that of its instance, whatever is on disk.
+        // Its row has the same health as the row of its plugin: that of its instance, whatever is on disk.
         let is_healthy = again["health"] == "healthy" && disks["healthy"] == 2;
         again["task"] == "running" && waits && is_healthy && disks["registered"] == 2
     });
@@ -210,7 +210,7 @@ fn a_host_whose_disk_hangs_takes_over_is_seen_stops_and_ends_shell_1a() {
     assert_eq!(stopped.status.code(), Some(1), "{}", said(&stopped));
     assert!(said(&stopped).contains("not on disk"), "{}", said(&stopped));
 
-    // A task stops through its driver, which starts no other one.
+    // The task is stopped through its driver, and is not started again.
     until_true("the task has begun", TIMEOUT, || driven::starts(&sick.stage, "web").len() == 1);
     let own = driven::starts(&sick.stage, "web")[0];
     let stopped = within(&program, STOP_WITHIN, &["stop", "web"]);
@@ -231,7 +231,7 @@ fn a_host_whose_disk_hangs_takes_over_is_seen_stops_and_ends_shell_1a() {
     let (status, _) = program.ended();
     assert_eq!(status.code(), Some(1));
 
-    // The next start finds what is on disk, and mends it.
+    // The next host reads the state on disk, and repairs it.
     let program = sick.run();
     assert!(program.ask(&["shutdown"]).status.success());
 }
@@ -257,7 +257,7 @@ fn a_host_whose_disk_hangs_at_its_start_says_so_and_ends_when_told_p3_s3() {
     assert_eq!(status.code(), Some(0), "nothing was begun, and nothing is lost: {log}");
     assert!(log.ends_with("SIGTERM came before the database was open: nothing was started\n"), "{log}");
 
-    // It goes on by itself when the disk answers.
+    // It continues by itself when the disk answers.
     let program = sick.stage.begin_as(&sick.preloaded.environment());
     until_true("it waits again", SICK_WITHIN, || program.log().contains(waits));
     sick.disk("ok");
@@ -284,7 +284,7 @@ fn a_disk_that_answers_when_its_host_goes_on_after_a_pause_is_not_sick_p3() {
         program.signal(Signal::STOP);
         std::fs::remove_file(held).expect("it is there");
         assert!(!program.log().contains(SICK), "this machine is too slow to try it: {}", program.log());
-        // The pause is what is tried here: it has to last.
+        // The pause itself is tested, so it must last.
         std::thread::sleep(PAUSE);
         sick.disk("ok");
         program.signal(Signal::CONT);
@@ -305,16 +305,16 @@ fn a_host_on_a_full_disk_refuses_promises_and_goes_on_when_there_is_room_p3() {
         until(&program, SICK_WITHIN, "the sick disk", is_sick);
         let (code, troubles) = health(&program);
         assert!(code == Some(3) && has_disk(&troubles), "{troubles}");
-        // None of its driver is begun meanwhile, so none counts.
+        // No process of its driver is started meanwhile, so no launch is counted.
         driven::kill(driven::driver_pid(&program.json(&["status"])));
         until(&program, SICK_WITHIN, "a launch that is refused", |status| {
             driven::find(status, "drivers", "exec")["reason"].to_string().contains("nothing was begun")
         });
-        // It ends, and that it has ended is not on disk.
+        // The allocation ends, but its end is not on disk.
         let stopped = within(&program, STOP_WITHIN, &["stop", &active]);
         assert_eq!(stopped.status.code(), Some(1), "{}", said(&stopped));
         assert!(said(&stopped).contains("not on disk"), "{}", said(&stopped));
-        // The one that was killed runs again, and is not registered: that would be a promise.
+        // The killed plugin runs again, but is not registered: that would be a promise.
         sick.disk("ok");
         until(&program, SICK_WITHIN, "the sound disk", |status| {
             let disk = &status["host"]["disk"];
@@ -353,20 +353,20 @@ fn a_surviving_process_that_a_full_disk_does_not_let_be_launched_is_charged_no_r
     });
     let (_, unknown) = program.refusal(&["start", "nosuch"]);
     assert!(unknown.contains("nosuch") && !unknown.contains("write"), "{unknown}");
-    // Its end has used up one.
+    // Only its end has used up a restart.
     assert_eq!(task(&program.json(&["status"]), "a")["restarts"], 1);
     sick.disk("ok");
     program.until_active("csi-node", "disks", "a");
     assert!(program.ask(&["shutdown"]).status.success());
 }
 
-/// Its log is on a full disk, or goes to a reader that is gone or does not read.
+/// The log is on a full disk, or goes to a reader that is gone or does not read.
 #[test]
 fn a_host_whose_log_takes_no_lines_takes_over_and_ends_in_order_p3_s3() {
     let full_pipe = "exec 3<>reader; dd if=/dev/zero of=reader bs=4096 count=1024 oflag=nonblock 2>&-; exec \"$@\" 2>reader";
     for log in [
         "exec \"$@\" 2>/dev/full",
-        // Its reader has left, or does not read.
+        // The reader is gone, or does not read.
         "exec \"$@\" 3<>reader 2>reader 3<&-",
         full_pipe,
     ] {
@@ -395,15 +395,15 @@ fn a_host_on_a_full_disk_shuts_down_and_says_what_is_lost_s3() {
     assert!(printed.contains("are lost") && printed.contains("registration csi-node/disks of"), "{printed}");
 }
 
-/// Set for a test that runs itself in a mount namespace of its own.
+/// Set for a test that runs itself in its own mount namespace.
 const INSIDE: &str = "SMALL_DISK_INSIDE";
 
-/// Mounts a file system of 16 MiB as the data directory. False means that it says why that cannot be.
+/// Mounts a file system of 16 MiB as the data directory. Returns false, and reports why, if that is not possible.
 fn mount_small(stage: &Stage) -> bool {
     mount(stage, "size=16m")
 }
 
-/// The same, with this limit.
+/// The same, with this size limit.
 fn mount(stage: &Stage, limit: &str) -> bool {
     let data_dir = stage.data_dir();
     std::fs::create_dir(&data_dir).expect("it can be made");
@@ -417,7 +417,7 @@ fn mount(stage: &Stage, limit: &str) -> bool {
     mounted.status.success()
 }
 
-/// Runs this test again in a mount namespace of its own, and of these other namespaces.
+/// Runs this test again in its own mount namespace, and in these additional namespaces.
 fn run_apart(name: &str, namespaces: &[&str]) {
     let test = std::env::current_exe().expect("it runs");
     let apart = [namespaces, &["--mount", "--propagation", "private"]].concat();
@@ -432,7 +432,7 @@ fn run_apart(name: &str, namespaces: &[&str]) {
     assert!(lived.status.success(), "{}", lived.status);
 }
 
-/// What a host on a small file system lives through: no library stands before its system calls.
+/// A host on a small file system that fills up: no library intercepts its system calls.
 fn live_on_a_small_disk() {
     let stage = Stage::new(&two());
     if !mount_small(&stage) {
@@ -444,7 +444,7 @@ fn live_on_a_small_disk() {
     let filler = Filler::take_all_room(stage.data_dir().join("filler"));
     let active = fail_over(&program);
     until(&program, SICK_WITHIN, "the full disk", is_sick);
-    // The host may be faster than the filler, where the database gives back room: then one write gets through.
+    // The host may be faster than the filler when the database frees room: then one write succeeds.
     until_true("people see the full disk", SICK_WITHIN, || {
         let text = said(&within(&program, STATUS_WITHIN, &["status"]));
         text.contains("disk sick") && text.contains("space")
@@ -475,7 +475,7 @@ fn a_host_on_a_file_system_that_is_full_takes_over_stops_and_goes_on_when_there_
     );
 }
 
-/// What a task does whose file system is full: its supervisor has kept room for its exit.
+/// Stops a task whose file system is full: its supervisor has reserved room for its exit.
 fn stop_a_task_on_a_small_disk() {
     let stage = Stage::new("");
     let task = driven::task(&stage.directory.path().display().to_string(), "web", "");
@@ -496,14 +496,14 @@ fn a_task_on_a_file_system_that_is_full_is_stopped_and_its_exit_is_known_p3() {
     if std::env::var_os(INSIDE).is_some() {
         return stop_a_task_on_a_small_disk();
     }
-    // In a user namespace there is no user that the directories of a task could be given to.
+    // A user namespace has no user to whom the directories of a task could be given.
     if !rustix::process::geteuid().is_root() {
         return eprintln!("NOT RUN: this needs root");
     }
     run_apart("a_task_on_a_file_system_that_is_full_is_stopped_and_its_exit_is_known_p3", &[]);
 }
 
-/// What is said of a driver that can write neither its handshake nor its reason.
+/// Checks the reason of a driver that can write neither its handshake nor its reason.
 fn launch_where_no_output_can_be_written() {
     let stage = Stage::new("[[driver]]\nname = \"exec\"\n");
     let processes = stage.data_dir().join("processes");
@@ -540,7 +540,7 @@ fn a_driver_whose_output_a_full_disk_does_not_take_is_told_with_that_and_comes_b
     );
 }
 
-/// What an allocation lives through that is started while there is no room for its directories.
+/// Starts an allocation while there is no room for its directories.
 fn start_where_no_directory_can_be_made() {
     let late = allocation("late", "disks", "node", &[], "start = false");
     let stage = Stage::new(&format!("[restart]\nattempts = 1\ndelay = \"100ms\"\n{late}"));
@@ -555,7 +555,7 @@ fn start_where_no_directory_can_be_made() {
     assert!(taken < 100, "the file system has room for {taken} files");
 
     let started = within(&program, STATUS_WITHIN, &["start", "late"]);
-    // More often than it may be restarted.
+    // It is tried more often than it may be restarted.
     let waits = "an allocation is not started yet";
     until_true("the third try", SICK_WITHIN, || program.log().matches(waits).count() >= 3);
     let status = program.json(&["status"]);

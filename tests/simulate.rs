@@ -1,4 +1,4 @@
-//! `callboard simulate` as a person meets it: a summary, a trace that comes out the same, and mistakes that are named.
+//! Tests `callboard simulate` as a person uses it: a summary, a reproducible trace, and clear error messages.
 
 use std::fs;
 use std::process::{Command, Output};

@@ -1,4 +1,4 @@
-//! Strangers on the node of a running host program: processes that take what belongs to others.
+//! Tests foreign processes on the node of a running host program that take what belongs to others.
 
 mod program;
 
@@ -51,7 +51,7 @@ fn a_plugin_behind_a_wrapper_that_leaves_it_alone_is_the_allocations_own_process
 
 #[test]
 fn a_plugin_that_shows_nothing_of_its_task_serves_only_where_any_may_listen_sec_02() {
-    // A process without a parent, in a session of its own, and without environment: as a container runtime or systemd starts it.
+    // A process without a parent, in its own session and without environment: as a container runtime or systemd starts it.
     let script = format!(
         "(setsid env -i {CALLBOARD} plugin hostpath --endpoint \"$CSI_ENDPOINT\" --role node &); exec sleep 1000"
     );
@@ -76,7 +76,7 @@ fn a_host_with_mounts_of_its_own_starts_at_the_path_of_another_one_p5() {
     let host = stage.run();
     until_true("it runs", TIMEOUT, || host.log().contains("the host runs"));
     let (outer, config) = (stage.directory.path(), stage.config());
-    // As in another container, the directory above has other contents there.
+    // As in another container, the parent directory has other contents in that namespace.
     let script = format!(
         "cat {config:?} > /tmp/host.toml.$$ && mount -t tmpfs -o mode=0700 tmpfs {outer:?} && \
          mv /tmp/host.toml.$$ {config:?} && exec {CALLBOARD} run --config {config:?}"
@@ -91,7 +91,7 @@ fn a_host_with_mounts_of_its_own_starts_at_the_path_of_another_one_p5() {
         said().contains("the host runs") || second.borrow_mut().try_wait().expect("it is our child").is_some()
     });
     let is_possible = !said().contains("unshare failed") && !said().contains("permission denied");
-    // One that was refused has ended already.
+    // A host that was refused has ended already.
     let _ = second.borrow_mut().kill();
     second.borrow_mut().wait().expect("it is our child");
     if !is_possible {
@@ -101,7 +101,7 @@ fn a_host_with_mounts_of_its_own_starts_at_the_path_of_another_one_p5() {
     assert!(said().contains("the host runs"), "{}", said());
 }
 
-/// What a host is asked by its socket, wherever that is by now.
+/// The answer of a host at this socket path, which may have moved.
 fn asked_at(socket: &Path, words: &[&str]) -> Output {
     Command::new(CALLBOARD).args(words).arg("--socket").arg(socket).output().expect("it runs")
 }
@@ -110,7 +110,7 @@ fn status_at(socket: &Path) -> Value {
     serde_json::from_slice(&asked_at(socket, &["status", "--json"]).stdout).expect("it answers")
 }
 
-/// A `callboard watch` of a host on which nothing else happens.
+/// A `callboard watch` on a host on which nothing else happens.
 struct Watched {
     child: Child,
     news: Receiver<Value>,
@@ -138,7 +138,7 @@ impl Watched {
         self.news.recv_timeout(TIMEOUT).expect("news in time")
     }
 
-    /// What the next change of the host says of its data directory.
+    /// The state of the data directory in the next change that the host reports.
     fn until_host_changed(&self) -> String {
         loop {
             let news = self.next();
@@ -151,7 +151,7 @@ impl Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        // One that has ended already takes no signal.
+        // A process that has ended already receives no signal.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -161,7 +161,7 @@ impl Drop for Watched {
 fn a_data_directory_that_is_removed_or_replaced_is_told_and_no_second_host_starts_beside_p5() {
     let stage = Stage::new("");
     let host = stage.run();
-    // It answers before it has made all that it keeps there.
+    // The host answers before it has created everything that it keeps in its directory.
     until_true("it runs", TIMEOUT, || host.log().contains("the host runs"));
     assert_eq!(host.json(&["status"])["host"]["data_dir_problem"], Value::Null);
     assert_eq!(host.json(&["health"])["well"], true);
@@ -187,7 +187,7 @@ fn a_data_directory_that_is_removed_or_replaced_is_told_and_no_second_host_start
         eprintln!("NOT RUN: hosts of this user do not see each other");
         return;
     }
-    // A supervisor that starts a host where none runs starts none here.
+    // A supervisor that starts a host if none runs does not start one here.
     let asked_by_path = || {
         let health = host.ask(&["health"]);
         let told = String::from_utf8_lossy(&health.stderr).into_owned();

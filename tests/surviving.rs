@@ -1,4 +1,4 @@
-//! Allocations whose processes survive their host: real hosts, real plugins.
+//! Tests allocations whose processes survive their host: real hosts, real plugins.
 
 mod program;
 
@@ -129,7 +129,7 @@ fn what_an_allocation_serves_no_more_is_deregistered_by_the_next_run_r8() {
     host.until_active("csi-node", "nfs", "b");
     host.kill();
 
-    // The first one has another role, the second one another plugin.
+    // Allocation `a` now has another role, and `b` has another plugin.
     stage.configure(&both("node", "smb"));
     let host = stage.run();
     host.until_active("csi-node", "zfs", "a");

@@ -1,4 +1,4 @@
-//! What the tasks of `callboard run` stand on: their directories and control groups, made, released and removed, with the real
+//! Tests the environment of tasks of `callboard run`: their directories and control groups, made, released and removed, with the real
 //! reference driver.
 
 mod program;
@@ -45,7 +45,7 @@ fn is_mounted(path: &Path) -> bool {
     table.lines().any(|line| line.split(' ').nth(4) == Some(path.as_str()))
 }
 
-/// The groups of the only task, if this machine has any for us.
+/// The groups of the only task, if this machine has control groups for us.
 fn groups(allocation: &Path) -> Option<Places> {
     let groups = TaskCgroups::of_this_machine();
     if let CgroupMode::None { reason } = groups.mode() {
@@ -76,7 +76,7 @@ fn a_task_has_its_directories_and_groups_for_each_start_and_nothing_stays_mounte
     let version = status["host"]["control_groups"].as_str().unwrap();
     assert_eq!(version.starts_with("none"), places.is_none(), "{version}");
 
-    // Something of the task that its driver does not know of ends with it, and so does its group.
+    // A process of the task that its driver does not know ends with the task, and so does its group.
     let left_over = places.as_ref().map(|places| {
         let process = Command::new("sleep").arg("600").spawn().unwrap();
         fs::write(places.own[0].join("cgroup.procs"), process.id().to_string()).unwrap();
@@ -153,7 +153,7 @@ fn the_groups_of_unknown_tasks_are_swept_and_their_directories_reported_t197_th0
     let Some(places) = groups(&allocation) else { return };
     host.signal(rustix::process::Signal::TERM);
     host.ended();
-    // The database is lost, and the configuration has the task no more.
+    // The database is lost, and the task was removed from the configuration.
     fs::remove_file(stage.data_dir().join("callboard.redb")).unwrap();
     stage.configure(DRIVER);
     fs::create_dir(&places.own[0]).unwrap();
@@ -180,7 +180,7 @@ fn tasks_keep_their_directories_when_the_data_directory_is_moved_and_a_copy_does
     fs::write(first.join("web/local/kept"), "kept").unwrap();
     host.signal(rustix::process::Signal::TERM);
     host.ended();
-    // Restored from a backup: another directory at the same path, with other inodes.
+    // A restored backup: another directory at the same path, with other inodes.
     let elsewhere = stage.directory.path().join("elsewhere");
     fs::rename(stage.data_dir(), &elsewhere).unwrap();
     let copied = Command::new("cp").arg("-a").args([&elsewhere, &stage.data_dir()]).status().unwrap();
@@ -191,7 +191,7 @@ fn tasks_keep_their_directories_when_the_data_directory_is_moved_and_a_copy_does
     assert_eq!(fs::read_to_string(first.join("web/local/kept")).unwrap(), "kept");
     assert!(!host.log().contains("neither configuration nor database knows"), "{}", host.log());
 
-    // The one that it was copied from is a second directory with the same identity.
+    // The original is a second directory with the same identity.
     let text = fs::read_to_string(stage.config()).unwrap();
     let config = stage.directory.path().join("elsewhere.toml");
     let data_dir = |path: &Path| format!("data_dir = {:?}", path.display().to_string());
@@ -217,7 +217,7 @@ fn a_task_that_was_stopped_before_the_configuration_forgot_it_leaves_no_director
     host.until("a stopped task", |status| find(status, "tasks", "web")["state"] == "stopped");
     host.signal(rustix::process::Signal::TERM);
     host.ended();
-    // It has no run, so its events are not read before it is forgotten.
+    // The task has no run, so its events are not read before it is forgotten.
     stage.configure(DRIVER);
     let host = stage.run();
     until_true("nothing is left of it", TIMEOUT, || !allocation.exists());

@@ -1,4 +1,4 @@
-//! What the tasks of `callboard run` take over from one life of their actor to the next, with a driver that only tells events.
+//! Tests what the tasks of `callboard run` keep from one incarnation of their actor to the next, with a driver that only reports events.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -21,12 +21,12 @@ use callboard_actors::vocabulary::{AllocationId, DriverName};
 use futures_util::future::LocalBoxFuture;
 use tokio::time::timeout;
 
-/// Far more than anything here takes.
+/// Far more than any step of these tests takes.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// How often something is looked at again.
+/// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// A driver that can be subscribed to, and answers nothing else.
+/// A driver that accepts subscriptions, and answers nothing else.
 #[derive(Clone, Default)]
 struct Teller {
     journals: TaskJournals,
@@ -128,7 +128,7 @@ impl Runners for Teller {
 struct Disk {
     image: Rc<RefCell<TasksImage>>,
     takes_events: Rc<Cell<bool>>,
-    /// How many writes of events are under way.
+    /// The number of writes of events in progress.
     waiting: Rc<Cell<u32>>,
 }
 

@@ -1,4 +1,4 @@
-//! Logs of tasks, with real processes, pipes and files: killed hosts and log writers, full pipes and disks, and who reads them.
+//! Tests logs of tasks, with real processes, pipes and files: killed hosts and log writers, full pipes and disks, and readers of logs.
 
 mod program;
 

@@ -1,4 +1,4 @@
-//! What tasks use, as `callboard status` shows it, through deaths of their driver and of the host.
+//! Tests the resource usage of tasks, as `callboard status` shows it, through deaths of their driver and of the host.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -14,7 +14,7 @@ fn now_ms() -> u64 {
     u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
 }
 
-/// Waits until the driver tells what the task uses, later than this.
+/// Waits until the driver reports the usage of the task at a later time than this.
 fn until_told(program: &Program<'_>, after_ms: u64) -> Value {
     let is_told = |status: &Value| {
         let usage = &find(status, "tasks", "web")["usage"];

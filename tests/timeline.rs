@@ -1,4 +1,4 @@
-//! The timeline of a real host, as it is sent over the admin socket.
+//! Tests the timeline of a real host, as it is sent over the admin socket.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -12,7 +12,7 @@ use program::{CALLBOARD, Stage, allocation, until_true};
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// How long something may take that takes milliseconds on an idle machine.
+/// The deadline of things that take milliseconds on an idle machine.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A client that watches the timeline.
@@ -23,7 +23,7 @@ struct Watcher {
 }
 
 impl Watcher {
-    /// Begins to watch, and waits until nothing is missed from here on.
+    /// Starts to watch, and waits until the client misses nothing from then on.
     fn of(stage: &Stage) -> Self {
         Self::with(stage, &[])
     }
@@ -44,7 +44,7 @@ impl Watcher {
         watcher
     }
 
-    /// Reads until one says this to another.
+    /// Reads until the timeline has this message between these two.
     fn until(&mut self, from: &str, to: &str, message: &str) {
         loop {
             let line = self.lines.next().unwrap_or_else(|| panic!("no {message:?} in {:#?}", self.said));
@@ -58,7 +58,7 @@ impl Watcher {
         }
     }
 
-    /// The place of what one said to another.
+    /// The position of this message between these two in the timeline.
     fn place(&self, from: &str, to: &str, message: &str) -> usize {
         let is_it = |said: &Value| {
             said["from"] == from && said["to"] == to && said["message"].as_str().unwrap().starts_with(message)
@@ -69,7 +69,7 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
-//! What `callboard status` says of a plugin is so, at every moment of every accident of `docs/failover.md`: a real `callboard run`, real
-//! plugin processes, and a monitor that asks all the time and looks at the processes.
+//! Tests that `callboard status` is true about plugins at every moment of every accident of `docs/failover.md`: a real `callboard run`,
+//! real plugin processes, and a monitor that requests the status all the time and checks the processes.
 
 #[path = "support/preloaded.rs"]
 mod preloaded;
@@ -19,12 +19,12 @@ use status_monitor::{Ground, HangBounds, Judge, SOON, StatusMonitor};
 /// How each allocation is probed: often, and with a deadline that a plugin on a busy machine does not miss.
 const ROUND: Duration = Duration::from_millis(100);
 const DEADLINE: Duration = Duration::from_secs(1);
-/// How many looks must fail before a standby takes over, and the longest pause between two of them.
+/// The number of checks that must fail before a standby takes over, and the longest pause between two of them.
 const TOLERANCE: u32 = 2;
 const PAUSE_BETWEEN: Duration = Duration::from_secs(1);
-/// A standby that is healthy serves within a millisecond of a kill; this is what a busy machine gets for that, and for one answer.
+/// A healthy standby serves within a millisecond of a kill; this is the limit for a busy machine, and for one answer.
 const TAKEOVER: Duration = Duration::from_secs(2);
-/// For how long a wrapper and a host leave a plugin dead: longer than a claim that it lives would be forgiven.
+/// How long a wrapper and a host leave a plugin dead: longer than a claim that it lives is tolerated.
 const WRAPPER_PAUSE: &str = "1.5";
 const HOST_PAUSE: &str = "1500ms";
 
@@ -41,19 +41,19 @@ fn stage(failover: &str, allocations: &[String]) -> Stage {
     stage_with("200ms", failover, allocations)
 }
 
-/// The same, with this pause before what has ended is started again.
+/// The same, with this delay before a restart.
 fn stage_with(delay: &str, failover: &str, allocations: &[String]) -> Stage {
     let restart = format!("[restart]\nattempts = \"forever\"\ndelay = {delay:?}\n");
     Stage::new(&format!("{restart}[failover]\ntolerance = {TOLERANCE}\n{failover}\n{}", allocations.concat()))
 }
 
-/// How an allocation is probed.
+/// The settings for the probes of an allocation.
 fn probed(more: &str) -> String {
     let [round, deadline] = [ROUND, DEADLINE].map(|time| time.as_millis());
     format!("probe_interval = \"{round}ms\"\ncall_deadline = \"{deadline}ms\"\n{more}\n")
 }
 
-/// An allocation whose node id and version are its name, so that each answer tells who gave it.
+/// An allocation whose node id and version are its name, so that each answer names the allocation that gave it.
 fn named(name: &str, arguments: &[&str], more: &str) -> String {
     let arguments = [&["--node-id", name, "--plugin-version", name], arguments].concat();
     allocation(name, "zfs", "node", &arguments, &probed(more))
@@ -63,7 +63,7 @@ fn old(more: &str) -> String {
     named("old", &[], more)
 }
 
-/// A later allocation, which is started by hand.
+/// The newer allocation, which is started by hand.
 fn new(arguments: &[&str]) -> String {
     named("new", arguments, "start = false")
 }
@@ -82,7 +82,7 @@ fn seldom_probed_script(name: &str, script: &str, more: &str) -> String {
     )
 }
 
-/// A wrapper that starts its plugin again whenever that ends, after a pause and as another version.
+/// A wrapper that restarts its plugin whenever the plugin ends, after a pause and as another version.
 fn wrapper(name: &str, more: &str) -> String {
     let again = format!(
         "n=0; while :; do n=$((n+1)); $PLUGIN $CSI_ENDPOINT --plugin-version $n; sleep {WRAPPER_PAUSE}; done"
@@ -94,7 +94,7 @@ fn monitor(stage: &Stage) -> StatusMonitor {
     StatusMonitor::of(stage.data_dir(), hang())
 }
 
-/// The process of the plugin of an allocation, which is not that of its wrapper.
+/// The process of the plugin of an allocation, not that of its wrapper.
 fn plugin_pid(stage: &Stage, allocation: &str) -> Pid {
     let ground = Ground::look(&stage.data_dir());
     let pid = ground.plugin(allocation).unwrap_or_else(|| panic!("{allocation} has no plugin")).pid;
@@ -109,12 +109,12 @@ fn zfs(status: &Value) -> &Value {
     plugin(status, "csi-node", "zfs")
 }
 
-/// A host on which `old` serves, and `new` after it.
+/// A host on which `old` serves first, and then `new`.
 fn two(stage: &Stage) -> Program<'_> {
     begun(stage, stage.run())
 }
 
-/// The same of a host that runs.
+/// The same for a host that runs already.
 fn begun<'s>(stage: &'s Stage, host: Program<'s>) -> Program<'s> {
     if task(&host.json(&["status"]), "new")["task"] == "stopped" {
         host.until_active("csi-node", "zfs", "old");
@@ -127,12 +127,12 @@ fn begun<'s>(stage: &'s Stage, host: Program<'s>) -> Program<'s> {
     host
 }
 
-/// Waits until so many are healthy.
+/// Waits until this many are healthy.
 fn until_all(host: &Program<'_>, count: u64) {
     host.until("all healthy", |status| zfs(status)["healthy"] == count);
 }
 
-/// Waits no longer than this until an allocation serves; gives its row.
+/// Waits within this time until an allocation serves; returns the row of its plugin.
 fn serves_within(host: &Program<'_>, within: Duration, allocation: &str) -> Value {
     let what = format!("{allocation} as the one that serves, within {within:?}");
     let status = host.until_within(within, &what, |status| {
@@ -141,14 +141,14 @@ fn serves_within(host: &Program<'_>, within: Duration, allocation: &str) -> Valu
     zfs(&status).clone()
 }
 
-/// The cell of a row of a table, below the head of this name.
+/// The cell of a row of a table, in the column with this head.
 fn cell<'t>(head: &str, row: &'t str, name: &str) -> &'t str {
     let place = head.find(name).unwrap_or_else(|| panic!("no {name} in {head}"));
     row[place..].split("  ").next().expect("a first one").trim()
 }
 
-/// The cells under these heads of each row of a table, which begins with the first of them; sorted, since a table has what is not well
-/// first.
+/// The cells in the columns with these heads, for each row of a table whose first head is the first of them; as a set, since a table lists
+/// first what is not well.
 fn cells(text: &str, heads: &[&str]) -> BTreeSet<Vec<String>> {
     let mut lines = text.lines().skip_while(|line| !line.starts_with(heads[0]));
     let head = lines.next().unwrap_or_else(|| panic!("no {} in {text}", heads[0]));
@@ -156,14 +156,14 @@ fn cells(text: &str, heads: &[&str]) -> BTreeSet<Vec<String>> {
     rows.map(|row| heads.iter().map(|name| cell(head, row, name).to_owned()).collect()).collect()
 }
 
-/// The same of the JSON, under these keys.
+/// The same for the JSON, with these keys.
 fn values(status: &Value, list: &str, keys: &[&str]) -> BTreeSet<Vec<String>> {
     let text = |row: &Value, key: &str| row[key].as_str().unwrap_or("-").to_owned();
     let rows = status[list].as_array().expect("a list").iter();
     rows.map(|row| keys.iter().map(|key| text(row, key)).collect()).collect()
 }
 
-/// Text and JSON say the same: of two equal JSONs the text between them.
+/// Checks that text and JSON agree: requests the text between two JSONs, and repeats this until the two are equal.
 fn assert_text_says_the_same(host: &Program<'_>) {
     let tables = [
         ("plugins", ["PLUGIN", "HEALTH", "ACTIVE"], ["name", "health", "active"]),
@@ -184,7 +184,7 @@ fn assert_text_says_the_same(host: &Program<'_>) {
     assert_eq!(tables.map(|(_, heads, _)| cells(&text, &heads)), before, "{text}");
 }
 
-/// After the accident: this allocation serves as what it was told to be, text and JSON say the same, and nothing untrue was said
+/// The state after the accident: this allocation serves with its configured node id, text and JSON agree, and no claim was untrue
 /// meanwhile.
 fn at_rest(host: &Program<'_>, monitor: StatusMonitor, allocation: &str) {
     let row = serves_within(host, program::TIMEOUT, allocation);
@@ -193,7 +193,7 @@ fn at_rest(host: &Program<'_>, monitor: StatusMonitor, allocation: &str) {
     monitor.end();
 }
 
-/// What keeps an allocation from being active, when that contains these words.
+/// Waits until the reason why an allocation is not active contains these words.
 fn until_lacks(host: &Program<'_>, allocation: &str, words: &str) {
     let lacks = |status: &Value| {
         let registrations = zfs(status)["registrations"].as_array().cloned().unwrap_or_default();
@@ -203,7 +203,7 @@ fn until_lacks(host: &Program<'_>, allocation: &str, words: &str) {
     host.until(&format!("{allocation} lacks {words:?}"), lacks);
 }
 
-/// What a monitor finds when this is said, again and again until its bound is over, of what is there now.
+/// The untrue claims that a monitor finds if this status is repeated until its bounds are over, compared with the present processes.
 fn found(status: &Value, stage: &Stage) -> Vec<String> {
     let mut judge = Judge::new(hang());
     let (ground, began) = (Ground::look(&stage.data_dir()), Instant::now());
@@ -213,7 +213,7 @@ fn found(status: &Value, stage: &Stage) -> Vec<String> {
     judge.found.into_keys().collect()
 }
 
-/// The same of a status in which one value is another one.
+/// The same for a status in which one value is replaced.
 fn found_with(status: &Value, stage: &Stage, place: &str, value: Value) -> Vec<String> {
     let mut status = status.clone();
     *status.pointer_mut(place).unwrap_or_else(|| panic!("no {place}")) = value;
@@ -240,7 +240,7 @@ fn the_monitor_finds_each_claim_that_is_not_so_and_no_other() {
     ] {
         assert_ne!(found_with(&status, &stage, place, value.clone()), [""; 0], "{place} {value}");
     }
-    // What was true of them is said of those that hang, and of those that are dead.
+    // Claims that were true of living plugins are repeated for plugins that hang or are dead.
     for (accident, why) in [(Signal::STOP, "which hangs"), (Signal::KILL, "which has no process")] {
         let pids = ["old", "new"].map(|name| plugin_pid(&stage, name));
         host.signal(Signal::STOP);
@@ -267,7 +267,7 @@ fn what_is_shown_is_so_when_the_active_one_is_killed_hlt_08_r1b() {
     let generation = serves_within(&host, TAKEOVER, "old")["generation"].clone();
     let takeover = "another registration is active plugin=csi-node/zfs from=\"new\" to=\"old\"";
     assert!(host.log().contains(takeover), "{}", host.log());
-    // It is started again, and takes nothing back before it was calm.
+    // It is started again, and becomes active again only after its calm time.
     until_all(&host, 2);
     until_lacks(&host, "new", "must be healthy for a while");
     let status = host.json(&["status"]);
@@ -334,7 +334,7 @@ fn what_is_shown_is_so_when_the_newest_crashes_in_a_loop_r1c_u35() {
     at_rest(&host, monitor, "old");
 }
 
-/// A newer allocation with these arguments is started beside a healthy one, which stays as it is.
+/// Starts a newer allocation with these arguments beside a healthy one, which stays active.
 fn beside_a_healthy_one(arguments: &[&str], lacks: &str) {
     let more = probed("start = false");
     let stage = stage("", &[old(""), allocation("new", "zfs", "node", arguments, &more)]);
@@ -343,7 +343,7 @@ fn beside_a_healthy_one(arguments: &[&str], lacks: &str) {
     let monitor = monitor(&stage);
     assert!(host.ask(&["start", "new"]).status.success());
     until_lacks(&host, "new", lacks);
-    // It is probed a few times more.
+    // It is probed a few more times.
     let began = Instant::now();
     host.until("some more rounds", |status| {
         assert_eq!(zfs(status)["generation"], before["generation"], "{status:#}");
@@ -363,13 +363,13 @@ fn what_is_shown_is_so_when_an_impostor_starts_beside_a_healthy_one_c031() {
     beside_a_healthy_one(&arguments, "impostor.example");
 }
 
-/// Adds allocations that need to know where the stage is.
+/// Adds allocations whose configuration needs the path of the stage.
 fn configure_more(stage: &Stage, allocations: &[String]) {
     let text = std::fs::read_to_string(stage.config()).expect("it is written");
     std::fs::write(stage.config(), text + &allocations.concat()).expect("it can be written");
 }
 
-/// Another plugin from its second start on.
+/// An allocation whose process is another plugin from its second start on.
 fn one_that_comes_back_as_an_impostor(stage: &Stage, name: &str, more: &str) -> String {
     let lives = stage.directory.path().join("lives").display().to_string();
     let run = format!(
@@ -463,7 +463,7 @@ fn what_is_shown_is_so_when_a_wrapper_loses_its_plugin_beside_a_standby_hlt_08_r
     at_rest(&host, monitor, "old");
 }
 
-/// The next round is some 30 s away, so only the end of the connection tells of the loss before.
+/// The next round is some 30 s away, so before that only the end of the connection reports the loss.
 #[test]
 fn every_view_tells_at_once_of_a_plugin_that_is_lost_behind_its_wrapper_a3_hlt_08() {
     let lone = seldom_probed_script("lone", "$PLUGIN $CSI_ENDPOINT; exec sleep 1000", "");
@@ -483,7 +483,7 @@ fn every_view_tells_at_once_of_a_plugin_that_is_lost_behind_its_wrapper_a3_hlt_0
     assert!(host.log().contains("kind=\"unhealthy\""), "{}", host.log());
 }
 
-/// The health that each line of the log, of JSON, gives to an allocation, and why.
+/// The health of an allocation, and its reason, in each line of the JSON log.
 fn logged_health(host: &Program<'_>, allocation: &str) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let told = |line: &str| {
@@ -506,7 +506,7 @@ fn the_log_and_the_status_say_the_same_of_what_is_started_again_and_of_what_is_n
         signal(&stage, "old", Signal::KILL);
         let status = host.until(health, |status| {
             let old = task(status, "old");
-            // Until it is decided what becomes of it, it waits and has no time for that.
+            // Until the agent has decided whether to restart it, it is waiting and has no due time.
             old["task"] == state && (state == "failed" || old["due_unix_ms"].is_u64())
         });
         let (old, plugin) = (task(&status, "old"), zfs(&status));
@@ -522,7 +522,7 @@ fn the_log_and_the_status_say_the_same_of_what_is_started_again_and_of_what_is_n
     }
 }
 
-/// Two plugins that survive their host; `new` comes later.
+/// Two plugins that survive their host; `new` listens later.
 fn two_that_survive() -> Stage {
     let survives = "survives = true";
     stage_with(HOST_PAUSE, "", &[old(survives), named("new", &["--listen-after", "500ms"], survives)])
@@ -560,7 +560,7 @@ fn what_is_shown_is_so_when_the_active_one_died_or_hung_while_no_host_ran_r2_r8(
     }
 }
 
-/// The active one is killed while the disk of the host is so.
+/// Kills the active plugin while the disk of the host is in this state.
 fn killed_on_a_disk_that_is(state: &str) {
     let stage = stage_with(HOST_PAUSE, "", &[old(""), new(&[])]);
     let preloaded = Preloaded::below(stage.directory.path());

@@ -1,4 +1,4 @@
-//! The typed client with real plugin processes: volumes through their whole life, and plugins that fail, lie and die.
+//! Tests the typed client with real plugin processes: volumes through their whole lifecycle, and plugins that fail, lie and die.
 
 mod support;
 
@@ -30,7 +30,7 @@ use support::{LONG, Stage, Task, controller, id, node};
 const NODE: &str = "node-1";
 const CANARY: &str = "canary-in-a-secret";
 
-/// Everything that is logged in this process, at every level.
+/// The log of this process, at every level.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -110,7 +110,7 @@ async fn delete(client: &Client, volume: &Volume) -> Result<(), FailedCall> {
     client.delete_volume(&request, LONG).await
 }
 
-/// Answers that are lost, negative or too long, and arguments that differ.
+/// Answers that are lost, negative or too long, and requests with other arguments.
 async fn fails_and_lies(client: &Client) -> Volume {
     let failed = client.create_volume(&create("v"), LONG).await.expect_err("its answer is lost");
     assert_eq!(known(&failed), (Effect::Unknown, Reaction::Retry), "{failed}");
@@ -230,7 +230,7 @@ async fn the_typed_client_takes_a_volume_through_its_life_and_logs_no_secret_c02
     assert!(!logged.contains(CANARY) && !task.said().contains(CANARY), "a secret is in the log");
 }
 
-/// The reference plugin in a user and mount namespace of its own, which ends with it.
+/// The reference plugin in its own user and mount namespace, which ends with it.
 struct Mounting(Child);
 
 impl Mounting {
@@ -256,7 +256,7 @@ impl Mounting {
 
 impl Drop for Mounting {
     fn drop(&mut self) {
-        // It has ended if the test has killed it.
+        // It has already ended if the test has killed it.
         let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
         let _ = self.0.wait();
     }
@@ -269,7 +269,7 @@ fn plain() -> VolumeCapability {
     }
 }
 
-/// Uses a volume at a path of this directory and leaves it again.
+/// Uses a volume at a path of this directory and releases it again.
 async fn use_on_node(client: &Client, volume: &Volume, stage: &NodeStageVolumeRequest, target: &str) {
     let failed = client.node_stage_volume(stage, LONG).await.expect_err("its answer is lost");
     assert_eq!(known(&failed), (Effect::Unknown, Reaction::Retry), "{failed}");

@@ -1,5 +1,5 @@
-//! Tasks whose driver cannot recover them, or says that it did not start them, with the real reference driver: never two copies,
-//! never none.
+//! Tests tasks whose driver cannot recover them, or reports that it did not start them, with the real reference driver: there are never two
+//! copies, and never none in the end.
 
 mod program;
 
@@ -12,14 +12,14 @@ use serde_json::Value;
 /// The reference driver under the name that the tasks use.
 const DRIVER: [&str; 6] = [CALLBOARD, "plugin", "exec", "--name", "exec", "--allow-builtin-name"];
 
-/// A stage with a driver that is given these faults, and a task that writes down each of its processes, and each one that it finds
-/// beside itself.
+/// A stage with a driver that has these faults, and a task that records each of its processes, and each other copy that it
+/// finds.
 fn stage(faults: &[&str]) -> Stage {
     let command: Vec<&str> = DRIVER.into_iter().chain(faults.iter().copied()).collect();
     stage_with(&format!("{command:?}"))
 }
 
-/// The same with a driver that is begun by this command.
+/// The same with a driver that is started by this command.
 fn stage_with(command: &str) -> Stage {
     let stage = Stage::new("");
     let directory = stage.directory.path().display().to_string();
@@ -45,7 +45,7 @@ fn living(stage: &Stage) -> Vec<u64> {
     starts(stage, "web").into_iter().filter(|pid| lives(*pid)).collect()
 }
 
-/// Waits until the task runs, so many times started in all.
+/// Waits until the task runs, and has been started this many times in all.
 fn until_started(program: &Program<'_>, stage: &Stage, times: usize) -> Value {
     let status = program.until("a healthy driver and its running task", |status| {
         find(status, "drivers", "exec")["health"] == "healthy"
@@ -63,12 +63,12 @@ fn a_task_that_its_driver_cannot_recover_never_has_two_copies_and_never_none_th0
     let program = stage.run();
     let first = driver_pid(&until_started(&program, &stage, 1));
 
-    // The driver is killed: the task outlives it, and the next driver does not take it.
+    // The driver is killed: the task outlives it, and the next driver does not recover it.
     kill(first);
     let second = driver_pid(&until_started(&program, &stage, 2));
     assert!(program.log().contains("a driver cannot recover its task"), "{}", program.log());
 
-    // The host is killed: its driver lives, and still says no.
+    // The host is killed: its driver survives, and still cannot recover the task.
     program.kill();
     assert_eq!(living(&stage).len(), 1, "the task outlives its host");
     let program = stage.run();
@@ -87,8 +87,8 @@ fn a_task_that_its_driver_cannot_recover_never_has_two_copies_and_never_none_th0
     until_true("nothing is left", TIMEOUT, || living(&stage).is_empty());
 }
 
-/// A task that throws its environment away as soon as it runs, and each copy of which writes down its process and what it finds
-/// beside itself.
+/// A task that clears its environment as soon as it runs. Each copy records its process and each other copy that it
+/// finds.
 fn stage_without_environment(faults: &[&str]) -> Stage {
     let command: Vec<&str> = DRIVER.into_iter().chain(faults.iter().copied()).collect();
     let stage = Stage::new("");
@@ -122,12 +122,12 @@ fn a_task_without_an_environment_that_its_driver_cannot_recover_is_found_where_i
     };
     located(&program, &status, 1);
 
-    // The driver is killed, and the next one does not take the task: nothing but its process leads to it.
+    // The driver is killed, and the next one does not recover the task: only its process identifies it.
     kill(driver_pid(&status));
     let status = until_started(&program, &stage, 2);
     assert!(!lives(task), "the first copy was ended before the second began: {}", program.log());
 
-    // Now host and driver. What leads to it is on disk before it is located once more.
+    // Now host and driver are killed. The evidence is on disk before the task is reported as located again.
     let task = living(&stage)[0];
     located(&program, &status, 2);
     program.kill();
@@ -153,7 +153,7 @@ fn a_task_that_runs_although_its_driver_said_no_is_ended_before_it_is_told_as_fa
 
 #[test]
 fn a_driver_that_is_busy_with_a_start_of_a_killed_host_is_replaced_before_another_start_th040() {
-    // As long as the file is there, a driver begins with a start only after longer than any timeout of the host.
+    // While the file exists, a started driver delays each start for longer than any timeout of the host.
     let late = format!("{} --late-start 40s", DRIVER.join(" "));
     let script = format!("[ -e DIRECTORY/late ] && exec {late}; exec {}", DRIVER.join(" "));
     let stage = stage_with(&format!("[\"/bin/sh\", \"-c\", {script:?}]"));
@@ -211,7 +211,7 @@ fn what_runs_of_a_driver_that_does_not_come_back_is_stopped_without_it_th080() {
     let program = stage.run();
     let status = until_started(&program, &stage, 1);
     let own = living(&stage)[0];
-    // From here on it ends at once, each time that it is launched.
+    // From here on the driver ends at once, at each launch.
     let blocker = stage.directory.path().join("blocked");
     std::fs::write(&blocker, "").expect("it can be written");
     let driver = driver_pid(&status);

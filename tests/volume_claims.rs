@@ -1,5 +1,5 @@
-//! Real processes under `callboard run` that use volumes: the reference plugin, its volumes, allocations, and tasks of the reference
-//! driver, in a mount namespace of their own.
+//! Tests real processes under `callboard run` that use volumes: the reference plugin, its volumes, allocations, and tasks of the reference
+//! driver, in their own mount namespace.
 
 mod program;
 
@@ -11,7 +11,7 @@ use program::driven::{find, until_running};
 use program::namespace::Namespace;
 use program::{Stage, allocation, until_true, until_true_or};
 
-/// Tasks have directories of several users, of which a user namespace has only one.
+/// The directories of tasks belong to several users, and a user namespace has only one.
 fn is_root_or_say(what: &str) -> bool {
     if !rustix::process::geteuid().is_root() {
         eprintln!("SKIPPED: {what} is not shown, since only root gives directories to other users");
@@ -19,7 +19,7 @@ fn is_root_or_say(what: &str) -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// A host with the reference plugin, and a task that writes a line into its volume whenever it is started.
+/// A host with the reference plugin, and a task that writes a line into its volume at each start.
 fn stage() -> Stage {
     let stage = Stage::new("");
     let directory = stage.directory.path();
@@ -50,14 +50,14 @@ volumes = [{{ name = "data", destination = "{mount_point}" }}]
     stage
 }
 
-/// The same with an allocation that writes such lines. It serves no plugin: it never listens.
+/// The same with an allocation that writes such lines. It serves no plugin, since it never listens.
 fn stage_of_allocation() -> Stage {
     let stage = Stage::new("");
     configure_allocation(&stage, "", "");
     stage
 }
 
-/// With these lines for the plugin and for the allocation.
+/// The same with these lines for the plugin and for the allocation.
 fn configure_allocation(stage: &Stage, of_plugin: &str, of_user: &str) {
     let volumes = stage.directory.path().join("kept-volumes");
     let options = ["--volumes", volumes.to_str().expect("text"), "--node-id", "node-1"];
@@ -82,7 +82,7 @@ volumes = ["data"]
     ));
 }
 
-/// The lines of a file in the volume, as its plugin keeps it.
+/// The lines of a file in the volume, as its plugin stores it.
 fn written(volumes: &Path) -> usize {
     let mut directories = vec![volumes.to_owned()];
     while let Some(directory) = directories.pop() {
@@ -171,7 +171,7 @@ fn a_process_that_outlives_its_killed_host_keeps_its_volume_whatever_the_next_co
     for is_departed in [false, true] {
         let stage = stage_of_allocation();
         let (volumes, data_dir) = (stage.directory.path().join("kept-volumes"), stage.data_dir());
-        // What leaves the group of its process does not end with it.
+        // A process that leaves the process group does not end with it.
         let path = stage.config();
         let text = fs::read_to_string(&path).expect("it was written");
         let text = text.replace("echo started", "setsid sleep 1000 & echo started");
@@ -275,7 +275,7 @@ fn a_plugin_is_not_stopped_while_a_task_holds_a_volume_of_it_v13() {
     assert!(stopped.status.success(), "{}", String::from_utf8_lossy(&stopped.stderr));
     assert!(!mounted.is_empty() && namespace.mounted(&data_dir, &volumes) == mounted, "it stays mounted");
 
-    // It is undone when the plugin is back.
+    // The claim is undone when the plugin is back.
     assert!(host.ask(&["start", "hostpath-1"]).status.success(), "{}", host.log());
     host.until_active("csi-node", "hostpath", "hostpath-1");
     assert!(host.ask(&["stop", "web"]).status.success(), "{}", host.log());
@@ -292,7 +292,7 @@ fn who_comes_second_to_a_volume_waits_and_a_claim_of_an_operator_outlives_an_ord
     let (volumes, data_dir) = (stage.directory.path().join("kept-volumes"), stage.data_dir());
     let host = namespace.run(&stage);
     host.until_active("csi-node", "hostpath", "hostpath-1");
-    // It is shown and claimed as the configuration says, before anything has used it.
+    // It is shown and claimed as configured, before anything has used it.
     assert_eq!(host.json(&["volume", "list"])["volumes"][0]["exists"], "configured");
     let (code, told) = host.refusal(&["volume", "create", "data", "--plugin", "hostpath"]);
     assert!(code == 1 && told.contains("it is in the configuration"), "{told}");
@@ -323,7 +323,7 @@ fn who_comes_second_to_a_volume_waits_and_a_claim_of_an_operator_outlives_an_ord
     assert!(status.success(), "{printed}");
     assert!(!namespace.mounted(&data_dir, &volumes).is_empty(), "it stays mounted");
 
-    // Nothing can undo it when its plugin is not configured any more.
+    // Nothing can undo it when its plugin is no longer configured.
     stage.configure("");
     let host = namespace.run(&stage);
     let health = host.ask(&["health"]);
@@ -359,7 +359,7 @@ fn a_stop_while_a_volume_cannot_be_had_yet_does_not_wait_for_it_v8() {
     });
     let began = Instant::now();
     assert!(host.ask(&["stop", "user-1"]).status.success(), "{}", host.log());
-    // Without being called off the claim would have waited for 15 s.
+    // If the claim was not cancelled, the stop would wait for 15 s.
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}: {}", began.elapsed(), host.log());
 }
 

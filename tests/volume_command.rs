@@ -1,5 +1,5 @@
-//! `callboard volume` end to end: a real host with the reference plugin in a user and mount namespace of its own, and what an operator
-//! does with volumes.
+//! Tests `callboard volume` end to end: a real host with the reference plugin in its own user and mount namespace, and an operator who
+//! works with volumes.
 
 mod program;
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// A namespace in which every user may mount.
 const NAMESPACE: [&str; 5] = ["unshare", "--user", "--map-root-user", "--mount", "--"];
 
-/// Whether this system permits one. Otherwise it is said that nothing was shown.
+/// Whether this system permits such a namespace. Otherwise reports that the test is skipped.
 fn is_permitted() -> bool {
     let mut unshare = Command::new(NAMESPACE[0]);
     unshare.args(&NAMESPACE[1..]).arg("true").stderr(Stdio::null());
@@ -26,7 +26,7 @@ fn is_permitted() -> bool {
     is_permitted
 }
 
-/// A stage with one plugin that has volumes, with these arguments, and a directory for its volumes.
+/// A stage with a plugin that has volumes, these arguments, and a directory for its volumes.
 fn stage(arguments: &[&str]) -> Stage {
     let stage = Stage::new("");
     let volumes = stage.directory.path().join("volumes");
@@ -36,7 +36,7 @@ fn stage(arguments: &[&str]) -> Stage {
     stage
 }
 
-/// The mounts that the host sees at a path.
+/// The number of mounts that the host sees at a path.
 fn mounts_at(host: &Program<'_>, path: &str) -> usize {
     let pid = host.json(&["status"])["host"]["pid"].clone();
     let table = std::fs::read_to_string(format!("/proc/{pid}/mountinfo")).expect("it runs");
@@ -128,7 +128,7 @@ fn what_cannot_be_done_with_a_volume_is_refused_with_the_holder_and_what_to_do_v
     };
     refused(&CLAIM, 1, &["there is no volume default/data; create it first"]);
     refused(&RELEASE, 1, &["there is no volume default/data, so nothing of it is claimed here"]);
-    // Its source is unknown to the plugin, so it is never created; giving that up is no error.
+    // Its source is unknown to the plugin, so it is never created; cancelling that is not an error.
     let copy = ["volume", "create", "copy", "--plugin", "zfs", "--from-volume", "unknown", "--within", "1s"];
     refused(&copy, 1, &["the creation goes on: ask again, or delete it"]);
     assert_eq!(printed(&host, &["volume", "delete", "copy", "--yes"]), "default/copy is deleted\n");
@@ -161,7 +161,7 @@ fn what_cannot_be_done_with_a_volume_is_refused_with_the_holder_and_what_to_do_v
     let asks = "the data of a volume is deleted with it, and standard input is no terminal";
     refused(&["volume", "delete", "data"], 2, &[asks, "add --yes"]);
 
-    // Force is no substitute for a release, asks before, and needs a reason.
+    // A forced release does not replace a release; it asks for confirmation, and needs a reason.
     let force = [&RELEASE[..], &["--force", "--reason", "the test wants it"]].concat();
     refused(&force, 2, &["standard input is no terminal; nothing was changed: add --yes"]);
     refused(
@@ -171,11 +171,11 @@ fn what_cannot_be_done_with_a_volume_is_refused_with_the_holder_and_what_to_do_v
     );
     assert_eq!(host.json(&["volume", "status", "data"])["claims"][0]["desired"], "held");
 
-    // The end of what the host itself runs would release such a claim.
+    // Such a claim would be released at the end of an allocation that the host itself runs.
     let own = ["volume", "claim", "data", "--allocation", "plugin"];
     refused(&own, 1, &["is not claimed: this host runs plugin itself", "choose another allocation name"]);
 
-    // What the host itself runs has not ended, whatever its operator says.
+    // An allocation that the host itself runs has not ended, even if its operator claims so.
     let own = ["volume", "release", "data", "--allocation", "plugin"];
     refused(&own, 1, &["allocation plugin has the process", "callboard stop plugin"]);
     host.json(&RELEASE);
@@ -394,7 +394,7 @@ fn a_group_of_snapshots_is_taken_shown_survives_a_killed_host_and_is_deleted_c00
     let (exit, said) = host.refusal(&group(&["create", "data", "--name", too_long]));
     assert!(exit == 1 && said.contains("cannot be done: name"), "{said}");
 
-    // The plugin takes it, and its answer never comes: the order is in the ledger when the host is killed.
+    // The plugin receives the order, and its answer never arrives: the order is in the ledger when the host is killed.
     File::create(&broken).expect("room");
     let timeline = Timeline::of(&stage);
     let (exit, said) = host.refusal(&[&weekly[..], &["--within", "300ms"]].concat());
@@ -498,7 +498,7 @@ fn a_plugin_tells_what_it_has_and_changes_parameters_c056_c090_c091_c096_c097() 
     let host = stage.run_through(&NAMESPACE);
     host.until_active("csi-node", "zfs", "plugin");
     let created = host.json(&CREATE);
-    // The plugin gives as much as it may.
+    // The plugin gives as much as the limit permits.
     let other = host.json(&["volume", "create", "other", "--plugin", "zfs", "--limit", "1MiB"]);
     assert_eq!(other["capacity_bytes"], 1 << 20);
 
@@ -607,7 +607,7 @@ struct Timeline {
 }
 
 impl Timeline {
-    /// Begins to watch, and waits until nothing is missed from here on.
+    /// Starts to watch, and waits until the client misses nothing from then on.
     fn of(stage: &Stage) -> Self {
         let file = stage.directory.path().join("timeline");
         let mut command = Command::new(CALLBOARD);
@@ -618,10 +618,10 @@ impl Timeline {
         timeline
     }
 
-    /// Waits until one has said this to another.
+    /// Waits until the timeline has this message between these two.
     fn until(&self, from: &str, to: &str, message: &str) {
         let is_it = |line: &str| {
-            // The last line may be there in part.
+            // The last line may be incomplete.
             let Ok(said) = serde_json::from_str::<Value>(line) else { return false };
             let begins = said["message"].as_str().is_some_and(|said| said.starts_with(message));
             begins && said["from"] == from && said["to"] == to
@@ -633,13 +633,13 @@ impl Timeline {
 
 impl Drop for Timeline {
     fn drop(&mut self) {
-        // It has ended already if the host has.
+        // The process has already ended if the host has.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A volume that an earlier configuration had by its id stays known until it is forgotten; at its plugin it stays.
+/// A volume that an earlier configuration named by its id stays known until it is forgotten; it stays at its plugin.
 #[test]
 fn a_volume_that_was_made_elsewhere_is_forgotten_on_request_v12() {
     let stage = stage(&[]);
@@ -654,7 +654,7 @@ fn a_volume_that_was_made_elsewhere_is_forgotten_on_request_v12() {
     host.json(&["shutdown"]);
     drop(host);
 
-    // By another name its claims would be refused, and that is said before there is one.
+    // Under another name its claims would be refused, and this is reported before there is a claim.
     let renamed = volume.replace("'old'", "'new'");
     std::fs::write(stage.config(), format!("{without}\n{renamed}")).expect("it can be written");
     let host = stage.run();
@@ -678,7 +678,7 @@ fn a_volume_that_was_made_elsewhere_is_forgotten_on_request_v12() {
     assert!(exit == 1 && said.contains("the host has no volume default/old"), "{said}");
 }
 
-/// Its undo would be refused without them, or, worse, a creation would make another volume.
+/// Without the secrets its undo would be refused, or, worse, a creation would make another volume.
 #[test]
 fn a_volume_with_secrets_that_left_the_configuration_waits_for_them_and_is_deleted_while_it_is_configured_c081()
  {

@@ -1,4 +1,4 @@
-//! What an operator may get wrong with volumes, on a program that runs: a clear error that says what to do, and nothing changed.
+//! Tests mistakes of an operator with volumes, on a running program: each gives a clear error with advice, and changes nothing.
 
 mod program;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 /// A namespace in which every user may mount.
 const NAMESPACE: [&str; 5] = ["unshare", "--user", "--map-root-user", "--mount", "--"];
 
-/// Whether this system permits one. Otherwise it is said that nothing was shown.
+/// Whether this system permits such a namespace. Otherwise reports that the test is skipped.
 fn is_permitted() -> bool {
     let mut unshare = Command::new(NAMESPACE[0]);
     unshare.args(&NAMESPACE[1..]).arg("true");
@@ -29,7 +29,7 @@ fn is_permitted() -> bool {
 struct Asked<'s> {
     host: Program<'s>,
     kept: PathBuf,
-    /// What was not refused as it should be.
+    /// The requests that were not refused as they should be.
     complaints: RefCell<Vec<String>>,
 }
 
@@ -49,7 +49,7 @@ impl<'s> Asked<'s> {
         Self { host, kept: kept.to_owned(), complaints: RefCell::default() }
     }
 
-    /// What must not change: what the host shows of volumes, what is mounted, and all that the plugin keeps.
+    /// The state that must not change: the volumes that the host shows, the mounts, and everything that the plugin stores.
     fn state(&self) -> (Value, usize, BTreeMap<PathBuf, Vec<u8>>) {
         let status = self.host.json(&["status"]);
         let table =
@@ -59,7 +59,7 @@ impl<'s> Asked<'s> {
         (status["volumes"].clone(), table.lines().count(), files)
     }
 
-    /// Asks for something wrong: it ends with this code and says all of this, and nothing has changed.
+    /// Sends a wrong request: it must fail with this code and all of these texts, and must change nothing.
     fn is_refused(&self, line: &str, code: i32, parts: &[&str]) {
         let before = self.state();
         let output = self.host.ask(&line.split(' ').collect::<Vec<_>>());
@@ -88,7 +88,7 @@ fn read(directory: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
     }
 }
 
-/// A text of so many bytes.
+/// A text of this many bytes.
 fn long(bytes: usize) -> String {
     "n".repeat(bytes)
 }
@@ -107,7 +107,7 @@ fn what_is_wrong_with_an_order_about_volumes_says_what_to_do_and_changes_nothing
     let usage = 2;
     let refused = 1;
 
-    // A new volume.
+    // Creation of a volume.
     let create = |more: &str| format!("volume create new {more}");
     asked.is_refused(&create("--capacity 1MiB"), usage, &["--plugin <NAME>"]);
     asked.is_refused(
@@ -153,7 +153,7 @@ fn what_is_wrong_with_an_order_about_volumes_says_what_to_do_and_changes_nothing
     asked.is_refused("volume create a/../b --plugin zfs", usage, &["is no name of a volume"]);
     asked.is_refused("volume create .. --plugin zfs", usage, &["would leave its directory"]);
 
-    // A claim, and its end.
+    // A claim and its release.
     let claim = |more: &str| format!("volume claim data --allocation {more}");
     let other = ["allocation web holds volume default/data with another usage; release that claim first"];
     asked.is_refused(&claim("web --read-only"), refused, &other);
@@ -187,7 +187,7 @@ fn what_is_wrong_with_an_order_about_volumes_says_what_to_do_and_changes_nothing
     );
     asked.is_refused(&format!("{force} --reason tired --yes"), refused, &["release that claim first"]);
 
-    // What becomes of it.
+    // Deletion, and other changes of a volume.
     asked.is_refused("volume delete data --yes", refused, &["is not deleted", "web", "release"]);
     asked.is_refused("volume delete logs", usage, &["standard input is no terminal", "add --yes"]);
     asked.is_refused(
@@ -216,7 +216,7 @@ fn what_is_wrong_with_an_order_about_volumes_says_what_to_do_and_changes_nothing
     );
     asked.is_refused("volume modify data", usage, &["give --parameter KEY=VALUE"]);
 
-    // Snapshots, and lists.
+    // Snapshots and lists.
     let snapshot = |more: &str| format!("volume snapshot {more}");
     asked.is_refused(
         &snapshot("create unknown --name a"),

@@ -1,4 +1,4 @@
-//! The directories of tasks on real file systems, with everything that a hostile task may have put into them.
+//! Tests the directories of tasks on real file systems, with everything that a hostile task may put into them.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -20,7 +20,7 @@ fn mounts_below(place: &Path) -> Vec<PathBuf> {
     table.at_or_below(place).into_iter().map(|mount| mount.mount_point.clone()).collect()
 }
 
-/// A place for a test. It is removed only when nothing is mounted below, so that no mistake reaches what is mounted.
+/// A directory for a test. It is removed only when nothing is mounted below it, so that no mistake reaches mounted data.
 struct Place(PathBuf);
 
 impl Place {
@@ -34,7 +34,7 @@ impl Place {
         AllocDirs::open(self.0.join("alloc"), self.0.join("mounts")).unwrap()
     }
 
-    /// A directory with a file that has to survive everything.
+    /// A directory with a file that must survive everything.
     fn canary(&self) -> Canary {
         let path = self.0.join("canary");
         fs::create_dir(&path).unwrap();
@@ -81,7 +81,7 @@ fn of(path: &Path) -> (u32, u32) {
     (known.mode() & 0o7777, known.uid())
 }
 
-/// Whether this process is root and may mount; else says what is not shown.
+/// Whether this process is root and may mount; if not, prints which test is skipped.
 fn may_mount(what: &str) -> bool {
     let place = Place::new();
     let may = mount("test", &place.0, "tmpfs", MountFlags::empty(), None::<&std::ffi::CStr>).is_ok();
@@ -184,7 +184,7 @@ fn after_a_reboot_secrets_are_in_memory_again_whatever_a_marker_says_t203() {
     fs::write(secrets.join("token"), "t").unwrap();
     unmount(&secrets, UnmountFlags::empty()).unwrap();
     assert!(!secrets.join("token").exists(), "it was in memory only");
-    // Something else that is mounted there is not taken for it.
+    // Another file system that is mounted there is not mistaken for the host's own.
     mount("test", &secrets, "tmpfs", MountFlags::empty(), None::<&std::ffi::CStr>).unwrap();
     let refused = place.dirs().prepare(&tree(FsIsolation::None)).unwrap_err();
     assert!(matches!(&refused, AllocDirError::Mounted { path, .. } if *path == secrets), "{refused}");
@@ -461,7 +461,7 @@ fn a_foreign_mount_inside_is_neither_entered_nor_unmounted_th060_t050() {
     assert!(layout.local_dir.join("kept").exists(), "nothing is removed as long as anything is mounted");
     canary.sings();
     unmount(&deep, UnmountFlags::empty()).unwrap();
-    // The same on the task's own directory, on a file, and on the shared directory.
+    // The same for the task's own directory, a file, and the shared directory.
     mount_bind(&canary.0, &layout.task_dir).unwrap();
     assert!(dirs.remove(&names("web")).is_err());
     canary.sings();

@@ -1,4 +1,4 @@
-//! The catalog's actor, with a real directory and made-up processes, under virtual time.
+//! Tests the catalog's actor, with a real directory and simulated processes, under virtual time.
 //!
 //! The processes are counted: whatever is launched has to be ended, by whichever way a scan goes (PRC-02).
 
@@ -23,22 +23,22 @@ use tokio::time::{Instant, sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-// === Processes that only pretend ===
+// === Simulated processes ===
 
 /// How a program behaves, by its file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
-    /// It tells who it is after a while.
+    /// It reports its identity after a while.
     Tells(&'static str),
-    /// It never says a handshake; its launch fails when its time is up.
+    /// It never prints a handshake; its launch fails at its timeout.
     Silent,
-    /// It says its handshake and never answers.
+    /// It prints its handshake and never answers.
     Deaf,
-    /// It is ended by its launch, which fails.
+    /// Its launch fails and ends it.
     Broken,
-    /// Asking it panics, as a fault of ours would.
+    /// A question to it panics, as a fault of ours would.
     Confusing,
-    /// It does not end when it is requested to, for its whole grace.
+    /// It does not end when it is requested to, during its whole grace period.
     Stubborn,
 }
 
@@ -51,7 +51,7 @@ struct World {
     stopped_while_launching: Vec<String>,
 }
 
-/// A launcher whose processes live in a table.
+/// A launcher with its processes in a table.
 #[derive(Debug, Clone, Default)]
 struct Pretending(Rc<RefCell<World>>);
 
@@ -139,7 +139,7 @@ impl Launcher for Pretending {
             }
             let manner = this.manner_of(&name);
             sleep(if manner == Manner::Stubborn { grace } else { SECOND / 5 }).await;
-            // One that is still starting ends itself in its launch.
+            // A process that is still starting ends itself in its launch.
             this.0.borrow_mut().stopped_while_launching.push(name.to_string());
             sleep(SECOND / 5).await;
             this.0.borrow_mut().running.remove(name.as_str());

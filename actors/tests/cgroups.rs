@@ -1,4 +1,4 @@
-//! The control groups of tasks, with real processes: version 1 where this machine has it, and version 2 in a hierarchy that need not
+//! Tests the control groups of tasks, with real processes: version 1 where this machine has it, and version 2 in a hierarchy that need not
 //! have controllers.
 
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ fn skipped(what: &str, reason: &str) {
     eprintln!("SKIPPED: {what} is not shown, since {reason}");
 }
 
-/// Version 1 of this machine, if it has it and this is root.
+/// Version 1 of this machine, if the machine has it and this process is root.
 fn version_1(what: &str) -> Option<TaskCgroups> {
     let groups = TaskCgroups::of_this_machine().with_timeout(Duration::from_secs(20));
     match groups.mode() {
@@ -36,7 +36,7 @@ fn version_1(what: &str) -> Option<TaskCgroups> {
     }
 }
 
-/// A root of version 2 that is the test's own, below whatever such hierarchy there is, and goes away with it.
+/// A root of version 2 for one test, below any such hierarchy of this machine. It is removed with the test.
 struct Unified(PathBuf);
 
 impl Unified {
@@ -72,7 +72,7 @@ impl Drop for Unified {
     }
 }
 
-/// A process that ignores every polite signal, and has a child that does so too. Says when both are there.
+/// A process that ignores every polite signal, and has a child that also does. Prints `ready` when both are running.
 fn stubborn() -> Child {
     let script = "trap '' TERM INT HUP; (trap '' TERM INT HUP; for i in 1 2 3 4 5; do sleep 60; done) & echo ready; \
                   for i in 1 2 3 4 5; do sleep 60; done";
@@ -83,7 +83,7 @@ fn stubborn() -> Child {
     child
 }
 
-/// A process that is put into these groups before it makes its children.
+/// A process that is put into these groups before it starts its children.
 fn member_of(groups: &[PathBuf]) -> Child {
     let mut script: String =
         groups.iter().map(|group| format!("echo $$ > {}/cgroup.procs; ", group.display())).collect();
@@ -224,7 +224,7 @@ fn a_process_outside_of_the_group_lives_until_it_is_put_into_one_t110() {
     groups.destroy(&name).unwrap();
     was_killed(inside);
     assert!(outside.try_wait().unwrap().is_none());
-    // Its child goes by the same way: both are put into a group that is destroyed.
+    // Its child ends in the same way: both are put into a group that is destroyed.
     let places = groups.create(&name, Cores::Shared).unwrap().unwrap().places;
     let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", outside.id())).unwrap();
     for pid in children.split_whitespace().map(str::to_owned).chain([outside.id().to_string()]) {

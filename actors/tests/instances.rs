@@ -1,4 +1,4 @@
-//! Instances and their supervisor, with real plugins on real sockets, under virtual time.
+//! Tests instances and their supervisor, with real plugins on real sockets, under virtual time.
 
 mod fixture;
 
@@ -20,12 +20,12 @@ use fixture::{Act, Fixture, Plugin, allocation, controller, healths, node, story
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Lets everything that can happen now happen.
+/// Lets everything that is ready now run.
 async fn settle_down() {
     tokio::time::sleep(Duration::from_millis(20)).await;
 }
 
-/// Accepts so many connections, and closes each at once.
+/// Accepts this many connections, and closes each at once.
 async fn hang_up_on(socket: &SocketPath, connections: u64) {
     let listener = UnixListener::bind(socket.as_path()).expect("the path is free");
     for _ in 0..connections {
@@ -597,7 +597,7 @@ fn an_owner_that_crashes_while_no_instance_lives_gives_its_plugin_another_genera
         let mut watch = fixture.watch();
         fixture.register(&zfs, "a", &socket).await;
         let mut used = None;
-        // After two connections that ended in a row there is a pause before the third.
+        // After two connections in a row that ended there is a pause before the third.
         for _ in 0..2 {
             let serving = Plugin::new("zfs.example").serve(&socket);
             used = Some(watch.until(&zfs, "healthy").await.generation);

@@ -1,4 +1,4 @@
-//! What a node offers, folded from real plugins on real sockets, under virtual time.
+//! Tests the inventory of a node, collected from real plugins on real sockets, under virtual time.
 
 mod fixture;
 

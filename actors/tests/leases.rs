@@ -1,4 +1,4 @@
-//! Leases of plugins: calls of a host program over the connection of an instance, with real plugins on real sockets, under virtual
+//! Tests leases of plugins: calls of a host program over the connection of an instance, with real plugins on real sockets, under virtual
 //! time.
 
 mod fixture;
@@ -52,7 +52,7 @@ async fn node_id(lease: &Lease) -> Result<String, Status> {
     Ok(answer.into_inner().node_id)
 }
 
-/// The same in a task of its own, which has begun its call when this returns.
+/// Makes the same call in a task of its own. The call has begun when this returns.
 async fn begin_call(lease: Lease) -> JoinHandle<Result<String, Status>> {
     let call = tokio::spawn(async move { node_id(&lease).await });
     tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,6 +1,6 @@
-//! The rules of the shell, each told as a story about a small machine that keeps a list of words.
+//! Tests the rules of the shell, each in a story about a small machine that keeps a list of words.
 //!
-//! The store fails, waits and remembers as the test wants, and time is virtual, so every interleaving here is exact.
+//! The store fails, waits and keeps words as the test requires, and time is virtual, so every interleaving here is exact.
 
 mod story;
 
@@ -38,7 +38,7 @@ struct Await(&'static str);
 /// Makes the step panic.
 #[derive(Debug, Clone)]
 struct Stumble;
-/// Calls out, and answers with what came back.
+/// Makes a call, and answers with its result.
 #[derive(Debug, Clone)]
 struct CallOut(Outside);
 /// Answers after a while.
@@ -161,7 +161,7 @@ impl EffectHandler<WordList> for Handler {
     }
 }
 
-/// A disk that the test holds in its hands.
+/// A disk that the test controls.
 #[derive(Default)]
 struct Disk {
     words: Vec<&'static str>,
@@ -175,7 +175,7 @@ struct Disk {
 struct SharedDisk(Rc<RefCell<Disk>>);
 
 impl SharedDisk {
-    /// Writes settle only when the test says so.
+    /// Writes settle only when the test requests it.
     fn manual() -> Self {
         let disk = Self::default();
         disk.0.borrow_mut().is_manual = true;
@@ -193,7 +193,7 @@ impl SharedDisk {
         disk.settled.as_ref().expect("it is open").do_send(settled);
     }
 
-    /// Until a write waits.
+    /// Waits until a write is handed over.
     async fn waits(&self) {
         while self.0.borrow().waiting.is_empty() {
             settle_down().await;
@@ -245,7 +245,7 @@ fn word_list_with(
     (address, running, settings)
 }
 
-/// Lets everything that can happen now happen.
+/// Lets everything that is ready now run.
 async fn settle_down() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
@@ -390,7 +390,7 @@ fn a_call_whose_outcome_is_there_at_once_comes_back_before_anything_else_is_hear
     story(|| async {
         let (words, _running, settings) = word_list(&SharedDisk::default());
         let mut steps = journal(&settings).follow("steps", 64, Detail::Steps);
-        // While it is loaded, and while it runs.
+        // While the actor is loaded, and while it runs.
         for first in [2, 5] {
             let (called, added) = (words.ask(CallOut(Outside::AtOnce)), words.ask(Add("meanwhile")));
             assert_eq!(called.await, Ok("done at once".to_owned()));
@@ -689,7 +689,7 @@ fn an_early_subscriber_has_all_that_the_next_actor_changes_and_an_abandoned_one_
         assert_eq!(early.next().await, Some(FeedItem::Snapshot { number: 0, view: vec![] }));
         assert_eq!(early.next().await, Some(FeedItem::Change { number: 1, news: "a" }));
 
-        // While one runs it is like any other, and ends with that one.
+        // While an incarnation runs, the subscription is like any other, and ends with that incarnation.
         let mut late = words.subscribe_early("late", 8);
         assert_eq!(late.next().await, Some(FeedItem::Snapshot { number: 1, view: vec!["a"] }));
         running.request_stop(StopMode::Stop);
@@ -749,7 +749,7 @@ fn journal(settings: &Settings) -> &Journal {
     settings.journal.as_ref().expect("the word list has one")
 }
 
-/// What is in a journal by now, one text for each entry.
+/// The present entries of a journal, one text each.
 fn written(journal: &mut Subscription<JournalLine, ()>) -> Vec<String> {
     let one = |item| match item {
         FeedItem::Change { news: line, .. } => told(&line),

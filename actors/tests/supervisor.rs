@@ -25,13 +25,13 @@ use story::story;
 
 // === A player: the child of most stories ===
 
-/// Asks which life this is.
+/// Asks for the number of this life.
 #[derive(Debug)]
 struct WhichLife;
 /// Makes the step panic.
 #[derive(Debug)]
 struct Stumble;
-/// Makes the player's hands panic, outside of any step.
+/// Makes the player's effect handler panic, outside of any step.
 #[derive(Debug)]
 struct DropTheProps;
 /// Ends in order, or gives up for this reason.
@@ -47,7 +47,7 @@ conversation! {
     }
 }
 
-/// What a player is like.
+/// The behaviour of a player.
 #[derive(Debug, Clone, Copy)]
 struct Manners {
     life: u64,
@@ -97,7 +97,7 @@ impl Machine for Player {
     fn view(&self) {}
 }
 
-/// The effect handler of a player. They are counted, so that a story sees whether a life has really ended.
+/// The effect handler of a player. Handlers are counted, so that a story sees whether a life has really ended.
 struct PlayersHands {
     _counted: Rc<()>,
 }
@@ -112,7 +112,7 @@ impl EffectHandler<Player> for PlayersHands {
     }
 }
 
-/// A player in the story: its address stays the same through all its lives.
+/// A player in the story: its address stays the same in all its lives.
 #[derive(Clone)]
 struct Part {
     address: Address<Player>,
@@ -134,7 +134,7 @@ impl Part {
         start(&self.address, manners, handler, NoStore, settings)
     }
 
-    /// How many lives there are at this moment.
+    /// The number of lives at this moment.
     fn living(&self) -> usize {
         // The parts that the story and the child hold share one count among them.
         Rc::strong_count(&self.living) - self.held()
@@ -147,7 +147,7 @@ impl Part {
 
 // === An owner: a child whose end takes as long as that of what it owns ===
 
-/// How long an owner says that its end takes at most, and how long it takes.
+/// The longest time that an owner announces for its end, and the time that it takes.
 #[derive(Debug, Clone, Copy)]
 struct OwnerConfig {
     said: Option<Duration>,
@@ -189,7 +189,7 @@ impl Machine for Owner {
     }
 }
 
-/// A supervisor of an owner that may take five seconds to end, or as long as it says up to `longest`.
+/// A supervisor of an owner that may take five seconds to end, or as long as it announces up to `longest`.
 async fn supervise_owner(
     longest: Duration,
     config: OwnerConfig,
@@ -243,7 +243,7 @@ fn supervise(spec: SupervisorSpec, children: Vec<Child>) -> (Address<Supervisor>
     (address, running)
 }
 
-/// Asks a player again and again until it answers, since it may be between two lives.
+/// Retries the question until a player answers, since it may be between two lives.
 async fn life_of(part: &Part) -> u64 {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
     loop {
@@ -307,7 +307,7 @@ fn alive_tasks() -> usize {
     tokio::runtime::Handle::current().metrics().num_alive_tasks()
 }
 
-/// Lets everything that can happen now happen.
+/// Lets everything that is ready now run.
 async fn settle_down() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
@@ -606,7 +606,7 @@ fn a_child_has_the_time_to_stop_that_it_needs_for_what_is_below_it_s3() {
         let (told, took) = end_of_owner(Duration::MAX, slow).await;
         assert_eq!((told.as_str(), took.as_secs()), ("owner: stopped in time", 199));
 
-        // No longer than it has said, with a margin.
+        // It is waited for no longer than it has announced, with a margin.
         for (said, waited) in [(200, 205), (1, 6)] {
             let deaf = OwnerConfig { said: Some(SECONDS(said)), takes: Duration::MAX };
             let (told, took) = end_of_owner(Duration::MAX, deaf).await;
@@ -614,7 +614,7 @@ fn a_child_has_the_time_to_stop_that_it_needs_for_what_is_below_it_s3() {
             assert_eq!((told, took.as_secs()), (killed, waited));
         }
 
-        // Nor longer than it may.
+        // It is waited for no longer than its specification allows.
         for (longest, waited) in [(0, 5), (60, 60)] {
             let (told, took) = end_of_owner(SECONDS(longest), slow).await;
             let killed = format!("owner: killed, since it had not ended within {waited}s");
@@ -632,7 +632,7 @@ fn a_bound_that_is_given_again_during_a_stop_counts_from_then_s3() {
     const SECONDS: fn(u64) -> Duration = Duration::from_secs;
     let slow = OwnerConfig { said: Some(SECONDS(200)), takes: SECONDS(199) };
     story(|| async {
-        // It crashes in the middle of its stop, and begins it anew.
+        // It crashes in the middle of its stop, and begins the stop again.
         let (root, owner, _running) = supervise_owner(Duration::MAX, slow).await;
         let stopping = root.ask(Shutdown { mode: StopMode::Stop });
         tokio::time::sleep(SECONDS(150)).await;
@@ -642,7 +642,7 @@ fn a_bound_that_is_given_again_during_a_stop_counts_from_then_s3() {
         assert_eq!(report.took.as_secs(), 349);
     });
     story(|| async {
-        // It is being restarted, and then told to stop for good.
+        // A shutdown arrives during its restart.
         let (root, _owner, _running) = supervise_owner(Duration::MAX, slow).await;
         let restarting = root.ask(RestartChild { name: "owner".into() });
         tokio::time::sleep(SECONDS(150)).await;
@@ -690,7 +690,7 @@ fn what_a_child_left_is_ended_once_no_life_follows_s3_s4() {
             });
             let (root, _running) = supervise(SupervisorSpec::default(), vec![child]);
             assert_eq!(root.ask(AwaitStarted).await, Ok(Ok(())));
-            // What is left serves the next life.
+            // The leftovers of a child serve its next life.
             assert_eq!(root.ask(RestartChild { name: "a".into() }).await, Ok(Ok(())));
             assert_eq!(asked.get(), 0);
             if how == "fallen" {
@@ -720,7 +720,7 @@ fn a_child_that_was_killed_in_its_restart_was_not_stopped_in_order_s3() {
         let (root, _running) = supervise(everyone, vec![first, deaf, second]);
         assert_eq!(root.ask(AwaitStarted).await, Ok(Ok(())));
         assert_eq!(part.address.ask(Leave(Some("tired"))).await, Ok(()));
-        // The deaf one is killed at its deadline; the others are stopped, and all wait for the pause to pass.
+        // The deaf player is killed at its deadline; the others are stopped, and all wait until the pause is over.
         tokio::time::sleep(Duration::from_millis(5_500)).await;
         let report = shut_down(&root).await;
         let expected = [

@@ -32,7 +32,7 @@ use story::story;
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// A plugin that stages and does what it is asked for, and the kernel below it; its calls by name.
+/// A plugin that stages and does what is requested, and the kernel below it; its calls by name.
 #[derive(Clone, Default)]
 struct Plugin {
     calls: Rc<RefCell<Vec<&'static str>>>,
@@ -244,7 +244,7 @@ fn v5_v14_what_one_life_has_set_up_another_one_finds_and_undoes() {
         data.claim("a1").await;
         data.claim("a2").await;
         neighbour.claim("a1").await;
-        // The same run starts another actor after a fall.
+        // The same run starts another actor after a crash.
         data.kill().await;
         let data = run.live("data", 3, &plugin);
         data.claim("a1").await;
@@ -287,7 +287,7 @@ fn res_08_v5_a_volume_whose_row_is_damaged_is_found_and_undone_by_the_rows_of_it
         lose(directory.path(), VOLUME_TABLE.0);
 
         let run = Run::begin(directory.path()).await;
-        // The host does not know it, and the row that names it is lost.
+        // The host does not know the volume, and the row that names it is lost.
         let image = run.image().await;
         assert_eq!((image.known, image.in_ledger), (Vec::new(), vec![spec("data")]));
         let told: Vec<_> = run.notices.recent().iter().map(ToString::to_string).collect();
@@ -314,7 +314,7 @@ fn v8_v14_res_08_a_volume_with_a_damaged_claim_stays_set_up_until_that_claim_is_
         lose(directory.path(), CLAIM_TABLE.0);
         plugin.calls.borrow_mut().clear();
 
-        // The owner reads it first and sets it aside; then come the volume, and another run, and what was kept instead is damaged too.
+        // The owner reads the row first and sets it aside; then the volume reads, then another run; then the set-aside row is damaged too.
         let run = Run::begin(directory.path()).await;
         assert_eq!(run.image().await.in_ledger, [spec("data")]);
         let lost = run.ledger("data").await.lost;
@@ -355,7 +355,7 @@ fn v8_v14_res_08_a_volume_with_a_damaged_claim_stays_set_up_until_that_claim_is_
         assert!(error.as_ref().is_some_and(|error| error.contains("which was not released")), "{error:?}");
         assert!(plugin.calls.borrow().is_empty(), "{:?}", plugin.calls);
 
-        // A release says so, whichever run it reaches. Each target is undone once more when nothing is mounted there.
+        // A release settles that, in whichever run it arrives. Each target is undone once more when nothing is mounted there.
         plugin.is_unmounted.set(true);
         let released = data.release("a1", LONG).await.unwrap();
         assert!(released.others.is_empty(), "{released:?}");
@@ -419,7 +419,7 @@ fn the_first_life_of_a_volume_begins_with_what_its_owner_read_and_no_later_one_d
         let mut next = owner.ledger(&spec("data").key, Attempt::new(2));
         assert_eq!(next.load().await.unwrap().claims.len(), 1, "its actor was started again");
 
-        // An owner that is rebuilt while actors write to the ledgers leaves nothing to take.
+        // An owner that is rebuilt while actors write to the ledgers keeps no ledger that the next life could take.
         let mut more = volume::DurableStore::new(&run.database, spec("more").key.clone(), Attempt::new(3));
         more.load().await.unwrap();
         more.write(Ticket { epoch: 1, sequence: 1 }, forget());
@@ -445,7 +445,7 @@ fn v9_the_audit_of_a_forced_release_is_kept_until_it_is_published() {
         run.is_empty("data").await;
         data.kill().await;
 
-        // Another host is killed before it could publish its audit.
+        // Another host is killed before it can publish its audit.
         let audit = volume::Audit { number: 1, spec: spec("data"), forced: forced.clone() };
         let mut store = volume::DurableStore::new(&run.database, spec("data").key.clone(), Attempt::new(2));
         store.load().await.unwrap();

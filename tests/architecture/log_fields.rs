@@ -1,4 +1,4 @@
-//! What an event of the log may have as fields: plain values, and durations in one unit.
+//! Checks the fields of events of the log: plain values, and durations in one unit.
 
 use super::{SOURCES, below_root, complain, is_test_file, production_code, root, rust_files};
 
@@ -15,7 +15,7 @@ fn fields_of_the_log_are_plain_values() {
     for below in SOURCES {
         for file in rust_files(&root().join(below)).into_iter().filter(|file| !is_test_file(file)) {
             let code = production_code(&file);
-            // A trace is for the authors.
+            // A trace is for developers of Callboard.
             let lines = code.lines().filter(|line| !line.contains("trace!("));
             complaints.extend(lines.flat_map(debug_fields).map(|field| {
                 format!("{} logs {field} as Debug text, which no program can read", below_root(&file))
@@ -28,7 +28,7 @@ fn fields_of_the_log_are_plain_values() {
     assert_eq!(debug_fields("info!(grace = ?GRACE, \"off\")"), ["GRACE"], "a constant as well");
 }
 
-/// The fields of the events in a text of code, each with its value if it has one of its own.
+/// The fields of the events in a source text, each with its value if it has one of its own.
 fn log_fields(code: &str) -> Vec<(String, String)> {
     let mut fields = Vec::new();
     for (at, _) in code.match_indices("tracing::") {
@@ -39,7 +39,7 @@ fn log_fields(code: &str) -> Vec<(String, String)> {
             continue;
         };
         let rest = &rest[level.len()..];
-        // The message stands behind them, and no value is a text.
+        // The message follows the fields, and no value is a string literal.
         let end = rest.find('"').unwrap_or(rest.len());
         for field in rest[..end].split(',').map(str::trim).filter(|field| !field.is_empty()) {
             let (name, value) = field.split_once('=').unwrap_or((field, ""));
@@ -50,7 +50,7 @@ fn log_fields(code: &str) -> Vec<(String, String)> {
     fields
 }
 
-/// What the name of a field says that has a duration, but not in the one unit that all have.
+/// Whether the name of a field indicates a duration, but not in the common unit.
 fn is_other_duration(name: &str) -> bool {
     let units = ["_s", "_secs", "_seconds", "_us", "_ns", "_minutes"];
     let bare =

@@ -1,13 +1,13 @@
-//! Texts for operators name no rules: an id of one means nothing to a reader who does not have the table.
+//! Checks that texts for operators name no rules: a rule id means nothing to a reader without the table of rules.
 
 use std::fs;
 
 use super::{SOURCES, below_root, complain, is_test_file, root, rust_files};
 
-/// The folders whose texts name rules: their subject is which rules an orchestrator breaks.
+/// The folders whose texts may name rules: their subject is which rules an orchestrator breaks.
 const ABOUT_RULES: [&str; 2] = ["src/examiner", "actors/machines/src/examiner"];
 
-/// The string literals of a code with its comments, as they are written, each with the line where it begins.
+/// The string literals of a source text, also of its comments, as they are written, each with the line where it begins.
 fn string_literals(code: &str) -> Vec<(usize, &str)> {
     let mut literals = Vec::new();
     let (mut at, mut line) = (0, 1);
@@ -42,7 +42,7 @@ fn ends_in_name(code: &str) -> bool {
     code.ends_with(|letter: char| letter.is_alphanumeric() || letter == '_')
 }
 
-/// The length of what stands before the next quotation mark that is not escaped.
+/// The length of the text before the next quotation mark that is not escaped.
 fn quoted_length(text: &str) -> usize {
     let mut is_escaped = false;
     let end = text.find(|letter| {
@@ -84,7 +84,7 @@ fn names_a_rule(text: &str) -> bool {
     !is_rule_id(text) && (is_field || words.map(|word| word.trim_matches('-')).any(is_rule_id))
 }
 
-/// The doc comments of a code that `clap` shows as help: those of types, fields and variants, each with its line.
+/// The doc comments of a source text that `clap` shows as help: those of types, fields and variants, each with its line.
 fn help_texts(code: &str) -> Vec<(usize, &str)> {
     let is_clap = |line: &str| {
         let derived = ["Parser", "Args", "Subcommand", "ValueEnum"];

@@ -1,4 +1,4 @@
-//! Which words no text uses.
+//! Checks for words that no text may use.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ fn texts_say_which_caller_client_or_process_is_meant() {
     complain(&complaints);
 }
 
-/// Whether the comment of a line uses the verb that leaves open what happens.
+/// Whether the comment of a line uses a forbidden phrase that leaves open what happens.
 fn tells(line: &str) -> bool {
     let phrases =
         ["told", "not told"].map(|told| ["is", "are"].map(|verb| format!("{verb} {told}"))).concat();
@@ -65,7 +65,7 @@ fn texts(path: &Path) -> Vec<(PathBuf, String)> {
     entries.iter().flat_map(|entry| texts(entry)).collect()
 }
 
-/// Whether a line has this word, as no part of an identifier. In backticks or quotation marks it is the name of a Unix user.
+/// Whether a line has this word, not as part of an identifier. In backticks or quotation marks it is the name of a Unix user.
 fn uses(line: &str, word: &str) -> bool {
     let line = line.to_lowercase();
     let is_of_word = |letter: char| letter.is_alphanumeric() || letter == '_';

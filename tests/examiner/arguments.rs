@@ -1,4 +1,4 @@
-//! Wrong arguments are refused before anything is served.
+//! Tests that wrong arguments are refused before anything is served.
 
 use std::process::Command;
 

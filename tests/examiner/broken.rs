@@ -1,4 +1,4 @@
-//! Orchestrators that break rules are found.
+//! Tests that the examiner detects orchestrators that break rules.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::exam::{Exam, rules};
 use crate::orchestrator::Orchestrator;
 use crate::stage::{MIB, NODE, capability, code, mount, request};
 
-/// Each of these rules is broken in the report, and no other.
+/// Checks that the report lists exactly these rules as broken.
 fn found(exam: &Exam, expected: &[&str]) {
     let report = exam.end();
     assert_eq!(rules(&report, "broken"), expected, "{}", exam.text());
@@ -78,7 +78,7 @@ async fn steps_out_of_order_are_found_c079_c121_c122_c131_c132_c134() {
         capability: mount(Mode::SingleNodeMultiWriter),
     };
     let mut clients = exam.clients.clone();
-    // Before it is published to the node, there is no publish context to pass on.
+    // Before the volume is published to the node, there is no publish context to pass on.
     assert_eq!(code(clients.node.node_stage_volume(volume.stage()).await), Code::FailedPrecondition);
     assert_eq!(code(clients.node.node_publish_volume(volume.publish()).await), Code::FailedPrecondition);
     orchestrator.up(&mut volume).await;

@@ -1,4 +1,4 @@
-//! A running examiner and its report.
+//! Runs an examiner and reads its report.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,13 +15,13 @@ pub(crate) struct Exam {
 }
 
 impl Exam {
-    /// None after it has been said what is not shown.
+    /// Begins an exam; or returns `None`, after reporting what is skipped.
     pub(crate) async fn or_say(what: &str, arguments: &str) -> Option<Self> {
         let namespace = Namespace::or_say(what)?;
         Some(Self::begin(namespace, arguments).await)
     }
 
-    /// Starts the examiner, and starts it again with another seed whenever it dies.
+    /// Starts the examiner, and restarts it with another seed whenever it dies.
     async fn begin(mut namespace: Namespace, arguments: &str) -> Self {
         let file = |name: &str| namespace.path(name).display().to_string();
         let files = format!(
@@ -44,7 +44,7 @@ impl Exam {
         Pid::from_raw(text.trim().parse().expect("a number")).expect("a process")
     }
 
-    /// The report after SIGUSR1, while the exam goes on.
+    /// The report after SIGUSR1, while the exam continues.
     pub(crate) fn interim(&self) -> Value {
         kill_process(self.pid(), Signal::USR1).expect("it lives");
         self.report()
@@ -59,7 +59,7 @@ impl Exam {
         self.report()
     }
 
-    /// What there is in the report for people.
+    /// The report as text for people.
     pub(crate) fn text(&self) -> String {
         fs::read_to_string(self.namespace.path("report.txt")).expect("it is written")
     }

@@ -1,4 +1,4 @@
-//! An orchestrator that heeds the rules passes, whatever the plugin does.
+//! Tests that an orchestrator that follows the rules passes, whatever the plugin does.
 
 use serde_json::json;
 

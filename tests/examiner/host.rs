@@ -1,4 +1,4 @@
-//! Callboard itself in an exam: what its host asks of every plugin.
+//! Tests Callboard itself in an exam: the calls of its host to every plugin.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The examiner: orchestrators that heed the rules pass under faults, and those that break them are found.
+//! Tests the examiner: orchestrators that follow the rules pass under faults, and those that break rules are detected.
 
 #[path = "../hostpath_volumes/stage.rs"]
 #[allow(dead_code, reason = "only what starts plugins is used here")]

@@ -1,4 +1,4 @@
-//! An orchestrator that heeds the rules: it takes every step, repeats what is unclear with growing pauses, and undoes what it did.
+//! Runs an orchestrator that follows the rules: it takes every step, retries unclear calls with growing pauses, and undoes its steps.
 
 use std::collections::HashMap;
 use std::fs;
@@ -19,7 +19,7 @@ pub(crate) struct Orchestrator {
     node_id: String,
 }
 
-/// A volume, with what later calls have to pass on.
+/// A volume, with the data that later calls must pass on.
 pub(crate) struct Volume {
     pub(crate) id: String,
     pub(crate) context: HashMap<String, String>,
@@ -28,7 +28,7 @@ pub(crate) struct Volume {
     pub(crate) target: PathBuf,
 }
 
-/// Makes a call until it succeeds; what is final is an error.
+/// Makes a call until it succeeds; a final failure is an error.
 async fn settled<A>(
     name: &str,
     mut call: impl AsyncFnMut() -> Result<Response<A>, Status>,
@@ -71,7 +71,7 @@ macro_rules! settle {
 }
 
 impl Orchestrator {
-    /// Waits until the plugin is ready, and asks who it is and where.
+    /// Waits until the plugin is ready, and requests its identity and its node id.
     pub(crate) async fn meet(clients: Clients) -> Self {
         let mut it = Self { clients, node_id: String::new() };
         settle!(it, identity.get_plugin_info(wire::GetPluginInfoRequest {}));
@@ -193,7 +193,7 @@ impl Orchestrator {
         settle!(self, controller.delete_volume(request));
     }
 
-    /// Everything from the creation of a volume to its deletion.
+    /// The whole life of a volume, from its creation to its deletion.
     pub(crate) async fn life(&self, name: &str, namespace: &Namespace) {
         let mut volume = self.create(name, namespace).await;
         self.up(&mut volume).await;

@@ -1,4 +1,4 @@
-//! The table of rules in `docs/examiner.md` is that of the program.
+//! Checks that the table of rules in `docs/examiner.md` equals that of the program.
 
 use std::fmt::Write;
 use std::fs;

@@ -1,4 +1,4 @@
-//! A host of Callboard with volumes in an exam: calls of its plugin fail before and after their effect, and plugin and host are killed.
+//! Tests a host with volumes in an exam: calls of its plugin fail before and after their effect, and plugin and host are killed.
 
 use std::thread;
 
@@ -32,7 +32,7 @@ const ORDERS: [&str; 6] = [
     "DeleteVolumeGroupSnapshot",
 ];
 
-/// How calls go wrong, and how many of a hundred in each way. What a plugin that lies or forgets has cannot be judged.
+/// The faults of calls, and the percentage of each. A plugin that lies or forgets is not used, since its state cannot be judged.
 const FAULTS: [(&str, u8); 6] = [
     ("UNAVAILABLE,before", 8),
     ("INTERNAL,after", 8),
@@ -42,7 +42,7 @@ const FAULTS: [(&str, u8); 6] = [
     ("slow:150ms", 5),
 ];
 
-/// An examiner in which about every third of these calls fails.
+/// An examiner in which about a third of these calls fail.
 fn stage(calls: &[&str]) -> Stage {
     let stage = Stage::new("");
     let file = |name: &str| stage.directory.path().join(name).display().to_string();
@@ -60,7 +60,7 @@ fn stage(calls: &[&str]) -> Stage {
     stage
 }
 
-/// Asks for something that succeeds in the end.
+/// Sends a command that must succeed in the end.
 fn succeeds(host: &Program<'_>, words: &[&str]) {
     let output = host.ask(&[&["volume"], words].concat());
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -75,7 +75,7 @@ fn with_all(host: &Program<'_>, act: impl Fn(&str) + Sync) {
     assert!(host.ask(&["status"]).status.success(), "{}", host.log());
 }
 
-/// Who uses a volume, and how: the first one has the default access mode, which permits a single user.
+/// The users of a volume, and their usage: the first volume has the default access mode, which permits a single user.
 fn usage(volume: &str) -> (&'static [&'static str], &'static [&'static str]) {
     match volume == VOLUMES[0] {
         true => (&USERS[..1], &[]),
@@ -133,7 +133,7 @@ fn a_host_of_callboard_passes_with_volumes_while_calls_fail_and_plugin_and_host_
     );
 }
 
-/// No rule was broken in three starts of the plugin, and these were tried.
+/// Checks that no rule was broken in three starts of the plugin, and that these rules were tried.
 fn is_passed(stage: &Stage, expected: &[&str]) {
     let report = std::fs::read(stage.directory.path().join("report.json")).expect("it is written");
     let report: Value = serde_json::from_slice(&report).expect("JSON");
@@ -145,14 +145,14 @@ fn is_passed(stage: &Stage, expected: &[&str]) {
     }
 }
 
-/// Takes a snapshot of each volume and a group of all, and lets each grow, in every run with other names and sizes.
+/// Expands each volume and takes a snapshot of it, then takes a group of all; each run uses other names and sizes.
 fn order(host: &Program<'_>, run: usize) -> String {
     let (name, size) = (format!("run-{run}"), format!("{}GiB", run + 1));
     with_all(host, |volume| {
         succeeds(host, &["expand", volume, "--capacity", &size]);
         succeeds(host, &["snapshot", "create", volume, "--name", &format!("{name}-{volume}")]);
     });
-    // Who names the volumes in another order asks for the same group.
+    // A request that names the volumes in another order gets the same group.
     let group = |volumes: [&str; 3]| {
         let words = [&["volume", "snapshot", "group", "create"][..], &volumes, &["--name", &name]].concat();
         let taken = host.json(&words)["group"].clone();
@@ -164,10 +164,10 @@ fn order(host: &Program<'_>, run: usize) -> String {
     id
 }
 
-/// Deletes what [`order`] has taken, each snapshot through another volume than its own.
+/// Deletes the snapshots of [`order`], each through another volume than its own.
 fn take_back(host: &Program<'_>, group: &str) {
     let delete = ["volume", "snapshot", "group", "delete", VOLUMES[0], "--id", group, "--yes"];
-    // Its snapshots are looked up first, which is no order and waits for no plugin.
+    // Its snapshots are looked up first; this is not an order, so it is retried here and waits for no plugin.
     until_true("the group is deleted", TIMEOUT, || host.ask(&delete).status.success());
     let list = host.json(&["volume", "snapshot", "list", "--plugin", "zfs"]);
     let snapshots = list["snapshots"].as_array().expect("a list").iter().map(|one| &one["snapshot_id"]);

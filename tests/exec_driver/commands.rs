@@ -1,4 +1,4 @@
-//! Commands beside a task.
+//! Tests commands beside a task.
 
 use std::time::Duration;
 

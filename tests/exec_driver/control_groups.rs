@@ -1,4 +1,4 @@
-//! The control groups that a host makes for a task: who is in them, what they limit and what they count.
+//! Tests the control groups that a host creates for a task: their members, limits and counters.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ struct Grounds {
 }
 
 impl Grounds {
-    /// Makes the groups, or says what is not shown.
+    /// Makes the groups, or reports what is skipped.
     fn or_say(place: &Place, what: &str) -> Option<Self> {
         let groups = TaskCgroups::of_this_machine();
         let allocation = place.directory.path().file_name()?.to_str()?.trim_start_matches('.').to_owned();
@@ -43,7 +43,7 @@ impl Grounds {
         }
     }
 
-    /// The task in these groups: its directory is named as they are.
+    /// The task in these groups: its directory has their name.
     fn task(&self, place: &Place, memory_mb: i64, command: &[&str]) -> TaskConfig {
         let allocation = self.name.as_str().strip_suffix(".web").expect("its own name").to_owned();
         let alloc_dir = place.path("alloc").join(&allocation);
@@ -111,7 +111,7 @@ async fn a_task_and_what_runs_beside_it_are_in_the_tasks_groups_and_its_supervis
     assert!(memory.usage > 0 && memory.max_usage >= memory.rss, "{memory:?}");
     plugin.kill().await;
 
-    // The next driver knows the groups by the task's own record, and not by the handle.
+    // The next driver knows the groups from the task's own record, not from the handle.
     let mut plugin = place.start(&[]).await;
     let config = handle.config.as_mut().expect("a configuration");
     (config.resources, config.msgpack_driver_config) = (None, Vec::new());
@@ -136,7 +136,7 @@ async fn a_task_that_uses_more_memory_than_it_has_is_ended_if_the_operator_wants
     let msgpack_config = rmp_serde::to_vec_named(&written).expect("it can be written");
     let request = SetConfigRequest { msgpack_config, ..Default::default() };
     BasePluginClient::new(plugin.channel.clone()).set_config(request).await.expect("it makes sense");
-    // It keeps a line that never ends.
+    // It buffers a line that never ends.
     plugin.start(grounds.task(&place, 24, &["tail", "-n", "1", "/dev/zero"])).await.expect("it starts");
     let request = WaitTaskRequest { task_id: "t1".to_owned() };
     let ended = tokio::time::timeout(LONG, plugin.driver.wait_task(request)).await.expect("in time");

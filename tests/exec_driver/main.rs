@@ -1,4 +1,4 @@
-//! The reference driver in a process of its own, through the bare generated clients: what a host sees of it.
+//! Tests the reference driver in its own process, through the bare generated clients, as a host sees it.
 
 mod commands;
 mod control_groups;

@@ -1,4 +1,4 @@
-//! Handles as Nomad gives them back after a restart of its agent: without the configuration of the driver, and with whatever
+//! Tests handles as Nomad returns them after a restart of its agent: without the configuration of the driver, and with any
 //! environment (T150, T151, T174).
 
 use std::fs;
@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use crate::rig::{LONG, Place, Plugin, lives, next};
 
-/// What is left of a handle.
+/// The part of a handle that Nomad stores.
 fn stored(handle: TaskHandle) -> TaskHandle {
     let config = handle.config.expect("a configuration");
     let config =
@@ -32,7 +32,7 @@ async fn a_task_is_recovered_without_its_configuration_and_without_its_environme
     let handle = first.start(place.shell("t1", &script)).await.expect("it starts");
     place.until("starts", "up\n").await;
     let before = pid(&mut first, "t1").await;
-    // The agent stops in order: the driver is shut down, and its task is not.
+    // The agent stops in order: the driver is shut down, but its task is not.
     first.signal(Signal::TERM);
     assert_eq!(first.end().await.code(), Some(0));
 
@@ -77,7 +77,7 @@ async fn a_task_that_ended_while_no_driver_was_there_is_recovered_with_its_exit_
     let mut second = place.start(&[]).await;
     second.recover(stored(handle)).await.expect("its record lies beside it");
     assert_eq!(second.wait("t1").await, (9, 0, String::new()));
-    // A host without positions that comes late hears of the end all the same.
+    // A host that subscribes late and without positions still receives the end.
     let request = tonic::Request::new(TaskEventsRequest {});
     let mut events = second.driver.task_events(request).await.expect("a stream").into_inner();
     let kinds =
@@ -103,7 +103,7 @@ async fn a_task_that_threw_its_environment_away_gets_what_its_handle_says_th092(
     second.destroy("t1", true).await.expect("it is killed");
 }
 
-/// An operator forgets --state-dir, and the host forgets the handle: the task can be destroyed all the same.
+/// An operator forgets --state-dir, and the host forgets the handle: the task can still be destroyed.
 #[tokio::test]
 async fn a_task_that_is_not_recovered_can_be_destroyed_without_any_flag_t152_t174() {
     let place = Place::new();
@@ -131,7 +131,7 @@ async fn what_is_kept_of_a_task_holds_nothing_that_may_be_secret_p6_t150() {
         while let Some(path) = waiting.pop() {
             match fs::read_dir(&path) {
                 Ok(entries) => waiting.extend(entries.flatten().map(|entry| entry.path())),
-                // A FIFO holds nothing.
+                // A FIFO has no contents.
                 Err(_) if path.ends_with("control") => {}
                 Err(_) => found.extend(fs::read(&path).unwrap_or_default()),
             }

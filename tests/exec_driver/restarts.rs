@@ -1,4 +1,4 @@
-//! Drivers that end, die and lose their supervisors, and what the next one knows of the tasks.
+//! Tests drivers that end, die and lose their supervisors, and the knowledge of the next driver about the tasks.
 
 use std::fs::{self};
 
@@ -42,7 +42,7 @@ async fn a_killed_driver_is_followed_by_one_that_knows_the_true_exit_code_prc_04
     assert_eq!(messages, [("2".to_owned(), "recovered".to_owned()), ("3".to_owned(), "exited".to_owned())]);
     assert_eq!(place.read("starts"), "up\n", "it was started once");
 
-    // It has ended, and that was told: the next driver tells the code, and does not tell the event again.
+    // The task has ended, and its end was reported: the next driver reports the code, but does not report the event again.
     second.kill().await;
     let mut third = place.start(&[&state]).await;
     let position = EventPosition { sequence: 3, ..position };
@@ -111,7 +111,7 @@ async fn an_exit_that_was_not_seen_is_unknown_and_no_success_evt_05_prc_01() {
     assert!(code != 0 && error.contains("unknown"), "{code} {error}");
     plugin.kill().await;
 
-    // A handle of an earlier boot names processes that can be anybody's now.
+    // A handle of an earlier boot names processes whose numbers may have been reused.
     let mut state: serde_json::Value = serde_json::from_slice(&handle.driver_state).expect("JSON");
     state["record"]["boot_id"] = "another boot".into();
     state["record"]["task"]["pid"] = std::process::id().into();
@@ -126,7 +126,7 @@ async fn an_exit_that_was_not_seen_is_unknown_and_no_success_evt_05_prc_01() {
     plugin.destroy("t1", true).await.expect("nothing is signalled");
 }
 
-/// A supervisor that does not answer in time is ended with what it has begun, before the start is answered (PRC-09, PRC-03).
+/// A supervisor that does not answer in time is killed with everything it started, before the start is answered (PRC-09, PRC-03).
 #[tokio::test]
 async fn a_task_that_was_answered_not_to_have_started_does_not_start_later_prc_09() {
     let place = Place::new();
@@ -134,7 +134,7 @@ async fn a_task_that_was_answered_not_to_have_started_does_not_start_later_prc_0
     for when in ["before-start", "after-start"] {
         let hangs = format!("--supervisor-hangs={when}");
         let mut plugin = place.start(&[&hangs, "--start-timeout=300ms"]).await;
-        // Its whole tree throws the tag away.
+        // Every process of its tree clears its environment, and with it the tag.
         let task = place.task("t1", &["/usr/bin/env", "-i", "/bin/sh", "-c", &script]);
         let refused = plugin.start(task).await.expect_err("its supervisor hangs");
         assert!(refused.message().contains("did not answer within 300ms"), "{refused}");

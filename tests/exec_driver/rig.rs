@@ -1,4 +1,4 @@
-//! A place for a driver, a driver in it, and clients that say to it whatever a test wants.
+//! Provides a directory for a driver, a driver in it, and clients that send whatever a test wants.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -20,11 +20,11 @@ use tempfile::TempDir;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Streaming};
 
-/// More time than anything here takes on the slowest machine.
+/// More time than any step of these tests takes on the slowest machine.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The outer world of a driver: a directory for everything.
+/// The surroundings of a driver: one directory for everything.
 pub(crate) struct Place {
     pub(crate) directory: TempDir,
 }
@@ -53,7 +53,7 @@ impl Place {
         self.read(name).lines().map(str::to_owned).collect()
     }
 
-    /// Starts a driver and nothing more.
+    /// Starts a driver without connecting to it.
     pub(crate) fn spawn(&self, arguments: &[&str]) -> Raw {
         let log = File::options().append(true).create(true).open(self.path("stderr")).expect("room");
         let child = Command::new(env!("CARGO_BIN_EXE_callboard"))
@@ -80,7 +80,7 @@ impl Place {
         output.read_line(&mut line).expect("it says where it is");
         let socket = PathBuf::from(line.split('|').nth(3).expect("a path"));
         let channel = connect(&socket).await;
-        // Read on, so that a flood finds room.
+        // Its output is read to the end, so that a flood does not block it.
         std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
         let driver = DriverClient::new(channel.clone());
         Plugin { raw, line, socket, channel, driver }
@@ -115,7 +115,7 @@ impl Place {
 }
 
 impl Place {
-    /// Every living process whose command line names this place, and that is no driver.
+    /// Every living process whose command line names this place, except drivers.
     pub(crate) fn living(&self) -> Vec<i32> {
         let mark = self.path("").display().to_string();
         let numbers = fs::read_dir("/proc").expect("it is there").flatten();
@@ -133,7 +133,7 @@ impl Place {
 }
 
 impl Drop for Place {
-    /// Ends what a test has left of its tasks: they would outlive it, as they outlive their driver.
+    /// Kills the tasks that a test has left: they would outlive it, as they outlive their driver.
     fn drop(&mut self) {
         let Ok(tasks) = fs::read_dir(self.path("alloc")) else { return };
         for place in tasks
@@ -162,13 +162,13 @@ pub(crate) struct Raw(pub(crate) Child);
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        // One that has ended already takes no signal.
+        // A process that has ended already receives no signal.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A driver that runs, and a connection to it.
+/// A running driver, and a connection to it.
 pub(crate) struct Plugin {
     pub(crate) raw: Raw,
     pub(crate) line: String,
@@ -208,7 +208,7 @@ impl Plugin {
         self.driver.recover_task(request).await.map(drop)
     }
 
-    /// Exit code, signal, and why these cannot be relied on.
+    /// Exit code, signal, and the reason why these cannot be relied on.
     pub(crate) async fn wait(&mut self, task_id: &str) -> (i32, i32, String) {
         let request = WaitTaskRequest { task_id: task_id.to_owned() };
         let waiting = tokio::time::timeout(LONG, self.driver.wait_task(request));
@@ -243,7 +243,7 @@ impl Plugin {
         self.driver.inspect_task(request).await.expect("it is known").into_inner()
     }
 
-    /// Kills the supervisor of a task, and gives the process of the task itself.
+    /// Kills the supervisor of a task, and returns the process of the task itself.
     pub(crate) async fn lose_supervisor(&mut self, task_id: &str) -> i32 {
         let attributes = self.inspect(task_id).await.driver.expect("attributes").attributes;
         let pid = |name: &str| attributes[name].parse::<i32>().expect("a number");
@@ -294,7 +294,7 @@ pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Whether such a process lives: a zombie does not.
+/// Whether this process lives: a zombie does not.
 pub(crate) fn lives(pid: i32) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))

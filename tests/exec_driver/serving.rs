@@ -1,4 +1,4 @@
-//! How the driver itself comes, serves, misbehaves on request, and ends.
+//! Tests how the driver itself starts, serves, misbehaves on request, and ends.
 
 use std::fs::{self};
 use std::io::{BufRead, BufReader, Read};
@@ -81,7 +81,7 @@ async fn a_driver_prints_its_line_serves_and_leaves_no_socket_d8_d20_d31_d50_d51
     assert!(fs::read_dir(place.path("sockets")).expect("there").next().is_none(), "no socket is left");
 }
 
-/// Nomad prefers an external driver to its own of the same name without a word: jobs for the isolated one would run unisolated.
+/// Nomad silently prefers an external driver to its own driver of the same name: jobs for the isolated driver would run unisolated.
 #[tokio::test]
 async fn the_name_of_a_driver_built_into_nomad_is_taken_only_on_purpose_t171_th091() {
     let place = Place::new();
@@ -133,8 +133,8 @@ async fn what_an_operator_writes_of_the_driver_counts_t145() {
     assert!(refused.message().contains("enabled = true"), "{refused}");
 }
 
-/// What a client sends that names the server by the path of its socket, as bytes: the library that our other clients use would
-/// not send it.
+/// The bytes of a client that names the server by the path of its socket: the library of our other clients would not send
+/// them.
 #[tokio::test]
 async fn a_client_that_names_the_server_by_its_socket_is_answered_d115() {
     let place = Place::new();
@@ -168,7 +168,7 @@ async fn a_client_that_names_the_server_by_its_socket_is_answered_d115() {
     }
 }
 
-/// The kind of the first frame that is about the first stream.
+/// The type of the first frame of the first stream.
 async fn first_answer(stream: &mut UnixStream) -> u8 {
     loop {
         let mut head = [0; 9];

@@ -1,4 +1,4 @@
-//! What a task finds around itself: its user, its network, its program and its outputs.
+//! Tests the surroundings of a task: its user, its network, its program and its outputs.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
@@ -42,7 +42,7 @@ async fn a_user_that_the_host_made_up_needs_no_file_that_knows_it_t116_t176() {
     }
 }
 
-/// What a task says to the dynamic linker must not reach anything that is not the task's user yet.
+/// Settings of a task for the dynamic linker must not affect any process that does not run as the task's user yet.
 #[tokio::test]
 async fn nothing_obeys_the_environment_of_a_task_before_it_is_the_tasks_user() {
     let place = Place::new();
@@ -57,7 +57,7 @@ async fn nothing_obeys_the_environment_of_a_task_before_it_is_the_tasks_user() {
     assert!(!complaints.contains("callboard"), "{complaints}");
 }
 
-/// A process in a network namespace of its own.
+/// A process in its own network namespace.
 struct OwnNetwork(Child);
 
 impl OwnNetwork {
@@ -201,7 +201,7 @@ async fn what_is_mounted_into_a_task_is_seen_by_it_and_by_commands_beside_it_and
     assert!(refused.message().contains("create an empty directory there"), "{refused}");
 }
 
-/// The task's user may put a link where root mounts.
+/// The task's user may create a link where root mounts.
 #[tokio::test]
 async fn nothing_is_mounted_through_a_link_and_the_link_is_named_t077_v6_vol_06() {
     if !is_root_or_say("a task with mounts") {
@@ -232,7 +232,7 @@ async fn nothing_is_mounted_through_a_link_and_the_link_is_named_t077_v6_vol_06(
     assert_eq!(plugin.wait("t2").await, (0, 0, String::new()));
 }
 
-/// Has this thread, and what it starts, in a mount namespace of its own that shares nothing.
+/// Moves this thread, and what it starts, into its own mount namespace that shares nothing.
 #[allow(deprecated, reason = "what takes its place is unsafe, for flags that are not used here")]
 fn in_private_mounts() -> rustix::io::Result<()> {
     rustix::thread::unshare(UnshareFlags::NEWNS)?;
@@ -266,7 +266,7 @@ async fn a_task_holds_no_volume_of_another_where_mounts_are_private_and_the_host
     fs::write(place.path(own).join("word"), "own").expect("room");
     fs::write(place.path(other).join("word"), "other").expect("room");
     let mut plugin = place.start(&[]).await;
-    // Other hosts of this machine have volumes, too.
+    // Other hosts of this machine may have volumes, too.
     let of_this_host = place.directory.path().display();
     let script = format!(
         "cat {of_this_host}/mnt/word; cut -d' ' -f5 /proc/self/mountinfo | grep ^{of_this_host}/ | grep -o csi/node.* || echo none"

@@ -1,4 +1,4 @@
-//! The life of a task, from its start to what it leaves behind.
+//! Tests the life of a task, from its start to what it leaves behind.
 
 use std::fs::{self};
 use std::io::{BufRead, BufReader};

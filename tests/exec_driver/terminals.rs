@@ -1,4 +1,4 @@
-//! Commands beside a task that have a terminal.
+//! Tests commands beside a task that have a terminal.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ impl Person {
         self.sends(ExecTaskStreamingRequest { tty_size, ..Default::default() });
     }
 
-    /// Takes the next answer. Whether there was one.
+    /// Receives the next answer. Returns whether there was one.
     async fn looks(&mut self) -> bool {
         let answer = tokio::time::timeout(LONG, self.answers.message()).await;
         let answer = answer.unwrap_or_else(|_| panic!("in time, after {:?}", self.seen)).expect("no error");
@@ -85,7 +85,7 @@ async fn a_person_at_a_terminal_types_resizes_interrupts_and_ends_a_shell_t176_t
     let place = Place::new();
     let mut plugin = with_task(&place).await;
     let mut person = Person::sits_down(&mut plugin, &["/bin/sh"]).await;
-    // What is typed is echoed, so that what is looked for must be put together by the shell.
+    // Typed text is echoed, so the expected text must be assembled by the shell.
     person.types("tty > /dev/null && echo is-a-$((1 + 1))-tty; stty size; echo $WORD-$PWD\n");
     person.sees("is-a-2-tty").await;
     person.sees("33 101").await;
@@ -94,7 +94,7 @@ async fn a_person_at_a_terminal_types_resizes_interrupts_and_ends_a_shell_t176_t
     person.resizes(44, 122);
     person.types("stty size\n");
     person.sees("44 122").await;
-    // The interrupt goes to what is in the foreground, and the shell goes on. What has said something is in the foreground.
+    // The interrupt goes to the foreground process, and the shell continues. A process that has printed something is in the foreground.
     person.types("sh -c 'echo begin-$((2 + 3)); exec sleep 1000'\n");
     person.sees("begin-5").await;
     person.types("\u{3}");
@@ -131,7 +131,7 @@ async fn a_person_who_leaves_leaves_nothing_running_at_the_terminal_prc_03_th093
     let mut plugin = with_task(&place).await;
     let mut person = Person::sits_down(&mut plugin, &["/bin/sh"]).await;
     let out = place.path("pids").display().to_string();
-    // A job of its own group that takes no notice of a terminal that hangs up.
+    // A job with its own group that ignores the hangup of its terminal.
     person.types(&format!(
         "set -m; (trap '' HUP; echo $$ >> {out}; exec sleep 1000) & echo $! >> {out}; wait\n"
     ));

@@ -1,4 +1,4 @@
-//! What is in volumes: copies of others, and memory.
+//! Tests the contents of volumes: copies of others, and memory.
 
 use std::collections::HashMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Calls that overlap, and faults on request.
+//! Tests calls that overlap, and faults on request.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ async fn a_second_call_on_a_volume_with_one_in_flight_is_refused_and_a_lost_call
     let (volume, other) = (namespace.volume(&id), namespace.volume(&other));
     let mut first = clients.clone();
     {
-        // It is dropped in the middle, as a caller does whose deadline is over.
+        // The call is dropped in the middle, as by a caller whose deadline is over.
         let attaching = volume.attach(&mut first);
         let given_up = tokio::time::timeout(Duration::from_millis(200), attaching).await;
         assert!(given_up.is_err(), "it is slow");

@@ -1,4 +1,4 @@
-//! Steps that a plugin has half done when it dies: the next process of it undoes them, as a host asks that gives up, and completes them.
+//! Tests steps that a plugin has half done when it dies: its next process undoes them, as for a host that gives up, and completes them.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -13,7 +13,7 @@ use crate::stage::{Clients, Namespace, Used, capability, code, request};
 
 /// Where the plugin dies in a step: at a moment of its faults, or, as after a SIGKILL, between its record and the target.
 const POINTS: [&str; 3] = ["recorded", "middle", "after"];
-/// Where the next one dies in the undo, if it does.
+/// Where the next process dies in the undo, if it does.
 const UNDO_POINTS: [Option<&str>; 3] = [None, Some("middle"), Some("after")];
 
 #[tokio::test]
@@ -83,7 +83,7 @@ async fn taken(volume: &Used<'_>, clients: &mut Clients, call: &str) -> Result<(
     }
 }
 
-/// As if the plugin had died a moment earlier.
+/// Removes the target, as if the plugin had died a moment earlier.
 fn without_target(volume: &Used<'_>, is_block: bool) {
     let target = volume.target("target");
     let removed = if is_block { fs::remove_file(target) } else { fs::remove_dir(target) };
@@ -102,7 +102,7 @@ fn is_undone(namespace: &Namespace, volume: &Used<'_>, undo: &str, case: &str) {
     assert_eq!(devices_below(&namespace.path("volumes")), 0, "{case}: a loop device is left");
 }
 
-/// How many loop devices there are on images below a directory.
+/// The number of loop devices on images below a directory.
 fn devices_below(directory: &Path) -> usize {
     let devices = fs::read_dir("/sys/block").into_iter().flatten().filter_map(Result::ok);
     let images = devices.filter_map(|it| fs::read_to_string(it.path().join("loop/backing_file")).ok());
@@ -124,7 +124,7 @@ async fn a_publication_that_a_dying_plugin_left_writable_is_read_only_when_it_is
     volume.stage(&mut clients).await.expect("it is staged");
     volume.publish(&mut clients, "reader", true).await.expect_err("it dies");
     let target = volume.target("reader");
-    // As if it had died a moment earlier.
+    // As if the plugin had died a moment earlier.
     say(&mut namespace, &format!("mount -o remount,bind,rw {}", target.display()));
     let mut clients = namespace.start("").await;
     let volume = namespace.volume(&id);

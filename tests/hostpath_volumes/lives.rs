@@ -1,4 +1,4 @@
-//! The life of a volume, up and down, also with a plugin that dies in the middle of a call.
+//! Tests the life of a volume, up and down, also with a plugin that dies in the middle of a call.
 
 use std::fs;
 use std::io::Write;
@@ -82,7 +82,7 @@ async fn a_plugin_that_dies_in_the_middle_of_any_call_completes_it_when_it_is_re
             for call in calls {
                 let answer = once(&namespace, &mut clients, call).await;
                 if let Err(status) = answer {
-                    // The connection breaks, on which clients say the one or the other.
+                    // The connection breaks; clients report this with either code.
                     let is_cut = matches!(status.code(), Code::Unavailable | Code::Unknown);
                     assert!(call == dying && is_cut, "{call}: {status}");
                     died += 1;
@@ -111,7 +111,7 @@ async fn a_node_that_claims_that_there_is_no_controller_demands_no_attachment_c1
     volume.unstage(&mut clients).await.expect("it is unstaged");
 }
 
-/// One call in the life of the only volume; each finds what the one before has left.
+/// One call in the life of the only volume; each call continues from the state that the call before has left.
 async fn once(namespace: &Namespace, clients: &mut Clients, call: &str) -> Result<(), Status> {
     if call == "CreateVolume" {
         return clients.create(request("only")).await.map(drop);
@@ -120,7 +120,7 @@ async fn once(namespace: &Namespace, clients: &mut Clients, call: &str) -> Resul
         fs::read_dir(namespace.path("volumes/volumes")).expect("it is there").filter_map(Result::ok);
     let record =
         entries.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|it| it == "json"));
-    // One that is deleted has none; the call is repeated with an id that is not there any more.
+    // A deleted volume has no record; the call is repeated with an id that no longer exists.
     let id = record.map_or("vol-0".to_owned(), |path| path.file_stem().unwrap().display().to_string());
     let volume = namespace.volume(&id);
     match call {

@@ -1,4 +1,4 @@
-//! The reference plugin with real volumes, called as a host calls it: mounts in a user and mount namespace of its own, so that it needs
+//! Tests the reference plugin with real volumes, called as a host calls it: mounts in its own user and mount namespace, so it needs
 //! no root.
 
 #[path = "../support/go.rs"]

@@ -1,4 +1,4 @@
-//! The official checks of CSI plugins (csi-sanity), where Go, its modules and root are to be had.
+//! Runs the official checks of CSI plugins (csi-sanity), if Go, its modules and root are available.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ fn the_official_checks_of_a_csi_plugin_pass_without_one_skipped_that_it_claims()
         let checks = checks.expect("it runs");
         let said = String::from_utf8_lossy(&checks.stdout);
         assert!(checks.status.success(), "{access_type}: {said}");
-        // What is skipped needs capabilities that the plugin does not have; docs/hostpath.md names them.
+        // The skipped checks need capabilities that the plugin does not have; docs/hostpath.md names them.
         assert!(said.contains("95 Passed") && said.contains("7 Skipped"), "{access_type}: {said}");
     }
 }

@@ -1,4 +1,4 @@
-//! The plugin in a namespace of its own, and the calls of a host.
+//! Provides the plugin in its own namespace, and the calls of a host.
 
 use std::collections::HashMap;
 use std::fs;
@@ -20,12 +20,12 @@ use wire::node_client::NodeClient;
 use wire::volume_capability::access_mode::Mode;
 use wire::volume_capability::{AccessMode, AccessType, MountVolume};
 
-/// More time than anything here takes on the slowest machine.
+/// More time than any step of these tests takes on the slowest machine.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 pub(crate) const NODE: &str = "node-1";
 pub(crate) const MIB: i64 = 1 << 20;
 
-/// A shell in a user and mount namespace of its own, which starts plugins; all that it has started ends with it.
+/// A shell in its own user and mount namespace, which starts plugins; everything it has started ends with it.
 pub(crate) struct Namespace {
     pub(crate) directory: TempDir,
     pub(crate) shell: Child,
@@ -33,7 +33,7 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    /// None after it has been said what is not shown: the system may forbid such namespaces.
+    /// The namespace; or `None`, after reporting what is skipped: the system may forbid such namespaces.
     pub(crate) fn or_say(what: &str) -> Option<Self> {
         let unshare = |command: &[&str]| {
             let mut unshare = Command::new("unshare");
@@ -57,7 +57,7 @@ impl Namespace {
         self.directory.path().join(name)
     }
 
-    /// What the processes of the namespace see at this path.
+    /// The path, outside of the namespace, of what its processes see at this path.
     pub(crate) fn inside(&self, path: &Path) -> PathBuf {
         Path::new("/proc")
             .join(self.shell.id().to_string())
@@ -65,26 +65,26 @@ impl Namespace {
             .join(path.strip_prefix("/").expect("absolute"))
     }
 
-    /// How many mounts there are at this path.
+    /// The number of mounts at this path.
     pub(crate) fn mounts_at(&self, path: &Path) -> usize {
         let list = fs::read_to_string(format!("/proc/{}/mountinfo", self.shell.id())).expect("it lives");
         let path = path.to_str().expect("text");
         list.lines().filter(|line| line.split(' ').nth(4) == Some(path)).count()
     }
 
-    /// Starts the plugin, and gives its clients as soon as it listens.
+    /// Starts the plugin, and returns its clients as soon as it listens.
     pub(crate) async fn start(&mut self, arguments: &str) -> Clients {
         self.start_plugin("hostpath", |command| format!("{command} {arguments} &")).await
     }
 
-    /// Starts a plugin by a command of the shell that is made from its command, and gives its clients as soon as it listens.
+    /// Starts a plugin by a shell command that is built from its command, and returns its clients as soon as it listens.
     pub(crate) async fn start_plugin(
         &mut self,
         plugin: &str,
         started_by: impl Fn(&str) -> String,
     ) -> Clients {
         self.started += 1;
-        // One that is about to end may still listen at the socket before.
+        // Each plugin has its own socket: a plugin that is about to end may still listen at the earlier one.
         let socket = self.path(&format!("{}.sock", self.started));
         let command = format!(
             "{} plugin {plugin} --endpoint {} --volumes {} --node-id {NODE}",
@@ -124,7 +124,7 @@ impl Namespace {
 impl Drop for Namespace {
     fn drop(&mut self) {
         let group = Pid::from_child(&self.shell);
-        // It has ended if the test has killed it.
+        // The shell has already ended if the test has killed it.
         let _ = kill_process_group(group, Signal::KILL);
         let _ = self.shell.wait();
     }
@@ -266,7 +266,7 @@ impl Used<'_> {
         clients.controller.delete_volume(request).await.map(drop)
     }
 
-    /// From a volume that is only there to one that is published.
+    /// From a volume that only exists to one that is published.
     pub(crate) async fn up(&self, clients: &mut Clients) {
         self.attach(clients).await.expect("it is attached");
         self.stage(clients).await.expect("it is staged");

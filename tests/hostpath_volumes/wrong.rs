@@ -1,4 +1,4 @@
-//! Requests that are refused.
+//! Tests requests that are refused.
 
 use callboard_proto::csi::v1 as wire;
 use tonic::Code;

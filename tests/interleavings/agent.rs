@@ -1,6 +1,6 @@
-//! The agent with two allocations of one plugin, one of which is replaced with the other: every order of requests, answers about
-//! health, processes that end by themselves, crashes of the machine, time and the end (F16). And with one that uses volumes: every order
-//! of their claims, the ends of its processes and their releases (V7, V8).
+//! Searches the agent with two allocations of one plugin, one of which replaces the other: every order of requests, answers about
+//! health, processes that end by themselves, crashes of the machine, time and the end (F16). Also with an allocation that uses volumes:
+//! every order of its claims, the ends of its processes and its releases (V7, V8).
 
 use callboard::actors::shell::StopMode;
 use callboard_simulation::agent::{AgentBounds, AgentWorld};

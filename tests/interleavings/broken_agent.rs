@@ -1,5 +1,5 @@
-//! Agents that are wrong on purpose: each stops an allocation without a reason, starts a second process or one without its volumes, or
-//! releases volumes under a process, and is found out by the search.
+//! Searches broken agents: each stops an allocation without a reason, starts a second process or a process without its volumes, or
+//! releases volumes under a process, and is detected by the search.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn withdraw(name: &str, mut effects: Vec<Effect<Agent>>) -> Vec<Effect<Agent>> {
     effects
 }
 
-/// The answer about the health of an allocation, if it is one.
+/// The allocation and its health, if the input is an answer about health.
 fn health(input: &Input<Agent>) -> Option<(&str, bool)> {
     match input {
         Input::Returned {
@@ -69,7 +69,7 @@ fn an_agent_that_stops_the_new_one_without_a_look_at_the_old_one_breaks_f16() {
 #[test]
 fn an_agent_that_stops_a_new_one_that_ran_before_breaks_f16() {
     spoiled(AgentBounds { starts: 1, ..ONE }, |input, effects| match health(input) {
-        // It asks nothing more: it is kept.
+        // The machine requests nothing more, so it keeps the new one.
         Some(("new", false)) if effects.iter().all(|effect| !matches!(effect, Effect::Call { .. })) => {
             withdraw("new", effects)
         }

@@ -1,4 +1,4 @@
-//! Tasks that are wrong on purpose: each machine is found out by the search, and by the law that forbids its fault.
+//! Searches broken machines of tasks: each is detected by the search, and by the law that forbids its fault.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn mishears(law: Law, bounds: TasksBounds, mishears: fn(Input<Tasks>) -> Option<
     tampered_is_found_out(law, bounds, TasksWorld::new, TamperInput(mishears));
 }
 
-/// The outcome of a call is taken for another one.
+/// Replaces the outcome of a call.
 fn misheard(input: Input<Tasks>, hear: impl FnOnce(TasksOutcome) -> TasksOutcome) -> Option<Input<Tasks>> {
     Some(match input {
         Input::Returned { key, call, outcome: Ok(outcome) } => {
@@ -36,7 +36,7 @@ fn misheard(input: Input<Tasks>, hear: impl FnOnce(TasksOutcome) -> TasksOutcome
     })
 }
 
-/// The run of a start that has gone well.
+/// The run of a start that has succeeded.
 fn started(input: &Input<Tasks>) -> Option<(CallKey, RunKey)> {
     match input {
         Input::Returned {
@@ -92,7 +92,7 @@ fn a_machine_of_tasks_that_takes_a_failed_look_for_one_that_found_nothing_breaks
     });
 }
 
-/// Looks for nothing that is left, and has the driver stop the run instead, which is known by a time that no stop has.
+/// Does not look for leftovers, and makes the driver stop the run instead. Such a stop is recognised by a grace that no other stop has.
 #[derive(Debug)]
 struct BelievesItsDriver;
 
@@ -149,7 +149,7 @@ fn a_machine_of_tasks_that_tells_its_driver_twice_to_start_breaks_t1() {
     });
 }
 
-// === Not none ===
+// === Never none ===
 
 #[test]
 fn a_machine_of_tasks_that_does_not_hear_that_its_driver_is_gone_breaks_t2() {
@@ -244,7 +244,7 @@ fn told(run: &RunKey, phase: TaskPhase) -> Effect<Tasks> {
 fn a_machine_of_tasks_that_takes_up_a_task_when_all_have_stopped_or_are_left_breaks_t3() {
     let bounds = TasksBounds { kills: 1, pauses: 1, ends: &[StopMode::Stop], ..NONE };
     spoiled(Law::T3, bounds, |input, mut effects| {
-        // It has asked for the end of its actor: no answer changes anything.
+        // The machine has requested the end of its actor: no answer changes anything.
         if effects.is_empty() {
             effects.extend(started(input).map(|(_, run)| told(&run, TaskPhase::Stopping)));
         }
@@ -298,7 +298,7 @@ fn a_machine_of_tasks_that_ends_what_is_left_while_a_start_may_still_begin_break
     });
 }
 
-// === No run that is wanted is ended ===
+// === No wanted run is ended ===
 
 #[test]
 fn a_machine_of_tasks_that_ends_what_is_left_of_a_run_that_has_just_started_breaks_t4() {
@@ -350,7 +350,7 @@ fn a_machine_of_tasks_that_writes_its_intent_down_under_another_id_breaks_t5() {
 
 // === A sick disk ===
 
-/// Writes of durable states that wait behind the same.
+/// Changes the gate of the writes of durable states.
 fn gated(gate: Gate) -> impl Fn(Vec<Effect<Tasks>>) -> Vec<Effect<Tasks>> {
     move |effects| {
         changed(effects, |effect| {

@@ -1,7 +1,7 @@
-//! Every small interleaving of the agent of `callboard run` and of its tasks with their drivers is tried, and each of many broken machines is found
-//! out. The machines of the library are tried in `actors/simulation/tests/interleavings`.
+//! Searches every small interleaving of the agent of `callboard run` and of its tasks with their drivers; each of many broken machines is
+//! detected. The machines of the library are searched in `actors/simulation/tests/interleavings`.
 //!
-//! In the ordinary run the bounds are small. `CALLBOARD_INTERLEAVINGS=all` tries the larger ones, in a release build: see
+//! An ordinary run has small bounds. `CALLBOARD_INTERLEAVINGS=all` searches the larger ones, in a release build: see
 //! `docs/simulation.md`.
 
 mod agent;

@@ -1,5 +1,5 @@
-//! The tasks of a host with their disk, one driver and what it starts: every order of starts that are slow, fail, are cut off and
-//! go on, drivers that die and cannot recover, killed hosts, writes that fail, crashes, ends, time, and what people want.
+//! Searches the tasks of a host with their disk, one driver and its processes: every order of starts that are slow, fail, are cut off and
+//! continue, drivers that die and cannot recover, killed hosts, failed writes, crashes, ends, time, and the requests of people.
 
 use callboard::actors::shell::StopMode;
 use callboard_simulation::tasks::{Manner, TasksBounds, TasksWorld};
@@ -7,13 +7,13 @@ use callboard_simulation::tasks::{Manner, TasksBounds, TasksWorld};
 use crate::{is_full, try_all};
 
 const NONE: TasksBounds = TasksBounds::NONE;
-/// It finds its tasks again, and outlives its host.
+/// A driver that recovers its tasks and outlives its host.
 const ABLE: Manner = Manner { recovers: true, survives: true, carries: false };
-/// It cannot recover anything.
+/// A driver that cannot recover anything.
 const UNABLE: Manner = Manner { recovers: false, ..ABLE };
-/// Its process ends with its host, and its tasks do not.
+/// A driver that ends with its host; its tasks do not.
 const BOUND: Manner = Manner { survives: false, ..ABLE };
-/// Its tasks are in its own process.
+/// A driver with its tasks in its own process.
 const CARRIES: Manner = Manner { carries: true, ..UNABLE };
 const EITHER: &[StopMode] = &[StopMode::Stop, StopMode::Detach];
 
@@ -22,7 +22,7 @@ fn holds(what: &str, small: TasksBounds, full: TasksBounds) {
     try_all(what, &TasksWorld::new(bounds, None));
 }
 
-/// The same of drivers that can recover and of others.
+/// The same for drivers of these kinds.
 fn holds_with(manners: &[(&str, Manner)], what: &str, small: TasksBounds, full: TasksBounds) {
     for (name, manner) in manners {
         let of = |bounds| TasksBounds { manner: *manner, ..bounds };
@@ -103,7 +103,7 @@ fn every_order_of_crashes_failed_writes_and_the_end_of_the_host_keeps_tasks_and_
     holds_with(ALL, "the host of tasks ends", ends, TasksBounds { cuts: 1, pauses: 2, ..ends });
     let crashes = TasksBounds { crashes: 1, ends: EITHER, ..NONE };
     holds_with(ALL, "the host of tasks ends and they crash", crashes, TasksBounds { pauses: 1, ..crashes });
-    // With a kill to come, writes may wait while all else goes on.
+    // If a kill is still possible, writes may wait while everything else continues.
     let slow = TasksBounds { kills: 1, pauses: 1, ends: &[StopMode::Stop], ..NONE };
     holds("the host of tasks ends on a slow disk", slow, TasksBounds { ends: EITHER, ..slow });
 }

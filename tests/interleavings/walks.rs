@@ -1,9 +1,9 @@
-//! The same by random, for longer histories than any search can try: `CALLBOARD_WALK_STEPS` says for how many steps.
+//! Checks the same by random walks, for longer histories than a search can cover: `CALLBOARD_WALK_STEPS` sets the number of steps.
 
 use callboard::simulation::Faults;
 use callboard_simulation::tasks::{Walk, walk};
 
-/// How many steps the ordinary run takes.
+/// The number of steps of an ordinary run.
 const STEPS: u64 = 20_000;
 
 #[test]

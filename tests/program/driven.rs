@@ -1,4 +1,4 @@
-//! Drivers and tasks of a real `callboard run`, as tests hold them.
+//! Helpers for the drivers and tasks of a real `callboard run`.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Program, Stage};
 
-/// A task that writes its process into a file each time it is started, and runs until it is stopped.
+/// A task that appends its process to a file at each start, and runs until it is stopped.
 pub(crate) fn task(stage_dir: &str, name: &str, more: &str) -> String {
     let script = format!("echo $$ >> {stage_dir}/{name}.pid; exec sleep 1000");
     format!(
@@ -15,7 +15,7 @@ pub(crate) fn task(stage_dir: &str, name: &str, more: &str) -> String {
     )
 }
 
-/// The processes that a task has been, one for each start.
+/// The processes of a task, one for each start.
 pub(crate) fn starts(stage: &Stage, name: &str) -> Vec<u64> {
     let file: PathBuf = stage.directory.path().join(format!("{name}.pid"));
     let text = std::fs::read_to_string(file).unwrap_or_default();
@@ -27,7 +27,7 @@ pub(crate) fn find<'v>(status: &'v Value, list: &str, name: &str) -> &'v Value {
     list.iter().find(|entry| entry["name"] == name).unwrap_or(&Value::Null)
 }
 
-/// Whether a status has nothing in this list. The list of an actor that has not answered in time is empty too: it is named as gone.
+/// Whether a status has an empty list of this name. The list of an actor that does not answer in time is empty too; `gone` names it.
 pub(crate) fn has_none(status: &Value, list: &str) -> bool {
     let is_empty = |name: &str| status[name].as_array().is_some_and(Vec::is_empty);
     is_empty(list) && is_empty("gone")

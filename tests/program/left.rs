@@ -1,4 +1,4 @@
-//! What lives on when a host is killed: drivers, executors and tasks that survive it, which a test must not leave behind.
+//! Kills the processes that survive a killed host: drivers, executors and tasks, which a test must not leave behind.
 
 use std::fs;
 use std::path::Path;
@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How often a search is repeated at most: what a killed process has started meanwhile is found in the next one, and so is one that
+/// The maximum number of searches: a later search finds what a killed process has started meanwhile, and a process that
 /// was in the middle of an `exec` and named nothing.
 const ROUNDS: usize = 20;
-/// How many searches in a row must find nothing.
+/// The number of searches in a row that must find nothing.
 const EMPTY_ROUNDS: usize = 2;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Kills every process whose arguments or environment name this directory, or that has something below it open.
+/// Kills every process whose arguments or environment name this directory, or that has a file below it open.
 pub(crate) fn kill_below(directory: &Path) {
     let place = directory.display().to_string();
     let mut empty = 0;
@@ -34,7 +34,7 @@ pub(crate) fn kill_below(directory: &Path) {
     }
 }
 
-/// Kills a process, or finds that it has ended by itself.
+/// Kills a process, unless it has ended by itself.
 pub(crate) fn kill_if_there(pid: u64) {
     let pid = Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
     let _ = kill_process(pid, Signal::KILL);
@@ -45,7 +45,7 @@ pub(crate) fn processes_of(text: &str) -> Vec<u64> {
     processes(|pid| read(pid, "cmdline").contains(text))
 }
 
-/// The processes, but this one, of which something is so.
+/// The processes, except this one, that satisfy a condition.
 pub(crate) fn processes(is_it: impl Fn(u64) -> bool) -> Vec<u64> {
     let all = fs::read_dir("/proc").expect("it is mounted").flatten();
     let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -57,7 +57,7 @@ pub(crate) fn names(pid: u64, text: &str) -> bool {
     ["cmdline", "environ"].iter().any(|file| read(pid, file).contains(text))
 }
 
-/// Whether it has something below this directory open, as a reader of a task's pipes has.
+/// Whether a process has a file below this directory open, as a reader of a task's pipes has.
 fn has_open(pid: u64, directory: &Path) -> bool {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
     let mut opened = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());

@@ -1,4 +1,4 @@
-//! A real `callboard run`, as tests hold it: written a configuration, asked over its admin socket, killed when dropped.
+//! Runs a real `callboard run` for tests: writes its configuration, uses its admin socket, and kills it when it is dropped.
 
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 /// The program under test.
 pub(crate) const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
-/// Far more than anything here takes, also on a machine that has much else to do.
+/// Far more than any step of these tests takes, also on a busy machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// One allocation of a configuration.
@@ -36,7 +36,7 @@ pub(crate) fn allocation(name: &str, plugin: &str, role: &str, arguments: &[&str
 
 /// A directory with a configuration in it.
 pub(crate) struct Stage {
-    /// Goes with everything in it.
+    /// Removed with everything in it when the stage is dropped.
     pub(crate) directory: TempDir,
 }
 
@@ -47,7 +47,7 @@ impl Stage {
         stage
     }
 
-    /// Writes the configuration; the data directory is set already.
+    /// Writes the configuration, with the data directory as its first line.
     pub(crate) fn configure(&self, configuration: &str) {
         let text = format!("data_dir = {:?}\n{configuration}", self.data_dir());
         std::fs::write(self.config(), text).expect("it can be written");
@@ -71,7 +71,7 @@ impl Stage {
         self.until_it_answers(self.begin_through(&[CALLBOARD], arguments, environment))
     }
 
-    /// Starts a host by a command that executes it, and waits until it answers.
+    /// Starts a host through a command that executes it, and waits until it answers.
     pub(crate) fn run_through(&self, command: &[&str]) -> Program<'_> {
         self.until_it_answers(self.begin_through(&[command, &[CALLBOARD]].concat(), &[], &[]))
     }
@@ -118,8 +118,8 @@ impl Stage {
 }
 
 impl Drop for Stage {
-    /// Kills what outlives a killed host, and takes away what was mounted on the stage: removing its directory would go through a
-    /// bind of another place and empty that.
+    /// Kills the processes that outlive a killed host, and unmounts everything on the stage: removing its directory would go through a
+    /// bind mount of another directory and empty that.
     fn drop(&mut self) {
         left::kill_below(self.directory.path());
         if !mounts::detach_below(self.directory.path()) {
@@ -137,28 +137,28 @@ pub(crate) struct Program<'s> {
 
 impl Drop for Program<'_> {
     fn drop(&mut self) {
-        // One that has ended already takes no signal.
+        // A process that has ended already receives no signal.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Program<'_> {
-    /// Asks it something, by its data directory.
+    /// Sends it a command, by its data directory.
     pub(crate) fn ask(&self, words: &[&str]) -> Output {
         let mut command = Command::new(CALLBOARD);
         command.args(words).arg("--data-dir").arg(self.stage.data_dir());
         command.stdin(Stdio::null()).output().expect("it runs")
     }
 
-    /// Asks it something and reads the JSON that comes.
+    /// Sends it a command, and parses the JSON of the answer.
     pub(crate) fn json(&self, words: &[&str]) -> Value {
         let output = self.ask(&[words, &["--json"]].concat());
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).expect("it is JSON")
     }
 
-    /// Asks it something that it refuses; gives the exit code and the one line that says why.
+    /// Sends it a command that it must refuse; returns the exit code and the one line of the error.
     pub(crate) fn refusal(&self, words: &[&str]) -> (i32, String) {
         refusal(&self.ask(words))
     }
@@ -168,7 +168,7 @@ impl Program<'_> {
         self.until_within(TIMEOUT, what, is_wished)
     }
 
-    /// Waits so long until its status is as wished.
+    /// Waits within this time until its status is as wished.
     pub(crate) fn until_within(
         &self,
         within: Duration,
@@ -207,7 +207,7 @@ impl Program<'_> {
         assert_eq!(status.signal(), Some(9), "it has ended before: {}", self.log());
     }
 
-    /// Waits for its end; gives its exit status and what it printed.
+    /// Waits for its end; returns its exit status and its output.
     pub(crate) fn ended(mut self) -> (ExitStatus, String) {
         let began = Instant::now();
         loop {
@@ -220,13 +220,13 @@ impl Program<'_> {
         }
     }
 
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.stage.directory.path().join("stderr")).expect("it is there")
     }
 }
 
-/// The exit code and the one line that says why.
+/// The exit code and the one line of the error.
 pub(crate) fn refusal(output: &Output) -> (i32, String) {
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     assert_eq!(said.lines().count(), 1, "one clear sentence: {said}");
@@ -250,12 +250,12 @@ pub(crate) fn pid_of(status: &Value, name: &str) -> u64 {
     task(status, name)["pid"].as_u64().expect("it runs")
 }
 
-/// Whether there is such a process, be it a zombie.
+/// Whether there is such a process, even a zombie.
 pub(crate) fn exists(pid: u64) -> bool {
     Path::new("/proc").join(pid.to_string()).exists()
 }
 
-/// Whether such a process lives: a zombie of another parent does not.
+/// Whether this process lives: a zombie of another parent does not.
 pub(crate) fn lives(pid: u64) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
@@ -266,7 +266,7 @@ pub(crate) fn until_true(what: &str, within: Duration, holds: impl Fn() -> bool)
     until_true_or(String::new, what, within, holds);
 }
 
-/// Waits until something holds, and shows this if it never does.
+/// Waits until something holds; if it never does, fails with this text.
 pub(crate) fn until_true_or(
     shown: impl Fn() -> String,
     what: &str,

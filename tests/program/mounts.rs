@@ -1,12 +1,12 @@
-//! What hosts mount below a test's directory.
+//! Unmounts what hosts mount below a test's directory.
 
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{UnmountFlags, unmount};
 
-/// Detaches everything that is mounted below a directory; says whether nothing is left there.
+/// Detaches everything that is mounted below a directory; returns whether nothing is left there.
 pub(crate) fn detach_below(directory: &Path) -> bool {
-    // A mount over another one comes to light once the upper one is gone.
+    // A mount below another one appears once the upper one is detached.
     for _ in 0..100 {
         let found = mounted_below(directory);
         let Some(deepest) = found.iter().max_by_key(|path| path.components().count()) else { return true };
@@ -18,7 +18,7 @@ pub(crate) fn detach_below(directory: &Path) -> bool {
 }
 
 fn mounted_below(directory: &Path) -> Vec<PathBuf> {
-    // Fails closed: what cannot be read may hold a mount.
+    // Fails closed: if the table cannot be read, there may be a mount.
     let Ok(table) = std::fs::read_to_string("/proc/self/mountinfo") else {
         return vec![directory.to_owned()];
     };

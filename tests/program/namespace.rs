@@ -1,4 +1,4 @@
-//! A mount namespace in which hosts run one after the other.
+//! Provides a mount namespace in which hosts run one after the other.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn is_root() -> bool {
 pub(crate) struct Namespace(Child);
 
 impl Namespace {
-    /// None after it has been said what is not shown: the system may forbid such namespaces.
+    /// The namespace; or `None`, after reporting what is skipped: the system may forbid such namespaces.
     pub(crate) fn or_say(what: &str) -> Option<Self> {
         let unshare = |command: &[&str]| {
             let mut unshare = Command::new("unshare");
@@ -48,7 +48,7 @@ impl Namespace {
         stage.run_through(&[&["nsenter"], user, &["--mount", "--target", &target, "--"]].concat())
     }
 
-    /// The places below a directory at which something of another one is mounted.
+    /// The paths below a directory where a part of another directory is mounted.
     pub(crate) fn mounted(&self, below: &Path, of: &Path) -> Vec<String> {
         let table = fs::read_to_string(self.proc("mountinfo")).expect("it lives");
         let (below, of) =
@@ -63,7 +63,7 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        // It has ended if the test was killed.
+        // The process has already ended if the test was killed.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,5 +1,5 @@
-//! What only embedders can ask of a task so far, through the typed client, of a real `raw_exec` under a host: signals, figures,
-//! commands beside the task with and without a terminal, the handle given back after the driver's death.
+//! Tests what only embedders can request of a task so far, through the typed client, of a real `raw_exec` under a host: signals, usage,
+//! commands beside the task with and without a terminal, and the handle that is given back after the driver's death.
 
 use std::path::Path;
 use std::time::Duration;
@@ -26,7 +26,7 @@ async fn dispense(host: &Host) -> DriverClient {
     host.leases().driver(&driver_name("raw_exec"), Wanted::Healthy, LONG).await.unwrap()
 }
 
-/// A task that is given to `/bin/sh`, with what an embedder fills in for it.
+/// A task that runs a script in `/bin/sh`, with the fields that an embedder sets.
 async fn task(client: &DriverClient, place: &Path, script: &str) -> TaskConfig {
     let allocation = place.join("alloc").join(ALLOCATION);
     let (shared, own) = (allocation.join("alloc"), allocation.join("web"));
@@ -55,7 +55,7 @@ async fn task(client: &DriverClient, place: &Path, script: &str) -> TaskConfig {
     };
     config.resources =
         Some(Resources { cpu_shares: 100, memory_mib: 300, linux: Some(linux), ..Default::default() });
-    // A plain file will do where it is there already (T064).
+    // A plain file is sufficient if it exists already (T064).
     config.stdout_path = shared.join("logs/out");
     config.stderr_path = shared.join("logs/err");
     for path in [&config.stdout_path, &config.stderr_path] {
@@ -72,7 +72,7 @@ async fn start(client: &DriverClient, config: &TaskConfig) -> TaskHandle {
     }
 }
 
-/// Everything that a command wrote, and how it ended.
+/// The whole output of a command, and its end.
 async fn listen(mut session: ExecSession) -> (String, TaskEnd) {
     let mut heard = Vec::new();
     while let Some(output) = tokio::time::timeout(LONG, session.next()).await.expect("in time") {
@@ -109,7 +109,7 @@ async fn commands_beside_it(client: &DriverClient, task: &TaskId) {
     assert!(heard.contains("seen") && end == TaskEnd::Exited(5), "{heard:?} {end:?}");
 }
 
-/// What was written, once it is what is waited for.
+/// Waits until a file has exactly this text.
 async fn until_written(path: &Path, text: &str) {
     let is_there = || async { std::fs::read_to_string(path).unwrap_or_default() == text };
     crate::support::until(&format!("{text:?} in {}", path.display()), is_there).await;
@@ -120,11 +120,11 @@ async fn a_task_of_raw_exec_is_signalled_measured_spoken_to_recovered_and_stoppe
     let Some(programs) = DRIVERS.or_say("a real raw_exec under the typed client") else { return };
     let stage = DriverStage::new();
     let host = stage.host().await;
-    // The tests themselves may run under `nohup`; nothing stands between this host and its driver that would restore SIGHUP.
+    // The tests may run under `nohup`; there is no process between this host and its driver that would restore SIGHUP.
     IgnoredSignals::now().catch().unwrap();
     let mut watch = Watch::on(host.drivers());
     let mut spec = stage.driver("raw_exec", programs.join("drivers"), &["raw_exec"]);
-    // Of what its schema says, as msgpack: a map of one entry.
+    // A configuration by its schema, as msgpack: a map of one entry.
     spec.config = b"\x81\xa7enabled\xc3".to_vec();
     add(&host, &spec).await;
     let report = until_driver(&mut watch, "raw_exec", DriverHealth::Healthy).await;
@@ -148,7 +148,7 @@ async fn a_task_of_raw_exec_is_signalled_measured_spoken_to_recovered_and_stoppe
     assert!(!measured.await.expect("in time").by_pid.is_empty(), "each process is measured");
     commands_beside_it(&client, &config.id).await;
 
-    // Its driver is killed: the next one finds the executor where it was, by the handle.
+    // Its driver is killed: the next driver finds the executor at the same place, by the handle.
     kill_process(Pid::from_raw(report.pid.expect("it runs").cast_signed()).unwrap(), Signal::KILL).unwrap();
     let again = until_driver(&mut watch, "raw_exec", DriverHealth::Healthy).await;
     assert_ne!(again.pid, report.pid);
@@ -158,7 +158,7 @@ async fn a_task_of_raw_exec_is_signalled_measured_spoken_to_recovered_and_stoppe
     client.signal_task(&config.id, "SIGHUP", LONG).await.unwrap();
     until_written(&config.stdout_path, "began\nhup\nhup\n").await;
 
-    // Without a name it is SIGINT (T145). Its executor ends with it: only who waits already hears how it ended.
+    // An empty name means SIGINT (T145). Its executor ends with it: only a caller that waits already receives its exit.
     let stop = client.stop_task(&config.id, Duration::from_secs(5), "", LONG);
     let (waited, stopped) = tokio::join!(client.wait_task(&config.id, LONG), stop);
     stopped.unwrap();

@@ -1,4 +1,4 @@
-//! Whole lives of tasks under drivers of others: start, output, signals, stop with a timeout, exit codes.
+//! Tests whole lives of tasks under third-party drivers: start, output, signals, stop with a timeout, exit codes.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,12 +11,12 @@ use crate::program::left::kill_if_there;
 use crate::rig::{DOCKER, EXEC, FORGETFUL, JAVA, Kind, LONG, MOCK, RAW_EXEC, Rig, driver};
 use crate::support::go::{DRIVERS, GoPrograms, NEWER_DRIVERS};
 
-/// Tasks that end by themselves, each in its own way, and what their host tells of that.
+/// Tests tasks that end by themselves, each in its own way, and the exits that their host reports.
 fn play_ends(programs: &GoPrograms, kind: Kind) {
     let Some(plugins) = programs.or_say(&format!("ends of tasks of {}", kind.driver)) else { return };
     let rig = Rig::new(plugins);
     let job = |name: &str, script: &str| rig.shell(kind, name, script, "restart = \"none\"");
-    // In a process namespace of its own it is the first process, which takes no signal from itself.
+    // In its own process namespace it is the first process, which receives no signal from itself.
     let killed = if kind.is_chroot { "sh -c 'kill -9 $$'; exit $?" } else { "kill -9 $$" };
     rig.configure(kind, &(job("well", "exit 0") + &job("badly", "exit 3") + &job("killed", killed)));
     let program = rig.stage().run();
@@ -62,7 +62,7 @@ fn a_driver_that_divides_by_cores_and_speeds_and_wants_both_halves_runs_its_task
     rig.stop(program);
 }
 
-/// Drivers with Nomad's SDK cannot say that they mount nothing.
+/// Drivers with Nomad's SDK cannot report that they mount nothing.
 #[test]
 fn what_is_to_be_mounted_for_a_raw_exec_is_refused_and_not_left_out_t077() {
     for programs in [&DRIVERS, &NEWER_DRIVERS] {
@@ -109,7 +109,7 @@ fn output(program: &Program<'_>, name: &str) -> String {
     String::from_utf8(printed.stdout).expect("it is text")
 }
 
-/// A task that ends when it is asked to, and one that does not listen.
+/// Tests stops of tasks: with the default signal, with a named signal, and of a task that ignores signals.
 fn play_stops(programs: &GoPrograms, kind: Kind) {
     let Some(plugins) = programs.or_say(&format!("stops of tasks of {}", kind.driver)) else { return };
     let rig = Rig::new(plugins);
@@ -139,7 +139,7 @@ fn play_stops(programs: &GoPrograms, kind: Kind) {
         ("began\nasked\n".into(), "began\nhup\n".into())
     );
     assert_eq!((&exit("polite")["code"], &exit("named")["code"]), (&0.into(), &7.into()), "{status:#}");
-    // An older exec calls its end by force an exit with code 1.
+    // An older exec reports its forced end as an exit with code 1.
     assert_eq!(exit("deaf")["success"], false, "{status:#}");
     assert!(kind.is_chroot || exit("deaf")["signal"] == 9, "{status:#}");
     rig.stop(program);
@@ -230,7 +230,7 @@ fn docker_without_a_daemon_is_undetected_and_stays_so_t124() {
     rig.stop(program);
 }
 
-/// The configuration of a task of java that runs this `main`, or why there is none.
+/// The configuration of a task of java that runs this `main`, or the reason why there is none.
 fn java_task(rig: &Rig, main: &str, more: &str) -> Result<String, String> {
     let classes = rig.path("classes");
     let source =

@@ -1,6 +1,6 @@
-//! Task drivers that others wrote, unmodified, under a real `callboard run`: from their packages in the official Go module, of
-//! two versions, served as external plugins by a few lines of ours (`tests/interop`). Where there is no Go, or a driver needs
-//! what this machine has not, it is said what is not shown.
+//! Tests unmodified third-party task drivers under a real `callboard run`: from their packages in the official Go module, in
+//! two versions, served as external plugins by a few lines of ours (`tests/interop`). If there is no Go, or this machine lacks
+//! something that a driver needs, the tests report what they skipped.
 
 mod client;
 mod lives;

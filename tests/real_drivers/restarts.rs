@@ -1,4 +1,4 @@
-//! SIGKILL of driver, host and executor in every order: never two copies of a task, and never none in the end.
+//! Tests SIGKILL of driver, host and executor in every order: never two copies of a task, and never none in the end.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::program::lives;
 use crate::rig::{EXEC, FORGETFUL, Kind, RAW_EXEC, Rig, driver};
 use crate::support::go::{DRIVERS, GoPrograms, NEWER_DRIVERS};
 
-/// Who is killed.
+/// The process that is killed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Victim {
     Driver,
@@ -36,8 +36,8 @@ const ORDERS: [&[Victim]; 15] = [
     &[Executor, Host, Driver],
 ];
 
-/// How many rounds are played with each driver: a third of the orders, so that three drivers play all, or as many as
-/// `CALLBOARD_ROUNDS` says.
+/// The number of rounds for each driver: a third of the orders, so that three drivers play all of them, or the number in
+/// `CALLBOARD_ROUNDS`.
 fn rounds() -> usize {
     let asked =
         std::env::var("CALLBOARD_ROUNDS").ok().map(|rounds| rounds.parse().expect("a number of rounds"));
@@ -49,8 +49,8 @@ fn rounds() -> usize {
 /// A third of the orders.
 const THIRD: usize = ORDERS.len() / 3;
 
-/// Plays rounds of kills against one driver. `keeps` says whether the task of a driver that was killed is taken up again by the
-/// next one; else it may be started anew, once its first copy is gone. The first round is of this place among the orders.
+/// Plays rounds of kills against one driver. `keeps`: whether the next driver recovers the task of a driver that was killed;
+/// otherwise the task may be started again, once its first copy is gone. `first`: the index of the first round's order.
 fn play(programs: &GoPrograms, kind: Kind, keeps: bool, orders: &[&[Victim]], first: usize) {
     let Some(plugins) = programs.or_say(&format!("kills around {}", kind.driver)) else { return };
     let rig = Rig::new(plugins);
@@ -58,7 +58,7 @@ fn play(programs: &GoPrograms, kind: Kind, keeps: bool, orders: &[&[Victim]], fi
     let mut program = rig.stage().run();
     let mut random = fastrand::Rng::with_seed(14);
     for round in first..first + rounds() {
-        // With a stride that leaves none out, so that a few rounds see orders of each length.
+        // The stride reaches every order, so that a few rounds include orders of each length.
         let order = orders[round * 7 % orders.len()];
         let status = rig.until_one_copy(&program, kind);
         let (own, starts) = (rig.copies()[0], rig.starts());

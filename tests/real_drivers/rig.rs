@@ -1,4 +1,4 @@
-//! A `callboard run` with drivers that others wrote, and a task of which it can be told how many copies live.
+//! Runs `callboard run` with third-party drivers, and a task whose living copies can be counted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use crate::program::driven::{driver_pid_of, find};
 use crate::program::left::{kill_if_there, names, processes};
 use crate::program::{Program, Stage, TIMEOUT};
 
-/// What the drivers' programs are started with: more than anything here takes on a machine with other work.
+/// More time than any step of these tests takes on a busy machine.
 pub(crate) const LONG: Duration = Duration::from_secs(90);
 
-/// One of the drivers of others, as the configuration names it.
+/// A third-party driver, as the configuration names it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
-    /// The name that the driver gives itself.
+    /// The name that the driver reports.
     pub(crate) driver: &'static str,
     /// Its configuration, as an inline table.
     pub(crate) config: &'static str,
-    /// Where a task writes what the test reads: as the task sees that directory, and below the task's tree.
+    /// Whether a task runs in a chroot: it then writes at a path inside it, and the test reads the file below the task's tree.
     pub(crate) is_chroot: bool,
 }
 
@@ -36,7 +36,7 @@ pub(crate) const FORGETFUL: Kind = Kind { driver: "forgetful", config: "{}", is_
 pub(crate) struct Rig {
     stage: Stage,
     plugins: PathBuf,
-    /// The argument of `sleep`, in no other process of this machine.
+    /// The argument of `sleep`; no other process of this machine has it.
     token: String,
 }
 
@@ -56,7 +56,7 @@ impl Rig {
         ));
     }
 
-    /// A task that is given to `/bin/sh`.
+    /// A task that runs a script in `/bin/sh`.
     pub(crate) fn shell(&self, kind: Kind, name: &str, script: &str, more: &str) -> String {
         format!(
             "[[task]]\nname = {name:?}\ndriver = {:?}\nconfig = {{ command = \"/bin/sh\", args = [\"-c\", {script:?}] }}\n{more}\n\n",
@@ -64,13 +64,13 @@ impl Rig {
         )
     }
 
-    /// The task `web`: it says each of its starts, and whether it is alone: who holds the lock is the only copy, as the kernel has
-    /// it and at every instant; and it sleeps with the lock in its hands.
+    /// The task `web`: it records each of its starts, and detects a second copy: it holds a lock of the kernel while it sleeps, and a
+    /// copy that does not get the lock records itself.
     pub(crate) fn web(&self, kind: Kind) -> String {
         self.shell(kind, "web", &self.alone(kind), "")
     }
 
-    /// What [`Rig::web`] runs.
+    /// The script of [`Rig::web`].
     pub(crate) fn alone(&self, kind: Kind) -> String {
         let place = if kind.is_chroot { "$NOMAD_ALLOC_DIR/data".to_owned() } else { self.path("") };
         format!(
@@ -89,7 +89,7 @@ impl Rig {
         &self.stage
     }
 
-    /// A file that a task wrote: on the stage or, from a chroot, in the directory of its allocation.
+    /// The contents of a file that a task wrote: on the stage or, from a chroot, in the directory of its allocation.
     pub(crate) fn written(&self, name: &str) -> String {
         let beside = fs::read_to_string(self.path(name)).unwrap_or_default();
         let allocations = fs::read_dir(self.stage.data_dir().join("alloc")).into_iter().flatten().flatten();
@@ -97,17 +97,17 @@ impl Rig {
         below.fold(beside, |text, path| text + &fs::read_to_string(path).unwrap_or_default())
     }
 
-    /// How often the task has begun.
+    /// The number of starts of the task.
     pub(crate) fn starts(&self) -> usize {
         self.written("starts").lines().count()
     }
 
-    /// What ends the arguments of the task's own process, and of no other process of this machine.
+    /// The last argument of the task's own process; no other process of this machine has it.
     pub(crate) fn token(&self) -> &str {
         &self.token
     }
 
-    /// The processes that are copies of the task, as the machine sees them.
+    /// The processes of the machine that are copies of the task.
     pub(crate) fn copies(&self) -> Vec<u64> {
         processes(|pid| command_line(pid).iter().rfind(|word| !word.is_empty()) == Some(&self.token))
     }
@@ -133,7 +133,7 @@ impl Rig {
         status
     }
 
-    /// Waits for something that is to be seen from outside.
+    /// Waits for a condition outside of the host.
     pub(crate) fn until(&self, program: &Program<'_>, what: &str, is_so: impl Fn() -> bool) {
         let began = Instant::now();
         while !is_so() {
@@ -142,7 +142,7 @@ impl Rig {
         }
     }
 
-    /// Stops the host, and holds that nothing is left of what it ran.
+    /// Stops the host, and checks that nothing is left of what it ran.
     pub(crate) fn stop(&self, program: Program<'_>) {
         program.signal(Signal::TERM);
         let (ended, said) = program.ended();
@@ -159,7 +159,7 @@ impl Rig {
         }
     }
 
-    /// Everything that runs with this stage's path in its arguments or environment, or the token.
+    /// Every process with this stage's path in its arguments or environment, or with the token.
     fn living(&self) -> Vec<u64> {
         let place = self.path("");
         processes(|pid| names(pid, &place) || names(pid, &self.token))
@@ -168,7 +168,7 @@ impl Rig {
 
 impl Drop for Rig {
     fn drop(&mut self) {
-        // What a killed process has started meanwhile is found in the next round.
+        // A later search finds what a killed process has started meanwhile.
         for _ in 0..5 {
             self.living().into_iter().for_each(kill_if_there);
         }

@@ -1,4 +1,4 @@
-//! Task drivers under real hosts, as real processes.
+//! Runs task drivers under real hosts, as real processes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,7 +21,7 @@ pub(crate) const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
 
 pub(crate) type DriversWatch = Watch<DriversNews, DriversView>;
 
-/// A stage for drivers. Whatever processes were started on it end with it, also those of a test that failed.
+/// A stage for drivers. All processes that were started on it are killed with it, also those of a test that failed.
 pub(crate) struct DriverStage {
     stage: Stage,
 }
@@ -37,7 +37,7 @@ impl DriverStage {
         self.stage.path(name)
     }
 
-    /// A host that tries again soon, and soon finds that no answer comes.
+    /// A host that retries soon, and has short deadlines for answers.
     pub(crate) fn builder(&self) -> HostBuilder {
         self.builder_with(|_| {})
     }
@@ -60,12 +60,12 @@ impl DriverStage {
         self.builder().start().await.unwrap()
     }
 
-    /// The terms under which every driver of this stage is started.
+    /// The handshake terms under which every driver of this stage is started.
     pub(crate) fn terms(&self) -> HandshakeTerms {
         HandshakeTerms::nomad(Some(self.path("sockets")))
     }
 
-    /// A driver that is this program.
+    /// A driver that runs this program with these arguments.
     pub(crate) fn driver(&self, name: &str, program: impl Into<PathBuf>, arguments: &[&str]) -> DriverSpec {
         let mut process = ProcessSpec::new(Executable::at(program));
         process.arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
@@ -79,7 +79,7 @@ impl DriverStage {
         process.handshake = Some(self.terms());
         process.stop_grace = Duration::from_secs(2);
         let mut spec = DriverSpec::new(driver_name(name), process);
-        // The reference driver has a name of its own, and tests give drivers theirs.
+        // The reference driver reports a name of its own, and tests name drivers differently.
         spec.said_name = None;
         spec.api_version = "v0.1.0".to_owned();
         spec.polite_deadline = Duration::from_secs(1);
@@ -93,7 +93,7 @@ impl DriverStage {
         self.driver(name, CALLBOARD, &[&named, arguments].concat())
     }
 
-    /// A driver that is a shell, which knows the reference driver as `$CALLBOARD` and this stage's directory as `$STAGE`.
+    /// A driver that is a shell script, with the reference driver as `$CALLBOARD` and this stage's directory as `$STAGE`.
     pub(crate) fn shell(&self, name: &str, script: &str) -> DriverSpec {
         self.driver(name, "/bin/sh", &["-c", script])
     }
@@ -113,7 +113,7 @@ impl DriverStage {
 impl Drop for DriverStage {
     fn drop(&mut self) {
         for pid in self.living() {
-            // One that has ended meanwhile takes no signal.
+            // A process that has ended meanwhile receives no signal.
             let _ = kill_process(pid, Signal::KILL);
         }
     }
@@ -132,7 +132,7 @@ pub(crate) async fn remove(host: &Host, name: &str) -> Removed {
     host.drivers().ask(RemoveDriver { name: driver_name(name) }).await.unwrap().unwrap()
 }
 
-/// Waits until a driver is reported to have this health, and gives that report.
+/// Waits until a driver is reported with this health, and returns that report.
 pub(crate) async fn until_driver(watch: &mut DriversWatch, name: &str, health: DriverHealth) -> DriverReport {
     watch
         .until(&format!("driver {name} is {health}"), |news| match news {
@@ -160,7 +160,7 @@ pub(crate) async fn until_reason(watch: &mut DriversWatch, name: &str, words: &[
         .await
 }
 
-/// Makes an executable file of this text, by another process: no child that is spawned meanwhile holds it open for writing.
+/// Creates an executable file of this text through another process: no child that is spawned meanwhile holds it open for writing.
 pub(crate) fn write_program(path: &Path, text: &str) {
     let order = "printf %s \"$2\" > \"$1\" && chmod 755 \"$1\"";
     let done = Command::new("/bin/sh").args(["-c", order, "sh"]).arg(path).arg(text).status().unwrap();

@@ -1,4 +1,4 @@
-//! A file system that is really full.
+//! Fills a real file system completely.
 
 use std::fs::File;
 use std::io::Write;
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A file that takes all room of a file system until it is dropped, also what becomes free later: a database that is opened again after a
-/// failed write gives back what it had grown by.
+/// A file that takes all room of a file system until it is dropped, also room that becomes free later: a database that is reopened after a
+/// failed write gives back the room by which it had grown.
 pub(crate) struct Filler {
     path: PathBuf,
     is_done: Arc<AtomicBool>,
@@ -36,7 +36,7 @@ impl Filler {
 impl Drop for Filler {
     fn drop(&mut self) {
         self.is_done.store(true, Ordering::SeqCst);
-        // Its room is not free as long as it is open.
+        // Its room becomes free only after it is closed.
         self.writer.take().into_iter().for_each(|writer| writer.join().expect("it only writes"));
         std::fs::remove_file(&self.path).expect("it is ours");
     }

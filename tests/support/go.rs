@@ -1,6 +1,6 @@
-//! Programs on the official Go packages, from the modules below `tests/interop`. They are built once for each test program, into
-//! the same place, where Go leaves alone what is up to date; where there is no Go, or the modules cannot be had, it is said
-//! what is not shown.
+//! Builds programs on the official Go packages, from the modules below `tests/interop`. They are built once for each test program, into
+//! the same directory, where Go skips what is up to date. If there is no Go, or the modules are not available, tests report
+//! what they skipped.
 
 #![allow(dead_code, reason = "each test program uses its own part of this")]
 
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// What is built together: some packages of one module.
+/// Programs that are built together: some packages of one module.
 pub(crate) struct GoPrograms {
     /// The module's directory below `tests/interop`.
     module: &'static str,
     /// Its packages, as paths from there.
     packages: &'static [&'static str],
-    /// Where the programs are, by their packages' names; or why they are not.
+    /// The directory of the programs, which are named like their packages; or the reason why they are not built.
     built: OnceLock<Result<PathBuf, String>>,
 }
 
@@ -22,9 +22,9 @@ pub(crate) struct GoPrograms {
 pub(crate) static ECHO_AND_HOST: GoPrograms = GoPrograms::of("go", &["./driver", "./host"]);
 /// The drivers of the older version itself: `raw_exec`, `exec`, `java`, `mock_driver` and `docker` in one program.
 pub(crate) static DRIVERS: GoPrograms = GoPrograms::of("go", &["./drivers"]);
-/// A host that says how long its tasks take to start, on the packages of the older version.
+/// A host that reports how long its tasks take to start, on the packages of the older version.
 pub(crate) static STARTS: GoPrograms = GoPrograms::of("go", &["./starts"]);
-/// What the client of a Nomad agent does with a driver, on the older version.
+/// The actions of a Nomad client with a driver, on the older version.
 pub(crate) static NOMAD_CLIENT: GoPrograms = GoPrograms::of("go", &["./nomadclient"]);
 /// The official checks of a CSI plugin.
 pub(crate) static SANITY: GoPrograms = GoPrograms::of("sanity", &["."]);
@@ -36,12 +36,12 @@ impl GoPrograms {
         Self { module, packages, built: OnceLock::new() }
     }
 
-    /// The directory of the programs, or why there is none.
+    /// The directory of the programs, or the reason why there is none.
     pub(crate) fn directory(&self) -> Result<&Path, &str> {
         self.built.get_or_init(|| self.build()).as_deref().map_err(String::as_str)
     }
 
-    /// The directory of the programs, or none after it has been said what is not shown.
+    /// The directory of the programs; or `None`, after reporting what is skipped.
     pub(crate) fn or_say(&self, what: &str) -> Option<&Path> {
         match self.directory() {
             Ok(directory) => Some(directory),
@@ -68,7 +68,7 @@ impl GoPrograms {
             }
             Ok(_) => {}
         }
-        // One package at a time: the packages are many, and this is not the only test that runs.
+        // One package at a time: there are many packages, and other tests run at the same time.
         let place = format!("{}/", output.to_str().expect("a path that is text"));
         let built = go(&["build", "-buildvcs=false", "-p", "1", "-o", &place]).expect("it ran before");
         let said = String::from_utf8_lossy(&built.stderr);

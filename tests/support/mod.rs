@@ -1,6 +1,6 @@
-//! The stage on which hosts and plugins are played end to end: real hosts, real plugin processes, real sockets, real time.
+//! Provides the stage for end-to-end tests of hosts and plugins: real hosts, real plugin processes, real sockets, real time.
 //!
-//! Nothing here sleeps and hopes: every wait is for news, or for something that can be looked at, and has a deadline.
+//! Nothing here relies on a fixed sleep: every wait is for news, or for a condition that can be checked, and has a deadline.
 
 #![allow(dead_code, unused_imports, reason = "each test program uses another part of this")]
 
@@ -23,9 +23,9 @@ use tempfile::TempDir;
 pub(crate) use process::{Task, children_of_this};
 pub(crate) use watch::Watch;
 
-/// More time than anything here takes on the slowest machine: when it is over, something is broken.
+/// More time than any step of these tests takes on the slowest machine: when it is over, something is broken.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
-/// How often something is looked at that tells no news.
+/// The pause between two checks of a condition that sends no news.
 pub(crate) const PAUSE: Duration = Duration::from_millis(5);
 
 pub(crate) fn node(name: &str) -> PluginKey {
@@ -40,7 +40,7 @@ pub(crate) fn id(name: &str) -> AllocationId {
     AllocationId::new(name).unwrap()
 }
 
-/// A machine on which hosts come and go: a data directory, a runtime directory, and room for more.
+/// A machine on which hosts start and stop: a data directory, a runtime directory, and room for more.
 pub(crate) struct Stage {
     directory: TempDir,
 }
@@ -58,7 +58,7 @@ impl Stage {
         self.path("data")
     }
 
-    /// A host that is as patient as hosts are by default, but goes its rounds more often.
+    /// A host with more frequent rounds and shorter deadlines than by default.
     pub(crate) fn builder(&self) -> HostBuilder {
         self.builder_at(self.data_dir())
     }
@@ -121,12 +121,12 @@ pub(crate) fn registry() -> RegistryOptions {
     RegistryOptions { restore_grace: Duration::from_secs(4), ..RegistryOptions::default() }
 }
 
-/// Looks again and again until something is so.
+/// Checks a condition repeatedly until it holds.
 pub(crate) async fn until(what: &str, is_so: impl AsyncFnMut() -> bool) {
     assert!(until_in_time(is_so).await, "not within {LONG:?}: {what}");
 }
 
-/// Looks again and again until something is so, and says whether it became so.
+/// Checks a condition repeatedly until it holds, and returns whether it held in time.
 pub(crate) async fn until_in_time(mut is_so: impl AsyncFnMut() -> bool) -> bool {
     let began = Instant::now();
     while !is_so().await {
@@ -142,7 +142,7 @@ pub(crate) async fn describe(host: &Host, plugin: &PluginKey) -> Description {
     *host.registry().ask(Describe { plugin: plugin.clone() }).await.unwrap()
 }
 
-/// Who is active, and who stands by in which order.
+/// The active allocation, and the standbys in order.
 pub(crate) async fn order(host: &Host, plugin: &PluginKey) -> (Option<String>, Vec<String>) {
     let described = describe(host, plugin).await;
     let name = |allocation: &AllocationId| allocation.as_str().to_owned();
@@ -150,7 +150,7 @@ pub(crate) async fn order(host: &Host, plugin: &PluginKey) -> (Option<String>, V
     (active, described.standby.iter().map(|standby| name(&standby.entry.registration.allocation)).collect())
 }
 
-/// Waits until this allocation is active: a newer one takes over from a healthy one when it has proven to be healthy.
+/// Waits until this allocation is active: a newer allocation takes over from a healthy one only after it has proven healthy.
 pub(crate) async fn until_active(host: &Host, plugin: &PluginKey, allocation: &str) {
     let is_so = async || order(host, plugin).await.0.as_deref() == Some(allocation);
     until(&format!("{allocation} is active"), is_so).await;

@@ -1,19 +1,19 @@
-//! Libraries that are loaded into a program and stand before its system calls: a disk that can be made sick, and others. They are compiled
-//! here by `cc`; where there is none, the tests that need it say so and fail.
+//! Provides libraries that are loaded into a program and intercept its system calls: a disk that can be made sick, and others. They are
+//! compiled here by `cc`; if there is none, the tests that need it report so and fail.
 
 #![allow(dead_code, reason = "each test program uses another part of this")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The library, and the file by which the disk is made sick.
+/// The library, and the file that controls the state of the disk.
 pub(crate) struct Preloaded {
     library: PathBuf,
     wish: PathBuf,
 }
 
 impl Preloaded {
-    /// Compiles it into this directory. The disk is sound.
+    /// Compiles the library into this directory. The disk is sound.
     pub(crate) fn below(directory: &Path) -> Self {
         let (library, wish) = (compiled("sick_disk", directory), directory.join("disk"));
         let preloaded = Self { library, wish };
@@ -26,12 +26,12 @@ impl Preloaded {
         make(&self.wish, state);
     }
 
-    /// The file by which the disk is made sick.
+    /// The file that controls the state of the disk.
     pub(crate) fn wish(&self) -> &Path {
         &self.wish
     }
 
-    /// What a program on this disk has in its environment.
+    /// The variables in the environment of a program on this disk.
     pub(crate) fn environment(&self) -> [(&'static str, &str); 2] {
         [("LD_PRELOAD", text(&self.library)), (WISH, text(&self.wish))]
     }
@@ -57,12 +57,12 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("it is text")
 }
 
-/// Makes the disk of this program sick or sound, if it runs on such a disk.
+/// Makes the disk of this program sick or sound; the program must run on such a disk.
 pub(crate) fn own_disk(state: &str) {
     make(Path::new(&std::env::var_os(WISH).expect("this program runs on such a disk")), state);
 }
 
-/// In one step: the library never reads half a wish.
+/// Replaces the file in one step: the library never reads a half-written state.
 fn make(wish: &Path, state: &str) {
     let next = wish.with_extension("next");
     std::fs::write(&next, state).expect("it can be written");

@@ -1,4 +1,4 @@
-//! Plugins in processes of their own, played as the tasks of allocations.
+//! Runs plugins in their own processes, as the tasks of allocations.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -21,12 +21,12 @@ pub(crate) struct Task {
     pub(crate) spec: AllocationSpec,
     pub(crate) arguments: Vec<String>,
     log: PathBuf,
-    /// Whether a shell script starts the plugin, and stays when that has ended.
+    /// Whether a shell script starts the plugin, and stays when the plugin has ended.
     is_wrapped: bool,
     process: Option<Child>,
 }
 
-/// Starts the plugin, which is its arguments, and goes on without it.
+/// Starts the plugin, which is its arguments, and continues when the plugin has ended.
 const WRAPPER: &str = "\"$@\"; exec sleep 1000";
 
 impl Task {
@@ -43,13 +43,13 @@ impl Task {
         }
     }
 
-    /// Puts it behind a wrapper script, which is what the host knows as its process.
+    /// Puts it behind a wrapper script; the host knows the process of the wrapper.
     pub(crate) fn behind_a_wrapper(mut self) -> Self {
         self.is_wrapped = true;
         self
     }
 
-    /// What else its plugin is given at its next start.
+    /// Adds arguments for the next start of its plugin.
     pub(crate) fn with(mut self, arguments: &[&str]) -> Self {
         self.arguments.extend(arguments.iter().map(|argument| (*argument).to_owned()));
         self
@@ -59,7 +59,7 @@ impl Task {
         host.allocations().ask(PrepareAllocation { spec: self.spec.clone() }).await.unwrap()
     }
 
-    /// Prepares it, starts its process, and says so.
+    /// Prepares it, starts its process, and reports the start.
     pub(crate) async fn start(&mut self, host: &Host) {
         let context = self.prepare(host).await.unwrap();
         self.spawn(&context);
@@ -72,7 +72,7 @@ impl Task {
         let program = env!("CARGO_BIN_EXE_callboard");
         let mut command = if self.is_wrapped { Command::new("/bin/sh") } else { Command::new(program) };
         if self.is_wrapped {
-            // A group of its own, by which what it has started can be ended.
+            // Its own group, so that everything it has started can be killed.
             command.args(["-c", WRAPPER, "wrapper", program]).process_group(0);
         }
         let process = command
@@ -98,7 +98,7 @@ impl Task {
         host.allocations().ask(exited).await.unwrap().unwrap();
     }
 
-    /// Kills its process, reaps it, and says so.
+    /// Kills its process, reaps it, and reports its exit.
     pub(crate) async fn kill(&mut self, host: &Host) {
         self.signal(Signal::KILL);
         self.end().await;
@@ -120,7 +120,7 @@ impl Task {
         kill_process(Pid::from_child(self.process.as_ref().unwrap()), signal).unwrap();
     }
 
-    /// Sends a signal to the plugin and not to its wrapper, which stays.
+    /// Sends a signal to the plugin but not to its wrapper, which stays.
     pub(crate) fn signal_behind_the_wrapper(&self, signal: Signal) {
         let wrapper = self.process.as_ref().unwrap().id();
         let children = fs::read_to_string(format!("/proc/{wrapper}/task/{wrapper}/children")).unwrap();
@@ -144,19 +144,19 @@ impl Task {
         }
     }
 
-    /// Everything it has written.
+    /// Its whole output.
     pub(crate) fn said(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// The calls that it has received, in their order, over all its lives.
+    /// The calls that it has received, in order, over all its lives.
     pub(crate) fn received(&self) -> Vec<String> {
         let said = self.said();
         let called = said.lines().filter(|line| line.contains("called"));
         called.filter_map(|line| Some(line.split_once("rpc=")?.1.trim().to_owned())).collect()
     }
 
-    /// How often it was called, over all its lives.
+    /// The number of calls of this RPC, over all its lives.
     pub(crate) fn calls(&self, rpc: &str) -> usize {
         self.received().iter().filter(|call| *call == rpc).count()
     }
@@ -174,7 +174,7 @@ impl Drop for Task {
     }
 }
 
-/// The processes whose parent this process is, zombies too.
+/// The number of child processes of this process, including zombies.
 pub(crate) fn children_of_this() -> usize {
     let mut count = 0;
     for thread in fs::read_dir("/proc/self/task").unwrap() {

@@ -1,5 +1,5 @@
-//! A monitor of what a running host says of its plugins: it asks for the status all the time, and looks before and behind each answer
-//! which plugin processes there really are. A claim that neither look bears out is untrue when it is still made after its bound.
+//! Monitors the status that a running host reports of its plugins: requests it all the time, and before and after each answer checks
+//! which plugin processes really exist. A claim that contradicts both checks is untrue if it is still made after its bound.
 
 #![allow(dead_code, reason = "each test program uses another part of this")]
 
@@ -16,29 +16,29 @@ use serde_json::{Value, json};
 
 use crate::program::{CALLBOARD, TIMEOUT, left, until_true};
 
-/// How long a host may go on to claim what has just ceased to be so of a process: that one lives which was killed, or that one serves whose
-/// place another one took. It learns of a death from the kernel at once, of what a new process is from a look of several calls.
+/// How long a host may still report an outdated state of a process: that a killed process lives, or that an allocation serves that another
+/// has replaced. The kernel reports a death at once; the identity of a new process takes a check of several calls.
 pub(crate) const SOON: Duration = Duration::from_secs(1);
-/// A machine that hardly runs makes few answers in a long time, and the time alone then says nothing about the host.
+/// The minimum number of answers: a machine that hardly runs gives few in a long time, and time alone proves nothing about the host.
 const ANSWERS: u32 = 5;
-/// How long two rows may contradict each other: the parts of one answer are asked for one after the other, so that a change may be between
-/// them. The next answer has it in both.
+/// How long two rows may contradict each other: the parts of one answer are requested one after the other, so a change may happen between
+/// them. The next answer must have it in both.
 const NOT_AGAIN: Duration = Duration::ZERO;
-/// Between two answers.
+/// The pause between two answers.
 const PAUSE: Duration = Duration::from_millis(30);
-/// The name that the reference plugin has unless it is given another one.
+/// The default name of the reference plugin.
 const PROVIDER: &str = "hostpath.callboard.example";
 
-/// How long a plugin that hangs may be claimed to be well.
+/// How long a hung plugin may be reported as well.
 #[derive(Clone, Copy)]
 pub(crate) struct HangBounds {
-    /// As healthy: a round, and one look that fails.
+    /// As healthy: one round, and one check that fails.
     pub(crate) healthy: Duration,
-    /// As fit to take over: until its failures are tolerated no longer.
+    /// As fit to take over: until its failures are no longer tolerated.
     pub(crate) ready: Duration,
 }
 
-/// A process of the reference plugin, and what it was told to be.
+/// A process of the reference plugin, and its identity by its arguments.
 #[derive(Debug)]
 pub(crate) struct PluginProcess {
     pub(crate) pid: u64,
@@ -49,12 +49,12 @@ pub(crate) struct PluginProcess {
 }
 
 impl PluginProcess {
-    /// An impostor and one that does not know its node cannot.
+    /// An impostor cannot serve, nor can a plugin that does not know its node.
     fn can_serve(&self) -> bool {
         self.name == PROVIDER && self.node_id.as_deref() != Some("")
     }
 
-    /// The allocation whose socket it was told to serve, below this data directory, and what it is. Something else is none.
+    /// The allocation of the socket in its arguments, below this data directory, and its identity. `None` for any other process.
     fn read(pid: u64, state: char, data_dir: &Path) -> Option<(String, Self)> {
         let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         let arguments: Vec<_> = line.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
@@ -75,7 +75,7 @@ impl PluginProcess {
     }
 }
 
-/// Which processes there were in one look.
+/// The processes that one check has found.
 pub(crate) struct Ground {
     living: BTreeSet<u64>,
     /// By allocation.
@@ -108,10 +108,10 @@ fn state(pid: u64) -> Option<char> {
     stat.rsplit(')').next()?.trim_start().chars().next()
 }
 
-/// Claims that the processes do not bear out, each with how long it may still be made.
+/// Claims that contradict the processes, each with its bound: how long it may still be made.
 type Untrue = BTreeMap<String, Duration>;
 
-/// Compares one status with one look.
+/// Compares one status with one check of the processes.
 struct Comparison<'c> {
     status: &'c Value,
     ground: &'c Ground,
@@ -157,7 +157,7 @@ impl<'c> Comparison<'c> {
         }
     }
 
-    /// Something is claimed to be healthy: there has to be a process that runs.
+    /// The allocation is claimed to be healthy: it must have a process that runs.
     fn runs(&mut self, what: &str, allocation: &str, hang: Duration) -> Option<&'c PluginProcess> {
         let process = self.ground.plugin(allocation);
         match process {
@@ -171,7 +171,7 @@ impl<'c> Comparison<'c> {
         process
     }
 
-    /// The process of the active allocation has to be as the row says.
+    /// The process of the active allocation must match the row.
     fn serves(&mut self, what: &str, row: &Value, allocation: &str) {
         let Some(process) = self.runs(what, allocation, self.bounds.healthy) else { return };
         let told = (&row["provider"], &row["version"], &row["node_id"]);
@@ -182,7 +182,7 @@ impl<'c> Comparison<'c> {
         }
     }
 
-    /// No more can be healthy than there are.
+    /// No more can be healthy than exist.
     fn count(&mut self, row: &Value) {
         let of_it = list(self.status, "allocations").filter(|one| one["plugin"] == row["name"]);
         let names: BTreeSet<_> = of_it.filter_map(|one| one["name"].as_str()).collect();
@@ -200,7 +200,7 @@ impl<'c> Comparison<'c> {
         }
     }
 
-    /// A standby that lacks nothing has to be there, and the active one is the one of the row.
+    /// A ready standby must exist, and the active registration must be the allocation of the row.
     fn registration(&mut self, row: &Value, registration: &Value) {
         let name = registration["allocation"].as_str().expect("a name");
         let (standing, version) = (&registration["standing"], &registration["version"]);
@@ -236,18 +236,18 @@ fn list<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = &'v Value> {
     value[key].as_array().expect("a list").iter()
 }
 
-/// A claim that no look has borne out since then.
+/// A claim that every check since this time has contradicted.
 struct Standing {
     since: Instant,
     answers: u32,
 }
 
-/// What a monitor has seen.
+/// The observations of a monitor.
 pub(crate) struct Judge {
     bounds: HangBounds,
-    /// What is untrue now, and not yet beyond its bound.
+    /// The claims that are untrue now, but still within their bounds.
     standing: BTreeMap<String, Standing>,
-    /// What was claimed beyond its bound, with the answer that did.
+    /// The claims that were made beyond their bounds, each with its answer.
     pub(crate) found: BTreeMap<String, Value>,
     answers: u32,
 }
@@ -257,7 +257,7 @@ impl Judge {
         Self { bounds, standing: BTreeMap::new(), found: BTreeMap::new(), answers: 0 }
     }
 
-    /// Judges an answer that was asked for at this moment, after one look and before another one.
+    /// Judges an answer that was requested at this time, between two checks.
     pub(crate) fn judge(&mut self, status: &Value, asked: Instant, looks: [&Ground; 2]) {
         self.answers += 1;
         let [before, after] = looks.map(|ground| Comparison::of(status, ground, self.bounds));
@@ -276,7 +276,7 @@ impl Judge {
         }
     }
 
-    /// Whether it has seen enough, and nothing is left that may yet turn out to be untrue.
+    /// Whether it has seen enough, and no claim is left that may still prove untrue.
     fn is_done(&self) -> bool {
         !self.found.is_empty() || (self.standing.is_empty() && self.answers > ANSWERS)
     }
@@ -287,16 +287,16 @@ impl Judge {
     }
 }
 
-/// A thread that asks all the time until it is ended.
+/// A thread that requests the status all the time until it is ended.
 pub(crate) struct StatusMonitor {
     is_over: Arc<AtomicBool>,
-    /// How many answers left nothing open.
+    /// The number of answers that left no open claim.
     settled: Arc<AtomicU64>,
     thread: Option<JoinHandle<Judge>>,
 }
 
 impl StatusMonitor {
-    /// Watches every host that runs on this data directory.
+    /// Monitors every host that runs on this data directory.
     pub(crate) fn of(data_dir: PathBuf, bounds: HangBounds) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let settled = Arc::new(AtomicU64::new(0));
@@ -318,19 +318,19 @@ impl StatusMonitor {
         Self { is_over, settled, thread: Some(thread) }
     }
 
-    /// Waits until nothing is left that may yet turn out to be untrue: an accident that ends sooner would hide it.
+    /// Waits until no claim is left that may still prove untrue: an earlier end of the test would hide it.
     pub(crate) fn settle(&self) {
-        // One answer may have been asked for already.
+        // One answer may have been requested already.
         let enough = self.settled.load(Ordering::SeqCst) + 2;
         until_true("all that is said is so, or found out", TIMEOUT, || {
             self.settled.load(Ordering::SeqCst) >= enough
         });
     }
 
-    /// Ends it, while the host still answers.
+    /// Ends the monitor, while the host still answers.
     ///
     /// # Panics
-    /// When it has seen an untrue claim, or too little.
+    /// If it has seen an untrue claim, or too few answers.
     pub(crate) fn end(mut self) {
         self.is_over.store(true, Ordering::SeqCst);
         let judge = self.thread.take().expect("it runs").join().expect("it only looks");
@@ -345,7 +345,7 @@ impl Drop for StatusMonitor {
     }
 }
 
-/// One answer between two looks. Says whether there was one.
+/// Judges one answer between two checks. Returns whether there was an answer.
 fn look(data_dir: &Path, judge: &mut Judge) -> bool {
     let before = Ground::look(data_dir);
     let asked = Instant::now();

@@ -1,4 +1,4 @@
-//! Feeds, read with a deadline; when it is over, all that was heard is shown.
+//! Reads feeds with a deadline; at a timeout, shows everything that was received.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use callboard::actors::shell::{Address, FeedItem, Machine, Subscription};
 
 use super::LONG;
 
-/// How many items may wait unread: enough that no test lags behind.
+/// The maximum number of unread items: large enough that no test lags.
 const UNREAD: usize = 100_000;
 
-/// A listener to one actor's news.
+/// A subscriber to one actor's news.
 pub(crate) struct Watch<N, V> {
     subscription: Subscription<N, V>,
     heard: Vec<String>,
@@ -21,7 +21,7 @@ impl<N: Debug + Clone, V: Debug> Watch<N, V> {
         Self { subscription: address.subscribe("test", UNREAD).unwrap(), heard: Vec::new() }
     }
 
-    /// Waits for news that are picked. Snapshots are passed over.
+    /// Waits for news that `pick` accepts. Skips snapshots.
     pub(crate) async fn until<T>(&mut self, what: &str, mut pick: impl FnMut(&N) -> Option<T>) -> T {
         loop {
             let next = tokio::time::timeout(LONG, self.subscription.next()).await;
@@ -36,7 +36,7 @@ impl<N: Debug + Clone, V: Debug> Watch<N, V> {
         }
     }
 
-    /// All news since the last that was read.
+    /// All news since the last read.
     pub(crate) fn so_far(&mut self) -> Vec<N> {
         let mut news = Vec::new();
         while let Some(item) = self.subscription.try_next() {
@@ -48,7 +48,7 @@ impl<N: Debug + Clone, V: Debug> Watch<N, V> {
         news
     }
 
-    /// All news since the last that was read, until so much time has passed.
+    /// All news since the last read, after this time has passed.
     pub(crate) async fn during(&mut self, time: Duration) -> Vec<N> {
         tokio::time::sleep(time).await;
         self.so_far()

@@ -1,4 +1,4 @@
-//! What a host program has of the logs of its tasks: nothing lost, nothing doubled, no task blocked.
+//! Tests the logs of tasks as a host program gets them: nothing lost, nothing doubled, no task blocked.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -93,7 +93,7 @@ fn signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid.cast_signed()).expect("a pid"), signal).expect("it lives");
 }
 
-/// A process that writes numbered lines into a pipe, which it opens as drivers do: for writing only, and waits if it is full.
+/// A process that writes numbered lines into a pipe, which it opens as drivers do: for writing only, and with blocking writes.
 fn writer(pipe: &Path, lines: u32, pause: &str) -> Child {
     let script = format!("i=0; while [ $i -lt {lines} ]; do i=$((i+1)); echo \"line $i\"; {pause} done");
     let mut command = Command::new("/bin/sh");
@@ -143,7 +143,7 @@ async fn a_host_that_comes_back_finds_its_log_writer_and_its_pipes_and_the_task_
     let paths = logs.open(stage.spec("web", keep(10, 1 << 20))).await.expect("they are opened");
     let pid = until("a log writer", &logs, |view| view.pid.is_some()).await.pid;
     let mut writer = writer(&paths.stdout, LINES, "sleep 0.001;");
-    // Everything of the host goes without a word, as it does when it is killed.
+    // The host's side is dropped without a message, as when the host is killed.
     drop(logs);
     for _ in 0..10 {
         sleep(Duration::from_millis(random.u64(0..60))).await;
@@ -176,7 +176,7 @@ async fn a_task_that_fills_its_pipe_waits_and_goes_on_t063_t193_th020() {
             told.send(number).expect("it is heard");
         }
     });
-    // It blocks while there is no reader: more than the pipe holds was not written.
+    // It blocks while nothing reads: only as much as the pipe holds was written.
     until_true("the pipe is full", || is_full(&paths.stdout)).await;
     let mut count = 0;
     while written.try_recv().is_ok() {
@@ -221,7 +221,7 @@ async fn pipes_are_made_for_the_host_alone_and_removed_after_the_end_th023_t060_
         assert_eq!(logs.close("web", TIMEOUT).await.expect("they are closed").lost, 0);
         assert!(!paths.stdout.exists() && !paths.stderr.exists());
     }
-    // A new run goes on behind the one before (T064), and the mode is the one that readers expect (T066).
+    // A new run appends to the log of the run before (T064), and the mode is the one that readers expect (T066).
     assert_eq!(stage.text("web"), "round 0\nround 1\nround 2\n");
     let file = std::fs::metadata(stage.place().join("web.stdout.0")).expect("it is there");
     assert_eq!(file.permissions().mode() & 0o7777, 0o644);
@@ -291,14 +291,14 @@ async fn a_log_writer_without_a_directory_or_without_anybody_ends_by_itself() {
     let pid = until("a log writer", &logs, |view| view.pid.is_some()).await.pid.expect("it runs");
     drop(logs);
     assert!(lives(pid.into()), "it has pipes to read");
-    // It makes its files after the answer. A directory in which a file is made meanwhile cannot be removed.
+    // The log writer creates its files after the answer. A directory in which a file is created meanwhile cannot be removed.
     let is_made = |stream| stage.place().join(format!("web.{stream}.0")).exists();
     until_true("its files are there", || is_made("stdout") && is_made("stderr")).await;
     stage.directory.close().expect("nothing is made in it any more");
     until_true("it has ended with its directory", || !lives(pid.into())).await;
 }
 
-/// A file system of so many kilobytes, in the place of the allocations. `None` where none can be mounted.
+/// A file system of this many kilobytes, mounted over the allocations. `None` if none can be mounted.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
@@ -342,7 +342,7 @@ async fn a_full_disk_costs_counted_bytes_and_blocks_no_task_for_ever_th022_t067(
     let mut pipe = writing.join().expect("no panic").expect("nothing breaks the pipe");
     until("what was dropped is counted", &logs, |view| view.tasks["web"].dropped() > 0).await;
 
-    // There is room again: writing goes on, and the log says what is missing.
+    // There is room again: writing continues, and the log reports what is missing.
     std::fs::remove_file(ballast).expect("it can be removed");
     let view = until("it is written again", &logs, |view| view.tasks["web"].fault().is_none()).await;
     let dropped = view.tasks["web"].dropped();
@@ -388,7 +388,7 @@ async fn a_disk_that_hangs_holds_up_neither_a_task_nor_other_disks_th022() {
     while !writing.is_finished() && began.elapsed() < TIMEOUT {
         sleep(Duration::from_millis(20)).await;
     }
-    // Another disk is written meanwhile, and a log writer that hangs is no reason not to open more.
+    // Another disk is written meanwhile, and a hung log writer does not cause the start of more.
     let mut pipe = OpenOptions::new().write(true).open(&other.stdout).expect("it has a reader");
     pipe.write_all(b"meanwhile\n").expect("there is room");
     let began = Instant::now();
@@ -396,7 +396,7 @@ async fn a_disk_that_hangs_holds_up_neither_a_task_nor_other_disks_th022() {
         sleep(Duration::from_millis(20)).await;
     }
     let (is_finished, meanwhile) = (writing.is_finished(), stage.text("other"));
-    // Thawed before anything can fail: a frozen disk cannot be unmounted.
+    // The disk is thawed before anything can fail: a frozen disk cannot be unmounted.
     disk.thaw();
     assert!(is_finished, "the task goes on: {:?}", logs.view().borrow());
     assert_eq!(meanwhile, "meanwhile\n");
@@ -409,7 +409,7 @@ async fn a_disk_that_hangs_holds_up_neither_a_task_nor_other_disks_th022() {
     logs.stop().await;
 }
 
-/// A disk that can be made to hang. `None` where there can be none.
+/// A disk that can be made to hang. `None` if there cannot be one.
 struct FrozenDisk {
     place: PathBuf,
 }

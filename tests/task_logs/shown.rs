@@ -1,4 +1,4 @@
-//! `callboard run` with tasks that write, and `callboard logs`.
+//! Tests `callboard run` with tasks that write, and `callboard logs`.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::program::driven::{find, kill, until_running};
 use crate::program::{CALLBOARD, Program, Stage, TIMEOUT, lives, until_true};
 
-/// A task that writes numbered lines through a descriptor for writing only, as those of other drivers have it, and then sleeps.
+/// A task that writes numbered lines through a write-only descriptor, as tasks of other drivers have it, and then sleeps.
 fn counting(name: &str, lines: u32, pause: &str, logs: &str) -> String {
     let script = format!(
         "exec 1>/proc/self/fd/1; i=0; while [ $i -lt {lines} ]; do i=$((i+1)); echo \"line $i\"; {pause} done; exec sleep 1000"
@@ -28,7 +28,7 @@ fn stage(tasks: &str) -> Stage {
     stage
 }
 
-/// What `callboard logs` prints, with a host or without.
+/// The output of `callboard logs`, with or without a host.
 fn logs(stage: &Stage, words: &[&str]) -> String {
     let output = Command::new(CALLBOARD).arg("logs").args(words).arg("--config").arg(stage.config()).output();
     let output = output.expect("it runs");
@@ -50,7 +50,7 @@ fn log_writer(stage: &Stage) -> Option<u64> {
     pids.into_iter().find(|pid| is_it(pid) && lives(*pid))
 }
 
-/// One who follows a log, and what was heard so far.
+/// A client that follows a log, and the text that it has received so far.
 struct Follower {
     child: Child,
     heard: Arc<Mutex<String>>,
@@ -114,7 +114,7 @@ fn host_and_log_writer_are_killed_at_random_and_every_line_is_there_once_and_fol
             0 => {
                 until_true("there is a log writer", TIMEOUT, || log_writer(&stage).is_some());
                 kill(log_writer(&stage).expect("it runs"));
-                // One of the two may die at a time: the host is not killed before another one is there.
+                // Only one of the two may be dead at a time: the host is killed only after another log writer runs.
                 program.until("another one", |status| {
                     find(status, "tasks", "web")["logs"]["state"] == "collected"
                         && log_writer(&stage).is_some()
@@ -134,7 +134,7 @@ fn host_and_log_writer_are_killed_at_random_and_every_line_is_there_once_and_fol
     assert_eq!(find(&status, "tasks", "web")["restarts"], 0, "nothing ended it: {status:#}");
     end(program);
     until_true("the log writer has ended", TIMEOUT, || log_writer(&stage).is_none());
-    // They are there without a host too, and the pipes are not.
+    // The logs are also available without a host, but the pipes are gone.
     assert_eq!(logs(&stage, &["web", "--tail", "1"]), last);
     assert!(pipes(&stage).is_empty(), "{:?}", pipes(&stage));
 }
@@ -154,7 +154,7 @@ fn pipes(stage: &Stage) -> Vec<PathBuf> {
             }
         }
     }
-    // Those of the driver's own are not ours.
+    // Other pipes, of the driver itself, are not ours.
     found.retain(|path| path.extension().is_some_and(|ending| ending == "fifo" || ending == "stage"));
     found
 }
@@ -192,7 +192,7 @@ fn logs_are_found_by_name_and_a_wrong_name_is_told_with_what_was_meant() {
             Command::new(CALLBOARD).arg("logs").args(words).arg("--config").arg(stage.config()).output();
         crate::program::refusal(&output.expect("it runs"))
     };
-    // Without a host and before there was one.
+    // Without a host, and before the first start of a host.
     let (code, said) = refusal(&["web"]);
     assert_eq!((code, said.as_str()), (1, "callboard: task web has no logs yet"));
     let program = stage.run();
@@ -206,7 +206,7 @@ fn logs_are_found_by_name_and_a_wrong_name_is_told_with_what_was_meant() {
         line,
         serde_json::json!({ "kind": "task", "name": "web", "stream": "stdout", "line": "line 100" })
     );
-    // What the driver itself has said, be it nothing.
+    // The output of the driver itself, which may be empty.
     logs(&stage, &["exec"]);
     for (words, told) in [
         (&["weeb"][..], "did you mean \"web\"?"),

@@ -1,4 +1,4 @@
-//! Block volumes: what is written to the device is there after its plugin was killed, and a device behind which another disk has come is
+//! Tests block volumes: data on the device survives the death of its plugin, and a device whose disk was replaced is
 //! never handed out.
 
 use std::fs::{self, File};
@@ -75,7 +75,7 @@ fn what_is_written_to_a_block_volume_outlives_its_plugin_v7_res_05() {
     });
 }
 
-/// The number of a loop device is given to the next image as soon as it is free, under the same file.
+/// The number of a loop device is reused for the next image as soon as it is free, with the same device file.
 #[test]
 fn a_device_that_has_lost_its_disk_or_has_another_one_is_not_handed_out_v7_vol_07() {
     if File::options().read(true).write(true).open("/dev/loop-control").is_err() {
@@ -110,7 +110,7 @@ fn a_device_that_has_lost_its_disk_or_has_another_one_is_not_handed_out_v7_vol_0
     });
 }
 
-/// The loop device that a file leads to.
+/// The loop device of this device file.
 fn device_at(path: &Path) -> String {
     let number = rustix::fs::minor(fs::metadata(path).expect("it is there").rdev());
     PathBuf::from(format!("/dev/loop{number}")).display().to_string()

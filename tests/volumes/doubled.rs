@@ -1,4 +1,4 @@
-//! A volume that has two names: it was created under one of them and is known by the other. What is done to the one name is not done to
+//! Tests a volume that has two names: it was created under one and is known by the other. An operation on one name must not affect
 //! the data of the other.
 
 use std::fs;
@@ -26,8 +26,8 @@ async fn only_id(host: &Host) -> String {
     entry.volume.volume_id.clone()
 }
 
-/// An operator finds what an unclear creation has left at the plugin, registers it under a good name, and deletes what is still being
-/// created.
+/// An operator finds the result of an unclear creation at the plugin, registers it under another name, and deletes the volume that is
+/// still being created.
 #[test]
 fn what_is_deleted_while_it_is_created_takes_no_data_of_another_name_c059_c061() {
     let name = "doubled::what_is_deleted_while_it_is_created_takes_no_data_of_another_name_c059_c061";

@@ -1,4 +1,4 @@
-//! What an operator gives up by force.
+//! Tests forced releases by an operator.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::node::{
 };
 use crate::support::{PAUSE, Stage, id};
 
-/// A claim whose plugin does not unpublish it, given up alone.
+/// Makes a claim whose plugin does not unpublish it, and force-releases only this claim.
 async fn give_up(host: &Host, volume: &VolumeKey) -> PathBuf {
     let claimed = claim(host, volume, "a", false).await.expect("it is set up");
     write(&claimed.path, "from a");
@@ -42,8 +42,8 @@ fn a_volume_is_not_unstaged_below_a_target_that_was_given_up_and_is_mounted_v3_c
         assert_eq!(mounted(&stage).len(), 2, "the staging stays below the target");
         assert_eq!(read(&path), "from a");
 
-        // It goes on when people have unmounted it, although the plugin refuses to undo what it takes for published, and then to unstage it. A
-        // claim like that one, which another instance of it undoes, is a way out.
+        // It continues after people have unmounted the target, although the plugin refuses to undo the publication that it still
+        // records, and then to unstage. A way out is another such claim, which another instance of the plugin undoes.
         unmount(&path, UnmountFlags::empty()).expect("it is mounted");
         until_shown(&host, &data, "unpublish it first").await;
         let mut next = plugin(&stage, "next");

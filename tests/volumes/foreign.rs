@@ -1,4 +1,4 @@
-//! What is mounted, or is a link, where a volume is to be set up, and is not of this volume, is neither taken for it nor touched.
+//! Tests foreign mounts and links at the paths of a volume: they are neither taken for the volume nor touched.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,14 +14,14 @@ use crate::support::Stage;
 
 const USAGE: &str = "file-system-single-node-multi-writer";
 
-/// Where the volume `data` is staged, and where allocation `a` finds it.
+/// The staging path of the volume `data`, and the path at which allocation `a` finds it.
 fn paths(stage: &Stage) -> [PathBuf; 2] {
     let volumes = stage.data_dir().canonicalize().expect("it is there").join("csi/node/example");
     let target = volumes.join("per-alloc/a/default/data").join(format!("rw-{USAGE}"));
     [volumes.join("staging/default/data").join(USAGE), target]
 }
 
-/// A directory that is no volume.
+/// A directory that is not a volume.
 fn foreign(stage: &Stage) -> PathBuf {
     let directory = stage.path("foreign");
     fs::create_dir(&directory).expect("it can be made");
@@ -29,7 +29,7 @@ fn foreign(stage: &Stage) -> PathBuf {
     directory
 }
 
-/// Claims the volume while something is in its way, which this takes away, and checks that the claim has waited for that.
+/// Claims the volume while something is in its way, which `take_away` removes, and checks that the claim has waited for that.
 async fn waits_until_it_is_gone(host: &Host, word: &str, take_away: impl FnOnce()) {
     let data = key("data");
     let (claimed, ()) = tokio::join!(claim(host, &data, "a", false), async {
@@ -42,7 +42,7 @@ async fn waits_until_it_is_gone(host: &Host, word: &str, take_away: impl FnOnce(
     release(host, &data, "a").await;
 }
 
-/// Mounts something where the volume is to be staged, or where the allocation finds it.
+/// Mounts a foreign directory at the staging path of the volume, or at the path of the allocation.
 async fn is_not_taken_for_the_volume(of: fn([PathBuf; 2]) -> PathBuf) {
     let stage = Stage::new();
     let (host, mut served) = serve(&stage).await;
@@ -77,7 +77,7 @@ fn what_is_mounted_where_an_allocation_finds_a_volume_is_not_taken_for_it_v7_v14
     in_namespace(name, async |_| is_not_taken_for_the_volume(|[_, target]| target).await);
 }
 
-/// A plugin would mount through it.
+/// A plugin would mount through the link.
 #[test]
 fn a_link_where_an_allocation_finds_a_volume_is_not_followed_v6() {
     in_namespace("foreign::a_link_where_an_allocation_finds_a_volume_is_not_followed_v6", async |_| {

@@ -1,6 +1,6 @@
-//! Plugin and host are killed with SIGKILL at random moments, one or both of them, while volumes are created, claimed, written, released and
-//! deleted, again and again on one data directory, by several hosts side by side, each with its own. What was claimed stays claimed and mounted, what was released is undone, no line that
-//! was written is lost, and nothing is left in the end (V1, V4, V5, V6, V7, V14).
+//! Kills plugin and host with SIGKILL at random moments, one or both of them, while volumes are created, claimed, written, released and
+//! deleted, again and again on one data directory, by several hosts side by side, each with its own. Every claim stays claimed and mounted,
+//! every release is undone, no written line is lost, and nothing is left in the end (V1, V4, V5, V6, V7, V14).
 
 mod books;
 mod life;
@@ -17,9 +17,9 @@ use crate::namespace::in_namespace;
 use crate::node::{contents, nothing_is_left, plugin};
 use crate::support::{LONG, Stage};
 
-/// The rounds of an ordinary run, of all hosts together. A round lasts up to two seconds, and is mostly waiting.
+/// The number of rounds of an ordinary run, of all hosts together. A round lasts up to two seconds, and is mostly waiting.
 const ROUNDS: u32 = 100;
-/// How many hosts work side by side.
+/// The number of hosts that work side by side.
 const HOSTS: u32 = 4;
 const VOLUMES: [&str; 2] = ["data", "logs"];
 const ALLOCATIONS: [&str; 3] = ["a", "b", "c"];
@@ -28,28 +28,28 @@ const DIRECTORY: &str = "CALLBOARD_TEST_VOLUMES";
 const LIVING: &str = "CALLBOARD_TEST_LIVING";
 const LIFE: &str = "CALLBOARD_TEST_LIFE";
 
-/// Each volume with each of the allocations that come and go.
+/// Each volume with each of its short-lived allocations.
 fn pairs() -> impl Iterator<Item = (&'static str, String)> {
     VOLUMES.into_iter().flat_map(|volume| ALLOCATIONS.map(|one| (volume, format!("{volume}-{one}"))))
 }
 
-/// The allocation that keeps a volume, whatever happens.
+/// The allocation that keeps a volume throughout the test.
 fn keeper_of(volume: &str) -> String {
     format!("{volume}-keeper")
 }
 
-/// How many lines this has, if they are the numbers from one on.
+/// The number of lines of this text, if they are the numbers from one on.
 fn every_number(text: &str) -> Option<u64> {
     let are_numbers = text.lines().zip(1..).all(|(line, number): (_, u64)| line == number.to_string());
     (are_numbers && (text.is_empty() || text.ends_with('\n'))).then(|| text.lines().count() as u64)
 }
 
-/// How many rounds are played, at least: those of an ordinary run, or as many as `CALLBOARD_ROUNDS` says.
+/// The minimum number of rounds: that of an ordinary run, or the number in `CALLBOARD_ROUNDS`.
 fn rounds() -> u32 {
     std::env::var("CALLBOARD_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"))
 }
 
-/// Who is killed.
+/// The process that is killed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Victim {
     Plugin,
@@ -59,7 +59,7 @@ enum Victim {
 const ORDERS: [&[Victim]; 4] =
     [&[Victim::Host], &[Victim::Plugin], &[Victim::Plugin, Victim::Host], &[Victim::Host, Victim::Plugin]];
 
-/// The plugin, which goes on when the host is killed.
+/// The plugin, which survives a kill of the host.
 struct Serving(Child);
 
 impl Serving {
@@ -73,7 +73,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -100,7 +100,7 @@ impl Life {
         Self { process, lines }
     }
 
-    /// Hears what it says until a line begins so.
+    /// Reads its reports until a line begins with this word.
     fn until(&self, word: &str, books: &mut Books) -> String {
         loop {
             let line = self.lines.recv_timeout(LONG).unwrap_or_else(|_| panic!("{word} never comes"));
@@ -111,12 +111,12 @@ impl Life {
         }
     }
 
-    /// Tells it what becomes of its plugin.
+    /// Sends it an event of its plugin.
     fn tell(&mut self, word: &str) {
         writeln!(self.process.stdin.as_mut().unwrap(), "{word}").unwrap();
     }
 
-    /// Lets it work until it has said so many lines, or for so long.
+    /// Lets it work until it has reported this many lines, or for this time.
     fn work(&mut self, lines: usize, at_most: Duration, books: &mut Books) {
         let until = Instant::now() + at_most;
         for _ in 0..lines {
@@ -127,7 +127,7 @@ impl Life {
         assert_eq!(self.process.try_wait().unwrap(), None, "it has ended by itself");
     }
 
-    /// Kills it, and hears the rest.
+    /// Kills it, and reads its remaining reports.
     fn kill(mut self, books: &mut Books) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
@@ -135,7 +135,7 @@ impl Life {
     }
 }
 
-/// Host and plugin, and what happens to them.
+/// The host, the plugin, and their history.
 struct Play {
     stage: Stage,
     random: fastrand::Rng,
@@ -178,7 +178,7 @@ impl Play {
                     self.books.note_mounts();
                 }
             }
-            // Or both at once.
+            // Or both are killed at once.
             if self.random.bool() {
                 self.work(20, Duration::from_millis(200));
             }
@@ -187,7 +187,7 @@ impl Play {
         self.workloads.go_on(&self.books);
     }
 
-    /// Starts what was killed.
+    /// Starts the killed processes.
     fn begin(&mut self) {
         if self.life.is_some() {
             self.begin_plugin_under_its_host();
@@ -202,7 +202,7 @@ impl Play {
         let line = life.until("endpoint ", &mut self.books);
         self.endpoint = line.strip_prefix("endpoint ").unwrap().to_owned();
         self.serve();
-        // Some are killed while they start.
+        // Some hosts are killed while they start.
         if self.lives == 1 || self.random.bool() {
             life.until("ready", &mut self.books);
         }
@@ -213,7 +213,7 @@ impl Play {
         self.serving.get_or_insert_with(|| Serving::begin(&self.stage, &self.endpoint));
     }
 
-    /// Its host hears of the end and the start of its task, or the plugin is started again within it.
+    /// The host is notified of the end and the start of the plugin's task, or the plugin is restarted within the task without notification.
     fn begin_plugin_under_its_host(&mut self) {
         let is_told = self.random.bool();
         if let Some(life) = self.life.as_mut().filter(|_| is_told) {
@@ -227,19 +227,19 @@ impl Play {
         }
     }
 
-    /// What lives goes on for a while.
+    /// The living processes continue for a while.
     fn work(&mut self, lines: usize, at_most: Duration) {
         if let Some(life) = &mut self.life {
             life.work(self.random.usize(..lines), at_most, &mut self.books);
         }
         self.workloads.go_on(&self.books);
-        // And to somewhere between two lines.
+        // The pause ends somewhere between two lines.
         std::thread::sleep(Duration::from_micros(self.random.u64(..10_000)));
     }
 
     /// The last life, which undoes everything.
     fn end(mut self) {
-        // Everything works once more, and every volume is claimed.
+        // Everything works again, and every volume is claimed.
         self.begin();
         let life = self.life.take().expect("it lives");
         while VOLUMES.iter().any(|volume| self.books.path_of_keeper(volume).is_none()) {

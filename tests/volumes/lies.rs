@@ -1,10 +1,10 @@
-//! A plugin that says that it has mounted or unmounted a volume, and has not, is not believed.
+//! Tests that a host does not believe a plugin that reports a mount or an unmount that did not happen.
 
 use crate::namespace::in_namespace;
 use crate::node::{builder, claim, create, mounted, nothing_is_left, plugin, read, release, write};
 use crate::support::Stage;
 
-/// The first call of this name is answered well, and nothing is mounted or unmounted by it.
+/// The first call of this name succeeds, but mounts or unmounts nothing.
 async fn is_not_believed(call: &str) {
     let stage = Stage::new();
     let host = builder(&stage).start_on_own_thread().await.expect("it starts");
@@ -32,7 +32,7 @@ fn a_publication_that_was_not_made_is_not_handed_out_v7() {
     });
 }
 
-/// The reference plugin publishes what is at the staging directory, so it would give out a directory of the host.
+/// The reference plugin publishes the contents of the staging directory, so it would expose a directory of the host.
 #[test]
 fn a_staging_that_was_not_made_is_not_published_from_v7() {
     in_namespace("lies::a_staging_that_was_not_made_is_not_published_from_v7", async |_| {

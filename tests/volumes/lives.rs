@@ -1,4 +1,4 @@
-//! Volumes from their creation to their deletion, while plugins are replaced and killed.
+//! Tests volumes from their creation to their deletion, while plugins are replaced and killed.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
@@ -112,7 +112,7 @@ fn the_inventory_tells_how_many_volumes_are_in_use_and_how_many_may_be_c147() {
         served.start(&host).await;
         let (data, logs) = (create(&host, "data").await, create(&host, "logs").await);
         let mut feed = host.inventory().subscribe("test", 64).expect("it runs");
-        // One that is created counts until it is known that it is not set up here.
+        // A created volume counts until it is known that it is not set up here.
         let mut until = async |in_use| {
             let plugin = PluginName::new("example").expect("a good name");
             let told = async {

@@ -1,4 +1,4 @@
-//! Volumes of a host with the reference plugin, in a user and mount namespace of its own, so that it needs no root: real mounts, real
+//! Tests volumes of a host with the reference plugin, in its own user and mount namespace, so that it needs no root: real mounts, real
 //! files, plugins that are killed, and hosts that are killed.
 
 #[path = "../../actors/tests/mounts/namespace.rs"]

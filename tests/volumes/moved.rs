@@ -1,5 +1,5 @@
-//! A data directory that is moved while volumes are in use: what is mounted in it moves with it, and nothing is at the paths of the ledger
-//! any more. That is no proof that the volumes are down.
+//! Tests a data directory that is moved while volumes are in use: the mounts in it move with it, and nothing is left at the paths of the
+//! ledger. That does not prove that the volumes are down.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::node::{
 };
 use crate::support::{LONG, Stage, id};
 
-/// Long enough for more than one try.
+/// Long enough for several attempts.
 const SHORT: Duration = Duration::from_secs(1);
 
 /// Where the data directory is moved to.
@@ -31,13 +31,13 @@ fn below(stage: &Stage, data_dir: &Path, path: &Path) -> PathBuf {
     data_dir.join(path.strip_prefix(old).expect("it lies in the data directory"))
 }
 
-/// Mounts of volumes, wherever they are.
+/// The number of mounts of volumes, at any path.
 fn mounts(stage: &Stage) -> usize {
     let place = stage.path("").canonicalize().expect("it is there");
     mounts_of_this_process().expect("it can be read").at_or_below(&place).len()
 }
 
-/// Why a volume is not released within a time in which it is tried more than once. A try that was not over by then says nothing.
+/// The reason why a volume is not released in a time with several attempts. An attempt still in flight then gives no reason.
 async fn not_released(host: &Host, volume: &VolumeKey) -> String {
     let asked = async {
         loop {

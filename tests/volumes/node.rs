@@ -1,4 +1,4 @@
-//! A host with volumes: what its program asks, and what is left of it.
+//! Provides a host with volumes: the requests of its program, and checks of what is left.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -27,7 +27,7 @@ pub(crate) fn builder(stage: &Stage) -> HostBuilder {
     refined(stage.builder())
 }
 
-/// With volumes that try again sooner.
+/// The same with volumes that retry sooner.
 pub(crate) fn refined(builder: HostBuilder) -> HostBuilder {
     let backoff =
         Backoff { first: Duration::from_millis(50), longest: Duration::from_secs(1), ..Backoff::default() };
@@ -35,14 +35,14 @@ pub(crate) fn refined(builder: HostBuilder) -> HostBuilder {
     builder.volumes(VolumesOptions { volume, ..VolumesOptions::default() })
 }
 
-/// An allocation of the plugin. All of them serve the same volumes.
+/// An allocation of the plugin. All such allocations serve the same volumes.
 pub(crate) fn plugin(stage: &Stage, allocation: &str) -> Task {
     let volumes = stage.path("volumes");
     let arguments = ["--node-id", "node-1", "--volumes", volumes.to_str().expect("a readable path")];
     Task::new(stage, allocation, PLUGIN, Role::Monolith).with(&arguments)
 }
 
-/// A host, and one allocation of the plugin that is healthy there.
+/// A host with one healthy allocation of the plugin.
 pub(crate) async fn serve(stage: &Stage) -> (HostThread, Task) {
     let host = builder(stage).start_on_own_thread().await.expect("it starts");
     let mut served = plugin(stage, "plugin");
@@ -55,14 +55,14 @@ pub(crate) fn key(name: &str) -> VolumeKey {
     VolumeKey { namespace, name: VolumeName::new(name).expect("a good name") }
 }
 
-/// Shared by all allocations of this node.
+/// The usage of a claim that all allocations of this node may share.
 pub(crate) fn usage(read_only: bool) -> Usage {
     let access_type = AccessType::Mount(MountVolume::default());
     let capability = VolumeCapability { access_type, access_mode: AccessMode::SingleNodeMultiWriter };
     Usage { capability, read_only }
 }
 
-/// How a volume of a megabyte is created.
+/// The parameters of a volume of a mebibyte.
 pub(crate) fn creation(name: &str) -> CreateVolume {
     let new = NewVolume {
         capacity_range: Some(CapacityRange { required_bytes: 1 << 20, limit_bytes: 0 }),
@@ -95,7 +95,7 @@ pub(crate) fn claim(
     async move { answer.await.expect("it runs") }
 }
 
-/// Claims it for reading and writing, as soon as its plugin is not about to leave any more.
+/// Claims it for reading and writing, as soon as its plugin is no longer about to leave.
 pub(crate) async fn claim_when_served(host: &Host, volume: &VolumeKey, allocation: &str) -> Claimed {
     let claimed = async {
         loop {
@@ -114,14 +114,14 @@ pub(crate) async fn release(host: &Host, volume: &VolumeKey, allocation: &str) {
     host.volumes().ask(release).await.expect("it runs").expect("it is released");
 }
 
-/// Waits until what a volume shows has a word in it.
+/// Waits until the status of a volume contains this word.
 pub(crate) async fn until_shown(host: &Host, volume: &VolumeKey, word: &str) {
     let is_shown =
         |status: Option<Arc<VolumeStatus>>| status.is_some_and(|status| format!("{status:?}").contains(word));
     until(host, volume, is_shown).await.unwrap_or_else(|_| panic!("{volume} never shows {word}"));
 }
 
-/// Waits until nothing of a volume is used or set up any more.
+/// Waits until nothing of a volume is used or set up.
 pub(crate) async fn until_vacant(host: &Host, volume: &VolumeKey) {
     let is_vacant = |status: Option<Arc<VolumeStatus>>| status.is_none_or(|status| status.is_vacant());
     until(host, volume, is_vacant).await.unwrap_or_else(|_| panic!("{volume} never is vacant"));
@@ -152,7 +152,7 @@ pub(crate) fn mounted(stage: &Stage) -> Vec<PathBuf> {
     table.at_or_below(&data_dir).into_iter().map(|mount| mount.mount_point.clone()).collect()
 }
 
-/// Checks that of all volumes nothing is mounted, and no directory is left but those that stay for each plugin.
+/// Checks that no volume is mounted, and no directory is left except those that stay for each plugin.
 pub(crate) fn nothing_is_left(stage: &Stage) {
     assert_eq!(mounted(stage), Vec::<PathBuf>::new());
     for plugin in below(&stage.data_dir().join("csi/node")) {
@@ -168,7 +168,7 @@ fn below(directory: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.expect("it can be read").path()).collect()
 }
 
-/// The contents that the plugin keeps.
+/// The number of contents that the plugin keeps.
 pub(crate) fn contents(stage: &Stage) -> usize {
     let entries = fs::read_dir(stage.path("volumes/content")).expect("it is there");
     entries.filter(|entry| entry.as_ref().is_ok_and(|entry| entry.file_name() != OsStr::new("lock"))).count()

@@ -1,4 +1,4 @@
-//! Snapshots that belong to a group, groups that are taken through the owner of the volumes, and volumes that are made from a snapshot.
+//! Tests snapshots that belong to a group, groups that are taken through the owner of the volumes, and volumes created from a snapshot.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ fn a_snapshot_of_a_group_is_not_deleted_alone_c103_c104() {
         };
         let alone = host.volumes().ask(take).await.expect("it runs").expect("it is taken");
 
-        // Another program takes a snapshot of the same volume as one of a group.
+        // Another program takes a snapshot of the same volume as part of a group.
         let described = host.volumes().ask(DescribeVolume { volume: data.clone() }).await.expect("it runs");
         let spec = described.expect("it is known").volume.spec.clone();
         let key = PluginKey::new(PluginType::CsiController, PluginName::new(PLUGIN).expect("a good name"));
@@ -89,7 +89,7 @@ fn a_group_is_taken_of_several_volumes_described_and_deleted_whole_c002_c034_c10
     in_namespace(name, async |_| {
         let stage = Stage::new();
         let host = builder(&stage).start_on_own_thread().await.expect("it starts");
-        // Its effect is there, and its answer is lost: it is repeated under the same name.
+        // It takes effect, but its answer is lost: it is repeated under the same name.
         let fault = ["--fault", "CreateVolumeGroupSnapshot=UNAVAILABLE,after,nth:1"];
         let mut served = plugin(&stage, "plugin").with(&fault);
         served.start(&host).await;
@@ -107,7 +107,7 @@ fn a_group_is_taken_of_several_volumes_described_and_deleted_whole_c002_c034_c10
         let ids = BTreeSet::from([volume_id(&host, &data).await, volume_id(&host, &logs).await]);
         assert_eq!((sources, group.snapshots.len()), (ids, 2));
 
-        // The plugin is asked for what the host does not know: all snapshots of the group.
+        // The host does not know all snapshots of the group, so the plugin is asked for them.
         let describe = |snapshot_ids| DescribeGroupSnapshot {
             volume: data.clone(),
             group_snapshot_id: group.group_snapshot_id.clone(),
@@ -200,13 +200,13 @@ fn a_volume_of_a_group_that_is_being_taken_waits_for_it_and_is_not_deleted_c001(
     });
 }
 
-/// How many orders of a volume are not done.
+/// The number of unfinished orders of a volume.
 async fn orders(host: &Host, volume: &VolumeKey) -> usize {
     let described = host.volumes().ask(DescribeVolume { volume: volume.clone() }).await.expect("it runs");
     described.expect("it is known").status.map_or(0, |status| status.orders.len())
 }
 
-/// Takes a snapshot of a new volume; gives its id and its size.
+/// Takes a snapshot of a new volume; returns its id and its size.
 async fn snapshot(host: &Host) -> (String, u64) {
     let volume = create(host, "data").await;
     let take = CreateSnapshot { volume, name: "one".to_owned(), parameters: [].into(), within: LONG };
@@ -214,7 +214,7 @@ async fn snapshot(host: &Host) -> (String, u64) {
     (taken.snapshot_id.clone(), taken.size_bytes)
 }
 
-/// Makes a volume from a snapshot.
+/// Creates a volume from a snapshot.
 async fn restore(
     host: &Host,
     snapshot_id: &str,
@@ -232,7 +232,7 @@ async fn restore(
     host.volumes().ask(create).await.expect("it runs").map(drop)
 }
 
-/// Whether the plugin lists its snapshots, says that in its second answer only, or tells each alone (C002).
+/// The plugin lists its snapshots, or lists them only at the second request, or returns each alone (C002).
 #[test]
 fn a_volume_from_a_snapshot_is_not_smaller_than_it_c002_c102() {
     let name = "snapshots::a_volume_from_a_snapshot_is_not_smaller_than_it_c002_c102";

@@ -1,4 +1,4 @@
-//! Plugins that are to stop while their volumes are in use: alone, and with their host, which has no agent here.
+//! Tests plugins that are to stop while their volumes are in use: alone, and with their host, which has no agent here.
 
 use callboard::actors::supervisor::ShutdownReport;
 use callboard::actors::volume::{ObservedEnd, VolumeKey};
@@ -17,7 +17,7 @@ use crate::support::{LONG, PAUSE, Stage, id};
 async fn until_leaving(host: &Host, volume: &VolumeKey, allocation: &str) -> ClaimError {
     loop {
         match claim(host, volume, allocation, false).await {
-            // The question whether the plugin is used has not arrived yet.
+            // The request for the use of the plugin has not arrived yet.
             Ok(_) => release(host, volume, allocation).await,
             Err(error) => return error,
         }
@@ -81,7 +81,7 @@ fn a_host_without_an_agent_undoes_what_is_released_before_its_plugins_leave_v13_
         let (data, kept) = (create(&host, "data").await, create(&host, "kept").await);
         claim(&host, &data, "a", false).await.expect("it is set up");
         claim(&host, &kept, "b", false).await.expect("it is set up");
-        // The host stops while the undoing of one volume is refused, and another one is held.
+        // The host stops while the undo of one volume is refused, and another volume is held.
         let observed = ObservedEnd::Exited;
         let ended = AllocationEnded { allocation: id("a"), observed, within: LONG };
         let releasing = host.volumes().ask(ended);
@@ -94,7 +94,7 @@ fn a_host_without_an_agent_undoes_what_is_released_before_its_plugins_leave_v13_
         assert_eq!(served.calls("NodeUnpublishVolume"), 4, "it is repeated until it is confirmed");
         assert_eq!(served.calls("NodeUnstageVolume"), 1, "once, and behind it");
         assert_eq!(mounted(&stage).len(), 2, "one staging and one target of what is held");
-        // What is held is kept on purpose, and said.
+        // A held volume is kept on purpose, and this is reported.
         assert_eq!(report.not_in_order().count(), 0, "{report:?}");
         let below: Vec<_> = report.children.iter().flat_map(|child| &child.below).collect();
         let step = below.iter().find(|step| step.what == "volume/default/kept").expect("it is told");
@@ -102,7 +102,7 @@ fn a_host_without_an_agent_undoes_what_is_released_before_its_plugins_leave_v13_
         served.signal(Signal::TERM);
         served.end().await;
 
-        // What is left is undone in the next run, when its program says that no process uses it.
+        // The rest is undone in the next run, when its program reports that no process uses it.
         let host = builder(&stage).start_on_own_thread().await.expect("it starts");
         served.start(&host).await;
         host.volumes().ask(ConfirmClaims { living: [].into(), unclear: [].into() }).await.expect("it runs");

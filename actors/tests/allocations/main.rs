@@ -1,4 +1,4 @@
-//! The owner of the allocations and their supervisors, with real directories and sockets and plugins that listen on them,
+//! Tests the owner of the allocations and their supervisors, with real directories and sockets and plugins that listen on them,
 //! under virtual time.
 
 #[path = "../fixture/mod.rs"]

@@ -130,7 +130,7 @@ fn a_task_that_outlived_its_host_is_adopted_with_its_socket_s3() {
         assert_eq!(tokio::time::timeout(LONG, stage.running.ended()).await, Ok(Ending::Normal));
         assert!(context.socket.as_path().exists(), "everything was left in place");
 
-        // The next start of the host finds it running.
+        // The next run of the host finds the plugin running.
         let minutes = Minutes::default();
         let next = options(&stage.data_dir, &stage.runtime_dir);
         let (allocations, running) = start(next, Rc::new(minutes.clone()));
@@ -155,7 +155,7 @@ fn a_socket_that_others_keep_from_us_is_told_within_a_second_sec_03() {
     let path = place.path().join("csi.sock");
     let _listener = std::os::unix::net::UnixListener::bind(&path).expect("the path is free");
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("ours to change");
-    // Who is not root cannot make a socket of another user, but can take the right away from every user.
+    // Only root can create a socket of another user, but the owner can remove the right from every user.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o555)).expect("ours to change");
     let owner = fs::metadata(&path).expect("it is there").uid();
     let told = path.to_str().expect("readable").to_owned();
@@ -166,7 +166,7 @@ fn a_socket_that_others_keep_from_us_is_told_within_a_second_sec_03() {
     std::thread::spawn(refused).join().expect("no panic");
 }
 
-/// Root may do everything, so a thread of root's gives up its rights, and all that it starts belongs to the user `nobody`.
+/// Gives up the rights of this thread if it is root's: root may do everything. All that it starts then belongs to the user `nobody`.
 fn become_nobody() {
     if rustix::process::geteuid().is_root() {
         rustix::thread::set_thread_groups(&[]).expect("root may");
@@ -178,7 +178,7 @@ fn become_nobody() {
 async fn refused_within_a_second(socket: &str, owner: u32) {
     let mut stage = Stage::open(Rc::new(Minutes::default()));
     let mut spec = spec("a", "zfs");
-    // It is listened on already, so it is adopted; the supervisor is to find out by itself that it cannot be used.
+    // The plugin listens on it already, so it is adopted; the supervisor must find out by itself that the socket cannot be used.
     spec.environment.insert("CSI_ENDPOINT".to_owned(), format!("unix://{socket}"));
     let adopted = stage.allocations.ask(AdoptAllocation { spec: spec.clone() }).await.expect("it runs");
     assert_eq!(adopted.expect("its directory can be made").socket.as_str(), socket);
@@ -219,7 +219,7 @@ fn a_link_in_the_place_of_a_directory_is_refused_and_not_followed_vol_06() {
     });
 }
 
-/// Prepares another allocation, so that the directories above are there.
+/// Prepares another allocation, so that the parent directories exist.
 async fn spec_of_another(stage: &Stage) -> callboard_actors::vocabulary::AllocationId {
     let other = spec("other", "zfs");
     stage.prepare(&other).await.expect("it can be prepared");
@@ -235,7 +235,7 @@ fn a_directory_that_lets_others_in_is_refused_and_says_what_to_do() {
         let own = context.socket.as_path().parent().expect("it lies in a directory");
         let above = own.parent().expect("it lies in a directory");
 
-        // Its own directory may have been opened by the plugin itself, and is closed again.
+        // The plugin may have opened up its own directory; the next preparation restores the mode.
         fs::set_permissions(own, fs::Permissions::from_mode(0o755)).expect("ours to change");
         stage.prepare(&spec).await.expect("it can be prepared");
         assert_eq!(fs::metadata(own).expect("it is there").mode() & 0o7777, 0o700);

@@ -1,4 +1,4 @@
-//! A host of allocations: real registry and instances, or neighbours that write down what they hear.
+//! A host of allocations, with a real registry and real instances, or with neighbours that record what they receive.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -36,12 +36,12 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// With a short data directory and these neighbours.
+    /// Uses a short data directory and these neighbours.
     pub(crate) fn open(neighbours: Rc<dyn Neighbours>) -> Self {
         Self::open_at("data", neighbours)
     }
 
-    /// In a data directory of this name.
+    /// Uses a data directory of this name.
     pub(crate) fn open_at(data_dir: &str, neighbours: Rc<dyn Neighbours>) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (data_dir, runtime_dir) = (directory.path().join(data_dir), directory.path().join("run"));
@@ -54,7 +54,7 @@ impl Stage {
         Self { directory, data_dir, runtime_dir, allocations, running, news }
     }
 
-    /// With a real registry and real instances.
+    /// Uses a real registry and real instances.
     pub(crate) fn in_fixture(fixture: &Fixture, data_dir: &str) -> Self {
         Self::open_at(data_dir, addresses(fixture))
     }
@@ -91,7 +91,7 @@ impl Stage {
         }
     }
 
-    /// Waits until an allocation has got so far.
+    /// Waits until an allocation has reached this phase.
     pub(crate) async fn until(&mut self, spec: &AllocationSpec, phase: AllocationPhase) -> AllocationStatus {
         loop {
             match self.next().await {
@@ -123,7 +123,7 @@ impl Stage {
         }
     }
 
-    /// Everything that has been told and not been read.
+    /// All news that was published and has not been read.
     pub(crate) fn rest(&mut self) -> Vec<AllocationsNews> {
         let items = std::iter::from_fn(|| self.news.try_next());
         let news = items.filter_map(|item| match item {
@@ -159,7 +159,7 @@ pub(crate) fn start(
     (address, running)
 }
 
-/// Starts the owner at an address without an actor, with what it is to remember.
+/// Starts the owner at an address without an actor, with this memory.
 pub(crate) fn start_again(
     address: &Address<Allocations>,
     options: AllocationsOptions,
@@ -177,7 +177,7 @@ pub(crate) fn spec(id: &str, plugin: &str) -> AllocationSpec {
     AllocationSpec::new(allocation(id), task, plugin, Role::Node)
 }
 
-/// Leaves a socket behind as a process does that was killed.
+/// Leaves a socket file behind, as a killed process does.
 pub(crate) fn leave_corpse(socket: &SocketPath) {
     drop(std::os::unix::net::UnixListener::bind(socket.as_path()).expect("the path is free"));
 }
@@ -207,12 +207,12 @@ pub(crate) fn default_call_deadline() -> Duration {
     AllocationOptions::default().call_deadline
 }
 
-/// Neighbours that grant everything and write it down. No instance talks to anyone.
+/// Neighbours that grant everything and record it. No instance calls a plugin.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Minutes(Rc<RefCell<Vec<&'static str>>>);
 
 impl Minutes {
-    /// What they heard since this was last asked.
+    /// The messages received since the last call of this function.
     pub(crate) fn take(&self) -> Vec<&'static str> {
         std::mem::take(&mut self.0.borrow_mut())
     }

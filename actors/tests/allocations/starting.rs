@@ -51,7 +51,7 @@ fn a_plugin_that_is_not_ready_for_ten_minutes_is_waited_for_as_long_as_it_was_gi
     });
 }
 
-/// What a plugin is made to do wrong.
+/// Gives a plugin a fault.
 type Play = Box<dyn Fn(&Plugin)>;
 
 #[test]

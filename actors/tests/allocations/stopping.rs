@@ -179,7 +179,7 @@ fn a_stop_that_the_disk_keeps_from_deregistering_is_made_good_when_it_can_write_
         assert!(stage.list().await.is_empty());
         stage.prepare(&specs[0]).await.expect("it can begin anew");
 
-        // A host that stops does not wait for the disk twice.
+        // A host that stops does not wait for the disk a second time.
         stage.started(&specs[0]).await;
         is_bad.set(true);
         stage.stop(&specs[0]).await;

@@ -1,4 +1,4 @@
-//! What a plugin answers is read whole, or refused with the rule it breaks.
+//! Each answer of a plugin is read completely, or refused with the rule that it breaks.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How calls fail, and that each failure is distinguished from the others.
+//! Tests how calls fail, and that each failure is distinguished from the others.
 
 use std::time::{Duration, Instant};
 

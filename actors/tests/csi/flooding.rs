@@ -1,4 +1,4 @@
-//! Plugins that send frames without end are cut off; those that answer as fast as they can are not.
+//! Plugins that send frames without end are cut off; plugins that answer as fast as they can are not.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -16,13 +16,13 @@ const FLOODS: [(&str, u8, &[u8]); 4] = [
     ("unknown", 0xf0, &[0; 100]),
 ];
 
-/// Accepts one connection, and sends these frames until it is closed. Gives how many it sent.
+/// Accepts one connection, and sends these frames until it is closed. Returns how many it sent.
 fn flood(place: &Place, kind: u8, payload: &'static [u8]) -> JoinHandle<usize> {
     let listener = UnixListener::bind(place.socket.as_path()).expect("the path is free");
     thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("a client connects");
         let mut reading = stream.try_clone().expect("a descriptor");
-        // What is sent to it is read and forgotten: the acknowledgements too.
+        // The bytes that it receives, acknowledgements included, are read and dropped.
         thread::spawn(move || while reading.read(&mut [0; 4_096]).is_ok_and(|bytes| bytes > 0) {});
         stream.write_all(&frame(4, &[])).expect("it is connected");
         let frames = frame(kind, payload).repeat(16);

@@ -1,4 +1,4 @@
-//! A plugin whose answer to every identity call is no answer: a text that is not Unicode.
+//! A plugin with an invalid answer to every identity call: a text that is not Unicode.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};

@@ -1,4 +1,4 @@
-//! Talking to CSI plugins over real Unix sockets: what is read, what is refused, and how each failure is reported.
+//! Tests calls to CSI plugins over real Unix sockets: what is read, what is refused, and how each failure is reported.
 
 mod answers;
 mod dialling;

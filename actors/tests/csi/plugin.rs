@@ -1,4 +1,4 @@
-//! A plugin in this process that answers what a test tells it to.
+//! A plugin in this process whose answers are set by a test.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -23,10 +23,10 @@ use wire::group_controller_server::{GroupController, GroupControllerServer};
 use wire::identity_server::{Identity, IdentityServer};
 use wire::node_server::{Node, NodeServer};
 
-/// Time that no call in these tests comes near, unless it hangs.
+/// Longer than any call in these tests takes, unless it hangs.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// What a plugin does when it is called.
+/// The plugin's reaction to a call.
 #[derive(Clone)]
 pub(crate) enum Reply<T> {
     Answer(T),
@@ -46,7 +46,7 @@ impl<T: Clone> Reply<T> {
     }
 }
 
-/// Everything it does, call by call. Ready-made it is a plain monolith without capabilities.
+/// The plugin's reaction to each call. By default a plain monolith without capabilities.
 #[derive(Clone)]
 pub(crate) struct Plugin {
     pub(crate) info: Reply<wire::GetPluginInfoResponse>,
@@ -163,7 +163,7 @@ impl Place {
         witness
     }
 
-    /// Serves a plugin from a thread of its own, which can be killed with everything it does.
+    /// Serves a plugin from a thread of its own, which can be killed with all its connections.
     pub(crate) fn serve_apart(&self, plugin: Plugin) -> Apart {
         let listener = std::os::unix::net::UnixListener::bind(self.socket.as_path()).expect("free");
         listener.set_nonblocking(true).expect("a socket can be made non-blocking");
@@ -192,7 +192,7 @@ pub(crate) struct Apart {
 }
 
 impl Apart {
-    /// Ends it as SIGKILL would: every connection closes at once, and the socket file stays.
+    /// Ends the plugin as SIGKILL would: every connection closes at once, and the socket file stays.
     pub(crate) fn kill(mut self) {
         self.runtime.take().expect("it is killed once").shutdown_background();
     }
@@ -218,7 +218,7 @@ async fn serve(listener: UnixListener, plugin: Plugin, witness: Witness) {
         .expect("the server serves");
 }
 
-/// What calls looked like on the wire.
+/// The calls as they were on the wire.
 #[derive(Clone, Default)]
 pub(crate) struct Witness {
     seen: Arc<Mutex<Vec<http::request::Parts>>>,
@@ -242,7 +242,7 @@ impl Witness {
     }
 }
 
-/// A service that is watched.
+/// A service whose calls are recorded.
 #[derive(Clone)]
 struct Seen<S> {
     service: S,

@@ -1,4 +1,4 @@
-//! An owner of processes that only pretends: each process is a task of this one that serves a plugin.
+//! A simulated owner of processes: each process is a task of this one that serves a plugin.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -32,7 +32,7 @@ struct Process {
     end: watch::Sender<Option<String>>,
 }
 
-/// The processes there are, and how launches go.
+/// The running process, and how launches end.
 #[derive(Clone)]
 pub(crate) struct Fixture {
     directory: Rc<TempDir>,
@@ -60,7 +60,7 @@ impl Fixture {
         }
     }
 
-    /// Starts a process, as an earlier run of the host would have left it. What it was launched from is not known.
+    /// Starts a process, as an earlier run of the host would have left it. The specification of its launch is not known.
     pub(crate) fn spawn(&self, name: ProcessName) -> Launched {
         self.spawn_from(name, None)
     }
@@ -89,7 +89,7 @@ impl Fixture {
         launched
     }
 
-    /// Kills the process: its connections break, and its end is heard of.
+    /// Kills the process: its connections break, and its end is reported.
     pub(crate) fn kill(&self, how: &str) {
         if let Some(process) = &*self.running.borrow() {
             process.serving.abort();
@@ -162,7 +162,7 @@ impl ProcessOwner for Fixture {
         })
     }
 
-    /// Every process of this fixture is this one.
+    /// Every process is proven: this fixture started all of them.
     fn prove(&self, _: Launched, _: Listener) -> LocalBoxFuture<'static, Result<(), String>> {
         Box::pin(std::future::ready(Ok(())))
     }
@@ -175,7 +175,7 @@ impl ProcessOwner for Fixture {
     }
 }
 
-/// The owner of the drivers, and how it is seen.
+/// The owner of the drivers, and the view of it from outside.
 pub(crate) struct Stage {
     pub(crate) fixture: Fixture,
     pub(crate) drivers: Address<Drivers>,

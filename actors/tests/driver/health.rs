@@ -1,4 +1,4 @@
-//! From nothing to healthy, and back after every failure.
+//! Tests the way of a driver to healthy, and back to healthy after every failure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +48,7 @@ fn a_driver_is_launched_configured_and_watched() {
         assert_eq!(stage.fixture.plugin.book().configs[0].msgpack_config, [0x80]);
         let summary = stage.drivers.ask(AwaitDrivers { within: Duration::from_secs(50) }).await.unwrap();
         assert_eq!(summary.healthy, [name()]);
-        // Another that asks for it gets the same one.
+        // A second caller that adds it gets the same driver.
         assert_eq!(stage.drivers.ask(AddDriver { spec: spec() }).await.unwrap(), Ok(Added::Unchanged));
         stage.running.request_stop(StopMode::Stop);
         stage.running.ended().await;
@@ -67,7 +67,7 @@ fn drivers_that_are_expected_are_waited_for_until_they_are_known_or_given_up_n2(
         let summary = stage.drivers.ask(AwaitDrivers { within }).await.unwrap();
         assert_eq!(began.elapsed().as_secs(), 50, "they are not reported");
         assert_eq!(summary.no_answer, [name(), missing.clone()]);
-        // One is added, the other one given up: now both are known.
+        // One driver is added, the other is given up: now both are known.
         add(&stage).await;
         let waiting = stage.drivers.ask(AwaitDrivers { within });
         let reason = "its configuration does not fit".to_owned();
@@ -88,7 +88,7 @@ fn whichever_attempt_is_the_first_to_succeed_readiness_is_told_then_hlt_04() {
             let mut stage = Stage::new();
             stage.fixture.failures.set(failures);
             add(&stage).await;
-            // What fails is known: no caller waits until it succeeds.
+            // A failure is an answer: the caller does not wait until a launch succeeds.
             let began = Instant::now();
             let summary = stage.drivers.ask(AwaitDrivers { within: Duration::from_secs(50) }).await.unwrap();
             assert_eq!((summary.unhealthy.len(), began.elapsed().as_secs()), (1, 0), "{summary:?}");
@@ -115,7 +115,7 @@ fn a_stop_while_every_attempt_fails_is_clean_hlt_04() {
     });
 }
 
-/// Ends something a hundred times in one way, and sees the driver come back each time within the longest pause.
+/// Ends a driver a hundred times in one way, and checks that it is healthy again each time within the longest pause.
 fn a_hundred_ends(end: impl Fn(&Fixture) + Copy + 'static) -> Vec<Instant> {
     let launches = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let seen = launches.clone();
@@ -197,7 +197,7 @@ fn its_health_is_its_own_word_and_equal_fingerprints_are_told_once() {
         assert!(matches!(news, DriversNews::Reported(report) if report.reason == "no cgroups"));
         let summary = stage.drivers.ask(AwaitDrivers { within: Duration::from_secs(50) }).await.unwrap();
         assert_eq!(summary.undetected, [name()]);
-        // It can be spoken to for its tasks, and gets no new ones.
+        // It can be reached for its tasks, and gets no new ones.
         let dispense = |wanted| DispenseDriver { name: name(), wanted, within: Duration::ZERO };
         assert!(stage.drivers.ask(dispense(Wanted::Reachable)).await.unwrap().is_ok());
         assert!(stage.drivers.ask(dispense(Wanted::Healthy)).await.unwrap().is_err());
@@ -235,7 +235,7 @@ fn a_process_of_an_earlier_run_is_found_again_and_left_again() {
     });
 }
 
-/// Adds a driver whose process has this argument, and is said to take along what it started.
+/// Adds a driver whose process has this argument. A stop of the process also ends everything that it started.
 async fn add_with(stage: &Stage, argument: &str) {
     let mut process = ProcessSpec::clone(&spec().process);
     (process.arguments, process.reach) = (vec![argument.to_owned()], Reach::Everything);
@@ -243,7 +243,7 @@ async fn add_with(stage: &Stage, argument: &str) {
     assert_eq!(stage.drivers.ask(AddDriver { spec: changed }).await.unwrap(), Ok(Added::New));
 }
 
-/// The host lets go of what survives it, and another one begins.
+/// The host detaches from the surviving process, and another run begins.
 async fn next_run(stage: Stage) -> Stage {
     stage.running.request_stop(StopMode::Detach);
     stage.running.ended().await;

@@ -1,4 +1,4 @@
-//! Drivers over real sockets, under virtual time: a plugin in this process, and an owner of processes that only pretends.
+//! Tests drivers over real sockets, under virtual time: a plugin in this process, and a simulated owner of processes.
 
 mod fixture;
 mod health;

@@ -1,4 +1,4 @@
-//! A driver plugin in this process that does what a test tells it to.
+//! A driver plugin in this process whose behaviour is set by a test.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -15,33 +15,33 @@ use tokio_stream::wrappers::{ReceiverStream, UnboundedReceiverStream, UnixListen
 use tonic::transport::Server;
 use tonic::{Request, Response, Status, Streaming};
 
-/// Where a stream receives what to say. It is over when this is dropped.
+/// The sending half of a stream. The stream ends when this is dropped.
 pub(crate) type Says<T> = mpsc::UnboundedSender<Result<T, Status>>;
 
-/// Everything that a test may set, and see.
+/// Everything that a test can set and observe.
 pub(crate) struct Book {
-    /// What is said first in each stream of fingerprints.
+    /// The first message of each stream of fingerprints.
     pub(crate) fingerprint: wire::FingerprintResponse,
     pub(crate) fingerprints: Option<Says<wire::FingerprintResponse>>,
     pub(crate) fingerprints_opened: u32,
     pub(crate) events: Option<Says<wire::DriverTaskEvent>>,
-    /// After what each stream of events was asked for.
+    /// The position from which each stream of events was requested.
     pub(crate) events_after: Vec<String>,
     /// The name of its stream of events, if it keeps positions, and what it has in its journal.
     pub(crate) stream: Option<String>,
     pub(crate) journal: Vec<wire::DriverTaskEvent>,
     pub(crate) configs: Vec<base::SetConfigRequest>,
     pub(crate) refuses_config: Option<Status>,
-    /// What is answered to `StartTask`; hangs without.
+    /// The answer to `StartTask`; without it the call hangs.
     pub(crate) start: Option<Result<wire::StartTaskResponse, Status>>,
     pub(crate) start_takes: Duration,
     pub(crate) wait: Option<Result<wire::WaitTaskResponse, Status>>,
     pub(crate) shutdown_requests: u32,
-    /// Whether it obeys when it is asked politely to end.
+    /// Whether it ends when it is politely requested to.
     pub(crate) is_polite: bool,
 }
 
-/// A plugin, whichever process it is in.
+/// A plugin. Its clones, in all of its processes, share one state.
 #[derive(Clone)]
 pub(crate) struct Plugin {
     book: Arc<Mutex<Book>>,
@@ -77,12 +77,12 @@ impl Plugin {
         self.book().fingerprints.as_ref().expect("a stream is open").send(item).expect("there is a listener");
     }
 
-    /// Ends the stream of fingerprints as if there were nothing more to say.
+    /// Ends the stream of fingerprints without an error.
     pub(crate) fn end_fingerprints(&self) {
         drop(self.book().fingerprints.take());
     }
 
-    /// Ends the stream of events, if one is open: with this, or as if there were nothing more to say.
+    /// Ends the stream of events, if one is open: with this status, or without an error.
     pub(crate) fn end_events(&self, how: Option<Status>) {
         let says = self.book().events.take();
         if let (Some(says), Some(status)) = (says, how) {
@@ -90,7 +90,7 @@ impl Plugin {
         }
     }
 
-    /// Says an event, marked if it keeps positions.
+    /// Sends an event, marked if the plugin keeps positions.
     pub(crate) fn event(&self, task: &str, message: &str) {
         let mut book = self.book();
         let mut event = wire::DriverTaskEvent {
@@ -111,7 +111,7 @@ impl Plugin {
         }
     }
 
-    /// Serves until it is asked to leave. What a dead process would not say it does not say either: the future is dropped.
+    /// Serves until it is requested to leave. A dead process sends nothing more: the future is dropped.
     pub(crate) async fn serve(self, socket: &Path) {
         let _ = std::fs::remove_file(socket);
         let listener = UnixListener::bind(socket).expect("a place for the socket");
@@ -183,7 +183,7 @@ impl GrpcController for Plugin {
 
 type Boxed<T> = tonic::codegen::BoxStream<T>;
 
-/// A stream that says this at once, and then what it receives.
+/// A stream that sends these items at once, and then what it receives.
 fn stream<T: Send + 'static>(first: impl IntoIterator<Item = T>) -> (Says<T>, Boxed<T>) {
     let (says, said) = mpsc::unbounded_channel();
     for item in first {
@@ -283,7 +283,7 @@ impl Driver for Plugin {
     }
 }
 
-/// A command that writes back what it reads, tells its terminal's size, and ends with code 3 when its input is closed.
+/// A command that writes back its input, prints the size of its terminal, and ends with code 3 when its input is closed.
 fn echo(
     mut questions: Streaming<wire::ExecTaskStreamingRequest>,
 ) -> impl Stream<Item = Result<wire::ExecTaskStreamingResponse, Status>> {

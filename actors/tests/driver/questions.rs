@@ -1,4 +1,4 @@
-//! Questions to a driver: answers, refusals, and what becomes of those in flight when it goes.
+//! Tests questions to a driver: answers, refusals, and the outcome of calls in flight when the driver ends.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ fn starting_a_task_has_three_outcomes_as_types_d107() {
         stage.fixture.plugin.book().start = Some(Ok(answer(2, None)));
         let fatal = client.start_task(&config(), LONG).await.unwrap();
         assert_eq!(fatal, StartOutcome::Fatal { reason: "pull".to_owned() });
-        // Success without a handle is none.
+        // Success without a handle is not a success.
         stage.fixture.plugin.book().start = Some(Ok(answer(0, None)));
         let error = client.start_task(&config(), LONG).await.unwrap_err();
         assert!(matches!(error, DriverError::Malformed { .. }), "{error}");
@@ -91,7 +91,7 @@ fn calls_in_flight_fail_as_the_plugin_is_gone_when_its_process_dies_prc_05_evt_0
         let error = waiting.await.unwrap().unwrap_err();
         assert!(matches!(&error, DriverError::PluginGone { is_worth_retrying: true, .. }), "{error}");
         assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
-        // And later callers get the same error.
+        // Later callers get the same error.
         let error = client.inspect_task(&task(), LONG).await.unwrap_err();
         assert!(matches!(&error, DriverError::PluginGone { .. }) && client.is_gone(), "{error}");
     });
@@ -167,7 +167,7 @@ fn a_lease_ends_with_its_process_and_a_new_one_reaches_the_next_prc_05() {
         stage.fixture.kill("signal 9");
         let second = stage.leases.lease(&name(), Wanted::Healthy, LONG).await.expect("it comes again");
         assert!(second.generation() > first.generation());
-        // It never reconnects, although a plugin answers again.
+        // A lease never reconnects, although a plugin answers again.
         for client in [&first, &other] {
             let error = client.task_config_schema(LONG).await.unwrap_err();
             assert!(matches!(error, DriverError::PluginGone { is_worth_retrying: true, .. }), "{error}");
@@ -178,7 +178,7 @@ fn a_lease_ends_with_its_process_and_a_new_one_reaches_the_next_prc_05() {
         });
         tokio::time::sleep(Duration::from_millis(10)).await;
         let counted = calls().await;
-        // The eventor reads the stream of events.
+        // The eventor's stream of events is the second call in flight.
         assert_eq!((counted.leases, counted.in_flight), (1, 2));
         drop(second);
         waiting.abort();
@@ -198,7 +198,7 @@ fn a_plugin_that_is_out_of_service_and_lives_on_is_not_called_gone_d111() {
         let error = client.wait_task(&task(), LONG).await.unwrap_err();
         assert!(matches!(error, DriverError::Refused { code: Code::Unavailable, .. }), "{error}");
         assert_eq!(began.elapsed().as_secs(), 3, "it was waited whether it ends");
-        // If it does end meanwhile, that is what is reported.
+        // If the process ends meanwhile, its end is reported.
         let dying = stage.fixture.clone();
         actix_rt::spawn(async move {
             tokio::time::sleep(Duration::from_secs(2)).await;

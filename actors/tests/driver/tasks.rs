@@ -1,4 +1,4 @@
-//! Task events: to the right handler, once, in order, whatever happens to the stream.
+//! Tests task events: each reaches the right handler, once and in order, after any interruption of the stream.
 
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ fn ten_thousand_events_over_a_stream_that_breaks_again_and_again_are_each_had_on
                 _ => {}
             }
             if random.u32(..1_000) == 0 {
-                // Time in which what was cut is mended, or not yet.
+                // In this time the stream may be restored, or not yet.
                 tokio::time::sleep(Duration::from_secs(random.u64(..40))).await;
             }
         }
@@ -188,7 +188,7 @@ fn an_error_of_the_stream_is_told_with_its_text_and_is_no_event() {
         assert!(
             matches!(news, DriversNews::EventsInterrupted { error, .. } if error.contains("lost the log"))
         );
-        // An event that names no task is one neither.
+        // An event that names no task is malformed as well.
         tokio::time::sleep(Duration::from_secs(5)).await;
         stage.fixture.plugin.book().events.as_ref().unwrap().send(Ok(Default::default())).unwrap();
         let news = stage.until(|news| matches!(news, DriversNews::DeadLetters { .. })).await;
@@ -246,7 +246,7 @@ fn a_removed_driver_leaves_no_caller_waiting_and_one_that_comes_again_is_watched
         assert_eq!(next(&mut before).await, "end");
         reading(&mut stage).await;
         let mut again = handler(&stage, "a", None).await;
-        // Nothing came between.
+        // No event arrives in this time.
         tokio::time::sleep(Duration::from_secs(10)).await;
         stage.fixture.plugin.event("a", "two");
         let heard = [next(&mut again).await, next(&mut again).await];

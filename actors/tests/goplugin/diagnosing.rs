@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use callboard_actors::goplugin::{Finding, diagnose};
 
-/// Where the machine stands in the head of a program.
+/// The position of the machine type in the header of a program.
 const MACHINE: std::ops::Range<usize> = 18..20;
 
 fn file(directory: &Path, name: &str, content: &[u8], mode: u32) -> PathBuf {

@@ -54,7 +54,7 @@ async fn what_is_no_socket_is_told_and_a_path_that_none_can_have_too_d25() {
     }
 }
 
-/// Connecting takes no answer of the plugin's; a plugin that accepts and says nothing is found out by the first call.
+/// Connecting needs no answer of the plugin; a plugin that accepts and does not answer is detected by the first call.
 #[tokio::test]
 async fn a_plugin_that_accepts_and_says_nothing_is_found_out_by_the_deadline_of_a_call_d50() {
     let place = Place::new();

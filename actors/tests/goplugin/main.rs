@@ -1,4 +1,4 @@
-//! Talking to go-plugin's plugins over real sockets: what is asked, what is read, and how each failure is reported.
+//! Tests calls to go-plugin plugins over real sockets: what is requested, what is read, and how each failure is reported.
 
 mod asking;
 mod diagnosing;

@@ -1,4 +1,4 @@
-//! A plugin in this process that does what a test tells it to.
+//! A plugin in this process whose behaviour is set by a test.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -19,15 +19,15 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 use wire::grpc_controller_server::{GrpcController, GrpcControllerServer};
 use wire::grpc_stdio_server::{GrpcStdio, GrpcStdioServer};
 
-/// Time that nothing in these tests comes near, unless it hangs.
+/// Longer than anything in these tests takes, unless it hangs.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// A deadline for what is expected to hang.
+/// A deadline for a call that is expected to hang.
 pub(crate) const SHORT: Duration = Duration::from_millis(100);
 
 pub(crate) type Pieces = Pin<Box<dyn Stream<Item = Result<wire::StdioData, Status>> + Send>>;
 
-/// What a plugin does when it is called.
+/// The plugin's reaction to a call.
 #[derive(Clone)]
 pub(crate) enum Reply<T> {
     Answer(T),
@@ -45,17 +45,17 @@ impl<T: Clone> Reply<T> {
     }
 }
 
-/// What it prints, and what it does then.
+/// The output of a plugin, and what follows it.
 #[derive(Clone)]
 pub(crate) enum Prints {
-    /// These, and it has ended.
+    /// These pieces, and then the end of the stream.
     Pieces(Vec<wire::StdioData>),
-    /// Nothing yet: like a Go server it does not even say that there is a stream.
+    /// Nothing yet: like a Go server it does not even open the stream.
     NothingYet,
     Fail(Status),
 }
 
-/// Everything it does, call by call.
+/// The plugin's reaction to each call.
 #[derive(Clone)]
 pub(crate) struct Plugin {
     pub(crate) health: Reply<HealthCheckResponse>,
@@ -64,7 +64,7 @@ pub(crate) struct Plugin {
     pub(crate) config: Reply<base::SetConfigResponse>,
     pub(crate) shutdown: Reply<wire::Empty>,
     pub(crate) prints: Prints,
-    /// What it was asked, and how the question looked.
+    /// The requests that it received, with their contents.
     pub(crate) heard: Arc<Mutex<Vec<String>>>,
 }
 
@@ -96,7 +96,7 @@ impl Plugin {
         self.heard.lock().expect("no test panicked").push(said);
     }
 
-    /// Everything that go-plugin and Nomad have every plugin serve.
+    /// All services that every plugin of go-plugin and Nomad has.
     pub(crate) fn router(&self) -> Router {
         Server::builder()
             .add_service(HealthServer::new(self.clone()))
@@ -197,7 +197,7 @@ impl Place {
         tokio::spawn(router.serve_with_incoming(UnixListenerStream::new(listener)));
     }
 
-    /// Serves from a thread of its own, which can be killed with everything it does.
+    /// Serves from a thread of its own, which can be killed with all its connections.
     pub(crate) fn serve_apart(&self, router: Router) -> Apart {
         let listener = std::os::unix::net::UnixListener::bind(self.path()).expect("the path is free");
         listener.set_nonblocking(true).expect("a socket can be made non-blocking");
@@ -242,7 +242,7 @@ pub(crate) async fn serve_on_port(router: Router) -> PluginEndpoint {
 pub(crate) struct Apart(Option<tokio::runtime::Runtime>);
 
 impl Apart {
-    /// Ends it as SIGKILL would: every connection closes at once, and the socket file stays.
+    /// Ends the plugin as SIGKILL would: every connection closes at once, and the socket file stays.
     pub(crate) fn kill(mut self) {
         self.0.take().expect("it is killed once").shutdown_background();
     }
@@ -256,7 +256,7 @@ impl Drop for Apart {
     }
 }
 
-/// Waits until a plugin has heard something.
+/// Waits until a plugin has received this request.
 pub(crate) async fn heard(plugin: &Plugin, said: &str) {
     let looking = async {
         while !plugin.heard.lock().expect("no test panicked").iter().any(|heard| heard == said) {

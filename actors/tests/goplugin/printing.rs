@@ -61,8 +61,8 @@ async fn another_refusal_is_an_error_and_ends_the_stream_d55() {
     assert_eq!((error.class(), stdio.next().await), (Class::Final, Ok(None)));
 }
 
-/// A Go server does not even open the stream before the plugin prints. A reader that looks at other things meanwhile opens
-/// it once and loses nothing; the other calls go on beside it.
+/// A Go server does not even open the stream before the plugin prints. A reader that also waits for other things opens
+/// it once and loses nothing; the other calls continue meanwhile.
 #[tokio::test]
 async fn a_plugin_that_prints_nothing_delays_no_other_and_is_asked_once_d55() {
     let plugin = Plugin { prints: Prints::NothingYet, ..Plugin::default() };

@@ -1,4 +1,4 @@
-//! The files on which block volumes are mounted, and their devices.
+//! Tests the files on which block volumes are mounted, and their devices.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};

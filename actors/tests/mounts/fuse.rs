@@ -1,4 +1,4 @@
-//! A FUSE server in a few lines: it answers, hangs, or dies.
+//! A minimal FUSE server: it answers, hangs, or dies.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -35,7 +35,7 @@ struct Shared {
 }
 
 impl Server {
-    /// Mounts one; the error says why none can be had here.
+    /// Mounts a server; the error is the reason why this machine cannot have one.
     pub(crate) fn mount(target: &Path) -> std::io::Result<Self> {
         let device = OpenOptions::new().read(true).write(true).open("/dev/fuse")?;
         let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", device.as_raw_fd());
@@ -47,7 +47,7 @@ impl Server {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// From now on requests get no answer; or they do again, those that wait too.
+    /// Later requests, and those that wait, get no answer, or are answered again.
     pub(crate) fn set_silent(&self, is_silent: bool) {
         *self.shared.is_silent.lock().unwrap() = is_silent;
         self.shared.changed.notify_all();
@@ -77,7 +77,7 @@ fn serve(mut device: File, shared: &Shared) {
     let mut request = vec![0; REQUEST_BYTES];
     let pause = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
     while !shared.is_over.load(Ordering::SeqCst) {
-        // Looks now and then whether it is to end.
+        // Checks regularly whether it is to end.
         let has_request =
             poll(&mut [PollFd::new(&device, PollFlags::IN)], Some(&pause)).is_ok_and(|found| found > 0);
         if !has_request {

@@ -18,7 +18,7 @@ async fn record(stage: &Stage, mounts: &KernelMounts, below: &str) -> MountRecor
     MountRecord::of(BOOT.into(), &look(stage, mounts, below).await).expect("something is mounted")
 }
 
-/// What a look of either kind says of a record.
+/// The state of a record's mount by a look of either kind.
 async fn states(record: &MountRecord) -> [MountState; 2] {
     let [quick, by_table] =
         both(PATIENT).map(|mounts| async move { mounts.look(record.mount_point.clone()).await.unwrap() });
@@ -33,7 +33,7 @@ async fn is_gone(record: &MountRecord) -> bool {
     states(record).await == [MountState::Gone, MountState::Gone]
 }
 
-/// Whether the kernel gives unique ids, or that this is not shown.
+/// Whether the kernel gives unique ids; if not, prints that a test is skipped.
 fn has_unique_ids(record: &MountRecord) -> bool {
     let has_one = record.identity.unique_id().is_some();
     if !has_one {
@@ -151,7 +151,7 @@ fn a_mount_in_the_place_of_another_is_never_taken_for_it_v7_vol_07() {
                 stage.unmount("volume");
                 stage.tmpfs("volume");
                 if has_unique_ids(&record) {
-                    // The kernel may have given it the id and device of its predecessor.
+                    // The new mount may have the id and device of the old one.
                     for state in states(&record).await {
                         let MountState::Replaced { differences, .. } = state else {
                             panic!("it is another tmpfs: {state}")
@@ -202,7 +202,7 @@ fn a_mount_under_another_is_covered_and_comes_back_v7() {
             assert!(is_same(&record).await);
             stage.unmount("above/volume");
         }
-        // The table tells what covers a mount that it listed.
+        // The mount table shows what covers a mount that it listed.
         stage.tmpfs("above/volume");
         let listed = PathLook::of(&stage.path("above/volume"), &stage.table());
         let record = MountRecord::of(BOOT.into(), &listed).unwrap();

@@ -1,4 +1,4 @@
-//! Mounts of the kernel, looked at and made and removed below, with real mounts in a user and mount namespace of each test.
+//! Tests looking at mounts and changing what is below them, with real mounts in a user and mount namespace of each test.
 
 mod block;
 mod directories;

@@ -1,4 +1,4 @@
-//! Runs a test once more, alone, in a user and mount namespace of its own. Its mounts go with it.
+//! Runs a test again, alone, in a user and mount namespace of its own. Its mounts end with the namespace.
 
 use std::ffi::CStr;
 use std::future::Future;
@@ -9,21 +9,21 @@ use std::time::Duration;
 use callboard_actors::mounts::{KernelMounts, MountLimits, MountTable, Place, mounts_of_this_process};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
 
-/// Names the directory of a test that runs in its namespace.
+/// The environment variable with the directory of a test that runs in its namespace.
 const DIRECTORY: &str = "CALLBOARD_TEST_NAMESPACE";
-/// The boot that records of these tests name.
+/// The boot in the records of these tests.
 pub(crate) const BOOT: &str = "this boot";
 
-/// A time limit that no busy machine exceeds.
+/// A time limit that is not exceeded on any busy machine.
 pub(crate) const PATIENT: MountLimits =
     MountLimits { time: Duration::from_secs(60), threads: 32, hanging_per_device: 2 };
 
-/// What a test in a namespace has: an empty directory in memory.
+/// The surroundings of a test in a namespace: an empty directory in memory.
 pub(crate) struct Stage {
     directory: PathBuf,
 }
 
-/// Runs a test in a namespace, or says why not. `name` is the path of the test function in this program.
+/// Runs a test in a namespace, or prints why not. `name` is the path of the test function in this program.
 pub(crate) fn in_namespace<F: Future<Output = ()>>(name: &str, test: impl FnOnce(Stage) -> F) {
     in_namespace_of(&["--user", "--map-root-user"], name, test);
 }
@@ -63,17 +63,17 @@ fn in_namespace_of<F: Future<Output = ()>>(of: &[&str], name: &str, test: impl F
     assert!(output.status.success() && said.contains("1 passed"), "{name}: {said}\n{complained}");
 }
 
-/// Runs a future to its end.
+/// Runs a future to completion.
 pub(crate) fn block_on(future: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future);
 }
 
-/// Mounts with a time limit that no busy machine exceeds.
+/// Mounts with a time limit that is not exceeded on any busy machine.
 pub(crate) fn patient() -> KernelMounts {
     KernelMounts::new(PATIENT)
 }
 
-/// Mounts that look as this kernel allows, and such that read the mount table for each look.
+/// Mounts that use the best look that this kernel allows, and mounts that read the mount table for each look.
 pub(crate) fn both(limits: MountLimits) -> [KernelMounts; 2] {
     [KernelMounts::new(limits), KernelMounts::by_table(limits)]
 }

@@ -10,7 +10,7 @@ use rustix::mount::{UnmountFlags, unmount};
 use super::fuse::Server;
 use super::namespace::{BOOT, Stage, both, in_namespace};
 
-/// A time limit that a healthy file system keeps on a busy machine.
+/// A time limit that a healthy file system meets on a busy machine.
 const TIME: Duration = Duration::from_secs(2);
 
 fn limits(time: Duration) -> MountLimits {
@@ -27,7 +27,7 @@ fn server(stage: &Stage, below: &str) -> Option<Server> {
     }
 }
 
-/// Waits until nothing hangs any more.
+/// Waits until no look hangs.
 async fn until_nothing_hangs(mounts: &KernelMounts) {
     while !mounts.hanging().is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -87,7 +87,7 @@ fn a_server_that_hangs_costs_two_threads_and_no_other_volume_waits_v7_v9_vol_08(
                 assert!(shown.len() == 1 && shown[0].path == hung && shown[0].since >= TIME, "{shown:?}");
                 assert!(shown[0].attempt == "look at" && shown[0].device.is_some());
 
-                // The same look again is answered by the one that hangs.
+                // The same look again gets the result of the one that hangs.
                 assert!(is_hung(&mounts.look(hung.clone()).await.unwrap_err()));
                 assert!(is_hung(&mounts.look(stage.path("bound")).await.unwrap_err()));
                 for _ in 0..5 {

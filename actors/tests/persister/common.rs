@@ -1,4 +1,4 @@
-//! What the stories have in common: a record, an owner with its ledger, and a system to run in.
+//! Shared by the stories: a record, an owner with its ledger, and a system to run in.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use callboard_actors::persister::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-/// A row such as an actor keeps.
+/// A row as an actor stores it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Player {
     pub(crate) name: String,
@@ -50,7 +50,7 @@ pub(crate) async fn open(data_dir: &Path) -> Persister {
     Persister::open(Options::new(data_dir)).await.expect("a directory of our own opens")
 }
 
-/// All players on disk by number, of which none is damaged.
+/// All players on disk by number, without any damaged row.
 pub(crate) async fn players(persister: &Persister) -> Vec<(u64, Player)> {
     let loaded = persister.load::<Player>().await.expect("a table that can be read");
     assert!(loaded.damaged.is_empty(), "{:?}", loaded.damaged);
@@ -58,7 +58,7 @@ pub(crate) async fn players(persister: &Persister) -> Vec<(u64, Player)> {
     loaded.rows.into_iter().map(|(key, player)| (number(key), player)).collect()
 }
 
-/// The bytes of a database that holds so many players and was closed in order.
+/// The bytes of a database that holds this many players and was closed in order.
 pub(crate) fn closed_file(count: u64) -> Vec<u8> {
     let directory = tempfile::tempdir().expect("a temporary directory");
     play(async {
@@ -73,7 +73,7 @@ pub(crate) fn closed_file(count: u64) -> Vec<u8> {
     })
 }
 
-/// One who writes, and hears how it ended.
+/// An owner that writes, and receives the outcomes.
 pub(crate) struct Author {
     owner: Owner,
     ledger: LedgerId,
@@ -95,14 +95,14 @@ impl Author {
         Self { owner, ledger, persister: persister.clone(), epoch: 1, sequence: 0, news }
     }
 
-    /// One of many, that ends as soon as it has written one player.
+    /// One of many owners, which ends as soon as it has written one player.
     pub(crate) fn write_and_end(number: u64, persister: &Persister) {
         let mut author = Self::of(Owner::numbered("author", number), persister);
         author.put(number, &Player::numbered(number));
         persister.close_ledger(author.owner, author.ledger);
     }
 
-    /// Hands over a write of one player, and says its sequence.
+    /// Hands over a write of one player, and returns its sequence.
     pub(crate) fn put(&mut self, key: u64, player: &Player) -> u64 {
         self.write(vec![Operation::put(key.to_be_bytes(), player)])
     }
@@ -122,7 +122,7 @@ impl Author {
         self.sequence
     }
 
-    /// Why the disk does not take what was handed over.
+    /// The reason why the disk does not take the writes.
     pub(crate) async fn refused(&self) -> String {
         let mut disk = self.persister.disk().watch();
         let sick = disk.wait_for(|health| *health != DiskHealth::Sound).await.expect("a disk that is there");
@@ -147,7 +147,7 @@ impl Author {
         0
     }
 
-    /// News that is there already.
+    /// The next news, if it has already arrived.
     pub(crate) fn heard(&mut self) -> Option<Settled> {
         self.news.try_recv().ok()
     }

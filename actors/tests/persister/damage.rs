@@ -112,7 +112,7 @@ fn res_08_what_is_in_quarantine_can_be_looked_at_and_its_place_is_free_again() {
     });
 }
 
-/// It is not found again, so a reader that fails over another table has to hear of it all the same.
+/// A damaged record is found only once, so a reader that fails because of another table must be notified of it as well.
 #[test]
 fn res_08_what_was_set_aside_is_told_also_if_another_table_cannot_be_read() {
     let directory = tempfile::tempdir().unwrap();
@@ -146,8 +146,8 @@ fn res_08_a_record_that_lies_under_the_key_of_another_is_set_aside() {
     assert_eq!(keys_damaged(directory.path()), [4]);
 }
 
-/// Flips bytes all over a file that was closed in order. Whatever they meant, nothing false is ever loaded, and whatever is
-/// not loaded is reported.
+/// Flips bytes everywhere in a file that was closed in order. Whatever they meant, no false record is ever loaded, and every record
+/// that is not loaded is reported.
 #[test]
 fn res_08_wherever_a_byte_of_the_file_flips_no_record_is_false_and_none_is_missed_in_silence() {
     let whole = closed_file(120);
@@ -194,7 +194,7 @@ fn res_08_wherever_a_byte_of_the_file_flips_no_record_is_false_and_none_is_misse
     assert!(refused > 0 && reported > 0 && unharmed > 0);
 }
 
-/// Players as a later version knows them: with an age, which older records do not tell.
+/// Players as a later version stores them: with an age, which older records do not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct AgedPlayer {
     name: String,
@@ -225,7 +225,7 @@ fn aged(number: u64) -> AgedPlayer {
 /// The file was written by [`write_the_fixture`] with redb 4.4.0, when players had schema 1 and the file schema was 1.
 pub(crate) const FIXTURE: &[u8] = include_bytes!("players-of-schema-1.redb");
 
-/// Writes the fixture anew where `CALLBOARD_TEST_FIXTURE` says. To be run only to make a fixture of a newer schema, beside the
+/// Writes a new fixture to the path in `CALLBOARD_TEST_FIXTURE`. To be run only to make a fixture of a newer schema, beside the
 /// old ones, which stay: `CALLBOARD_TEST_FIXTURE=... cargo test -p callboard-actors --test persister write_the_fixture`.
 #[test]
 fn write_the_fixture() {

@@ -1,7 +1,7 @@
 //! A disk that fails on request.
 //!
-//! It holds two images of the file: what a program sees, and what survives a power cut. A sync copies the one into the
-//! other, page by page.
+//! It holds two images of the file: the bytes that a program sees, and the bytes that survive a power cut. A sync copies the first
+//! to the second, page by page.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -22,7 +22,7 @@ pub(crate) enum Cut {
     AtWrite(u64),
 }
 
-/// What fails until it is mended.
+/// A fault that lasts until the disk is repaired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Every write fails this way.
@@ -35,12 +35,12 @@ pub(crate) enum Fault {
     All(rustix::io::Errno),
 }
 
-/// What of the unsynced pages happened to reach the disk before the cut.
+/// The unsynced pages that reach the disk before the cut.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Unsynced {
     Nothing,
     Everything,
-    /// Those that a pseudo-random number of this seed picks.
+    /// The pages that a pseudo-random number generator with this seed selects.
     Some(u64),
 }
 
@@ -68,7 +68,7 @@ impl Disk {
         self.images().cut = Some(cut);
     }
 
-    /// Whether the cut has come.
+    /// Whether the power has been cut.
     pub(crate) fn is_powerless(&self) -> bool {
         self.images().powerless
     }
@@ -85,12 +85,12 @@ impl Disk {
         self.images().syncs
     }
 
-    /// What a program sees in the file now.
+    /// The bytes that a program sees in the file now.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.images().seen.clone()
     }
 
-    /// A new disk with what survived.
+    /// A new disk with the bytes that survive.
     pub(crate) fn after_the_cut(&self, unsynced: Unsynced) -> Self {
         let images = self.images();
         let mut survived = images.durable.clone();

@@ -172,7 +172,7 @@ fn p3_a_real_file_system_that_is_full_is_survived() {
     });
 }
 
-/// A file system that is unmounted in the end.
+/// A file system that is unmounted at the end.
 pub(crate) struct Mounted<'a>(&'a Path);
 
 impl<'a> Mounted<'a> {
@@ -209,7 +209,7 @@ fn p3_a_persister_whose_thread_panics_has_ended_and_fails_every_write() {
 
         disk.set_fault(Some(DiskFault::Panics));
         author.put(100, &Player::numbered(100));
-        // The disk fails first. Then the database is opened anew, which is over the head of its thread.
+        // The disk fails first. Then the database is opened again, and its thread panics.
         author.refused().await;
         let loading = persister.load::<Player>();
         let error = author.settled().await.outcome.unwrap_err();
@@ -219,7 +219,7 @@ fn p3_a_persister_whose_thread_panics_has_ended_and_fails_every_write() {
         assert_eq!(persister.depth(), 0);
         assert!(idle.heard().is_none(), "it waits for nothing");
 
-        // Owners that come later are notified at once, and each epoch once.
+        // Owners that come later are notified at once, once for each epoch.
         idle.put(51, &Player::numbered(51));
         idle.put(52, &Player::numbered(52));
         let error = idle.settled().await.outcome.unwrap_err();
@@ -227,7 +227,7 @@ fn p3_a_persister_whose_thread_panics_has_ended_and_fails_every_write() {
         assert!(idle.heard().is_none());
         assert!(persister.close().await.is_err(), "there is no actor that could close it");
 
-        // The next one finds the directory free, and what was acknowledged.
+        // The next persister finds the directory free, and the acknowledged rows.
         disk.set_fault(None);
         let next = Persister::open(options).await.unwrap();
         assert_eq!(players(&next).await.len(), 11);

@@ -1,15 +1,15 @@
-//! The format of the database file, whatever version of redb writes it.
+//! Tests the format of the database file with any version of redb.
 
 use callboard_actors::persister::{OpenError, Options, Persister, Quarantined, decode, encode};
 
 use super::common::{Player, closed_file, play, players};
 use super::damage::FIXTURE;
 
-/// Where a redb file says what it is: its magic number, and the format of each of its two commit slots.
+/// The bytes of a redb file that identify it: its magic number, and the format of each of its two commit slots.
 const MAGIC: std::ops::Range<usize> = 0..9;
 const FORMATS: [usize; 2] = [64, 192];
 
-/// A host may be rolled back to a version with an older redb, which has to know the format of the file.
+/// A host may be rolled back to a version with an older redb, which must know the format of the file.
 #[test]
 fn p2_a_new_file_has_the_format_of_the_one_that_redb_4_4_wrote() {
     let file = closed_file(20);

@@ -14,7 +14,7 @@ use crate::faults::Mounted;
 
 const META: TableDefinition<'static, &'static str, &'static [u8]> = TableDefinition::new("meta");
 
-/// Opens what must be refused.
+/// Opens a directory that must be refused.
 async fn refusal(data_dir: &Path) -> OpenError {
     match Persister::open(Options::new(data_dir)).await {
         Ok(_) => panic!("{} must not open", data_dir.display()),
@@ -198,7 +198,7 @@ fn res_08_a_creation_that_was_cut_short_does_not_hinder_the_next_start() {
     assert!(!directory.path().join("callboard.new").exists());
 }
 
-/// Writes facts of another schema into a file, as a later version would: checksum and schema first, and then whatever.
+/// Writes facts of another schema into a file, as a later version would: first the checksum and schema, then arbitrary bytes.
 fn make_newer(file: &Path) {
     let mut rest = (FILE_SCHEMA + 1).to_le_bytes().to_vec();
     rest.extend_from_slice(b"facts of an unknown schema");
@@ -299,7 +299,7 @@ fn p5_a_lock_whose_holder_is_gone_is_waited_for_while_a_process_that_it_was_star
 
 const HOLD: &str = "CALLBOARD_TEST_HOLD";
 
-/// Not a story of its own: the first host of the next one, in a process that is killed.
+/// Not a test of its own: the first host of the next test, in a process that is killed.
 #[test]
 fn a_host_that_holds_a_directory_until_it_is_killed() {
     let Some(data_dir) = std::env::var_os(HOLD) else { return };

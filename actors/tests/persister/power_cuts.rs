@@ -10,18 +10,18 @@ use tokio::time::timeout;
 use crate::common::{Author, Player, play, play_paused};
 use crate::disk::{Cut, Disk, Fault, Random, Unsynced};
 
-/// How long a write is waited for until it is asked whether the power is gone.
+/// How long a write is waited for before the power is checked.
 const A_TRY: Duration = Duration::from_millis(100);
 
 type Table = BTreeMap<Vec<u8>, Player>;
 
-/// A fixed play: what each write does, and what the table holds after it.
+/// A fixed sequence of writes, and the contents of the table after each.
 struct Script {
     writes: Vec<Vec<Operation>>,
     states: Vec<Table>,
 }
 
-/// Each write moves players about: it puts two and removes one, so that half a write would show.
+/// Each write changes several players: it puts two and removes one, so that half a write would show.
 fn script(length: u64) -> Script {
     let mut random = Random(7);
     let mut states = vec![Table::new()];
@@ -43,13 +43,13 @@ fn script(length: u64) -> Script {
     Script { writes, states }
 }
 
-/// What an owner knows when the power is gone.
+/// The knowledge of an owner when the power is gone.
 struct Known {
     run: u64,
     acknowledged: usize,
 }
 
-/// Plays the script, in bursts of one to four writes, until its end or the cut. What the disk does not take is tried again.
+/// Runs the script, in bursts of one to four writes, until its end or the cut. A write that the disk does not take is retried.
 async fn perform(script: &Script, disk: &Disk, fault: Option<Fault>, directory: &Path) -> Known {
     let mut known = Known { run: 0, acknowledged: 0 };
     let Ok(persister) = disk.open(directory).await else { return known };
@@ -87,7 +87,7 @@ async fn table_of(persister: &Persister) -> Table {
     loaded.rows.into_iter().collect()
 }
 
-/// Plays until the cut and looks at what is left, whatever happened to reach the disk. Says whether there was a cut at all.
+/// Runs the script until the cut and checks the result for each choice of unsynced pages. Returns whether there was a cut at all.
 fn survives(script: &Script, fault: Option<Fault>, cut: Cut, unsynced: &[Unsynced]) -> bool {
     let disk = Disk::default();
     let directory = tempfile::tempdir().unwrap();

@@ -228,7 +228,7 @@ fn when_all_handles_are_gone_what_was_handed_over_is_written_and_the_lock_is_rel
     });
 }
 
-/// Tries until the lock is free, for a minute at most.
+/// Retries until the lock is free, for a minute at most.
 async fn opened_at_last(directory: &std::path::Path) -> Persister {
     let options = callboard_actors::persister::Options::new(directory);
     let trying = async {

@@ -1,4 +1,4 @@
-//! Control groups of processes: there as long as something is in them, and no longer.
+//! Tests control groups of processes: a group exists as long as something is in it, and no longer.
 
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -9,7 +9,7 @@ use callboard_actors::shell::StopMode;
 
 use crate::stage::{Stage, TIMEOUT, shell, story};
 
-/// Where the groups of the stage's host lie, if this machine lets us make any.
+/// The directory of the host's control groups, if this machine allows to make any.
 fn place(stage: &Stage) -> Option<PathBuf> {
     if ControlGroups::of_this_host(&stage.owner()) == ControlGroups::none() {
         eprintln!("SKIPPED: the control groups of processes are not shown, since none can be made here");

@@ -11,13 +11,13 @@ use tokio::time::sleep;
 
 use crate::stage::{Fixture, HANDSHAKE, Stage, is_gone, kill, lives, pid_in, plugin, story};
 
-/// Says to the stand-in that it is one, and where it writes its process id.
+/// The environment variable that marks the stand-in. Its value is the file for its process id.
 const STAND_IN: &str = "EXECUTOR_PID_FILE";
 /// The name of its socket, as Go's plugins choose them.
 const SOCKET: &str = "plugin1234567890";
 
 /// Not a test: the stand-in for an executor, in a process of its own that a driver has started. It does what executors do: it
-/// listens below the directory that the driver was told, whose environment it has inherited.
+/// listens below the directory that the driver received, whose environment it has inherited.
 #[test]
 fn executor_stand_in() {
     let Some(pid_file) = std::env::var_os(STAND_IN).map(PathBuf::from) else { return };
@@ -30,7 +30,7 @@ fn executor_stand_in() {
 }
 
 /// A driver that starts one executor, in a session of its own, unless there is one; then it is ready. It does not become another
-/// program after that, since it would not be the one that was recorded.
+/// program after that, since that program would not match the record.
 fn driver(stage: &Stage, directory: &Path) -> ProcessSpec {
     let script = format!(
         "[ -e \"${STAND_IN}\" ] || setsid \"$EXECUTOR\" --exact executors::executor_stand_in --nocapture \
@@ -50,7 +50,7 @@ fn driver(stage: &Stage, directory: &Path) -> ProcessSpec {
     spec
 }
 
-/// An executor that ends with the test, whatever comes.
+/// An executor that ends with the test in every case.
 struct Executor {
     pid: u32,
     socket: PathBuf,
@@ -85,7 +85,7 @@ async fn told(stage: &Stage) -> PathBuf {
     PathBuf::from(crate::stage::line_of(&stage.path("told")).await)
 }
 
-/// Waits until the host has settled what earlier runs left: launches wait for that.
+/// Waits until the host has settled the processes of earlier runs: launches wait for that.
 async fn settled(fixture: &Fixture) {
     let ended = fixture.launch("settled", crate::stage::shell("true")).await.expect("it starts");
     fixture.ended(&ended).await;
@@ -163,7 +163,7 @@ fn a_plugin_that_is_only_asked_who_it_is_takes_nothing_along_that_it_started_th0
 fn the_socket_of_a_driver_that_was_killed_goes_with_it_th030() {
     story(|stage| async move {
         let fixture = stage.open();
-        // The executor is no session of its own here: it is of the driver's group and ends with it.
+        // The executor is not in a session of its own here: it is in the driver's group and ends with it.
         let mut spec = driver(&stage, stage.data_dir());
         spec.arguments[1] = spec.arguments[1].replace("setsid ", "");
         let launched = fixture.launch("driver-a", spec).await.expect("it is ready");

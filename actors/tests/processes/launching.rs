@@ -1,4 +1,4 @@
-//! Launches: what comes of a process that gets ready, and of one that doesn't.
+//! Tests launches: the outcome for a process that gets ready, and for one that does not.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn a_process_is_ready_when_it_runs_and_its_end_is_told_with_exit_uptime_and_last
         assert!(ending.uptime >= Duration::from_millis(150), "{:?}", ending.uptime);
         assert_eq!(ending.last_output, ["out"]);
         assert_eq!(ending.last_errors, ["no pool"]);
-        // It is remembered for those who ask late, and stopping what is gone is harmless.
+        // The ending is kept for later callers, and stopping a process that has ended is harmless.
         assert_eq!(fixture.ended(&launched).await, ending);
         assert_eq!(fixture.stop("a", Duration::ZERO).await, ending);
         let killed = fixture.launch("a", shell("kill -SEGV $$")).await.expect("the name is free again");
@@ -132,7 +132,7 @@ fn a_launch_whose_owner_is_lost_in_the_middle_is_ended_and_reaped_prc_02_prc_10(
         while !tagged(tag).is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        // The next run finds the record, and nothing to it.
+        // The next run finds the record, and no process.
         let fixture = stage.open();
         assert!(matches!(fixture.recall("a").await, Recalled::Ended { .. }));
         assert_eq!(stage.records.all(), vec![]);

@@ -1,5 +1,5 @@
-//! Which processes live: also those whose first thread has ended while others go on, which the kernel shows as zombies, and
-//! those that are about to end, which have no environment any more.
+//! Tests which processes live: also processes whose first thread has ended while others run, which the kernel shows as zombies, and
+//! processes that are about to end, which no longer have an environment.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use crate::stage::{HANDSHAKE, Stage, kill, plugin, story};
 
-/// The program in this file of C.
+/// The program that is compiled from this C file.
 fn compiled(stage: &Stage, name: &str) -> PathBuf {
     let program = stage.path(name);
     let source = format!("{}/tests/processes/{name}.c", env!("CARGO_MANIFEST_DIR"));
@@ -35,7 +35,7 @@ async fn is_over(pid: u32) {
     }
 }
 
-/// The process of this group that has lost its first thread, as soon as there is one.
+/// The process of this group that has lost its first thread, as soon as there is such a process.
 async fn without_first_thread(group: u32) -> u32 {
     let numbers = || {
         let entries = std::fs::read_dir("/proc").expect("/proc").filter_map(Result::ok);
@@ -82,7 +82,7 @@ fn a_member_of_the_group_whose_first_thread_has_ended_ends_with_its_leader_prc_0
         fixture.end(StopMode::Detach).await;
         let member = without_first_thread(launched.pid).await;
         kill(launched.pid);
-        // As `init` does with what a host leaves behind.
+        // Reaps it, as `init` does with the processes that a host leaves behind.
         let ended = waitpid(Pid::from_raw(launched.pid.cast_signed()), WaitOptions::empty());
         assert!(ended.expect("it is a child of this process").is_some());
         let fixture = stage.open();

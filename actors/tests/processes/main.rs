@@ -1,4 +1,4 @@
-//! Processes by real children: launched, adopted, stopped, always reaped.
+//! Tests processes with real children: launched, adopted, stopped, always reaped.
 
 mod control_groups;
 mod executors;

@@ -1,4 +1,4 @@
-//! Which file is run, and what it receives of the host.
+//! Tests which file is run, and what it receives from the host.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -79,7 +79,7 @@ fn what_was_checked_is_run_or_nothing_is_sec_07() {
             Executable { sha256: Some(digest(&path)), ..Executable::within(stage.data_dir(), "plugin") };
         let launched = fixture.launch("a", program(pinned.clone())).await.expect("it is what was pinned");
         assert_eq!(fixture.ended(&launched).await.last_output, ["good"]);
-        // Another file is put into its place.
+        // Another file replaces it.
         let evil = stage.script("evil", "#!/bin/sh\necho evil\n");
         fs::rename(evil, &path).expect("it is replaced");
         let error = fixture.launch("a", program(pinned)).await.expect_err("it is another");
@@ -182,7 +182,7 @@ fn a_program_that_reads_its_standard_input_finds_nothing_and_knows_its_own_name(
     });
 }
 
-/// Says how it was started, and runs itself again.
+/// Prints how it was started, and runs itself again.
 const WRAPPER: &str = "#!/bin/sh\n[ \"$1\" = again ] && { echo again; exit; }\n\
     echo \"$0\"; cat /proc/$$/comm; readlink /proc/$$/fd/0; echo \"from $CALLBOARD_PROGRAM_PATH\"; exec \"$0\" again\n";
 
@@ -216,7 +216,7 @@ fn a_pinned_script_runs_as_a_copy_that_no_other_user_can_change_and_gets_the_pat
             let above = copy.parent().expect("a directory");
             assert_eq!(fs::metadata(above).expect("it is there").permissions().mode() & 0o777, 0o700);
         }
-        // Another digest is pinned: the older copy goes.
+        // Another digest is pinned: the older copy is removed.
         let path = stage.script("wrapper", "#!/bin/sh\necho other\n");
         let pinned = Executable { sha256: Some(digest(&path)), ..pinned };
         let launched = fixture.launch("a", program(pinned)).await.expect("it starts");

@@ -1,4 +1,4 @@
-//! What plugins write: logged once, over any number of restarts, and never in the way of other work.
+//! Tests the output of plugins: it is logged once, over any number of restarts, and never delays other work.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +14,7 @@ use tracing::{Event, Metadata, Subscriber, span};
 
 use crate::stage::{lives, shell, story};
 
-/// Hears what is logged of plugins, and stands still when it is requested to.
+/// Records what is logged of plugins, and blocks when it is requested to.
 #[derive(Clone, Default)]
 struct Log {
     lines: Arc<Mutex<Vec<(tracing::Level, String)>>>,

@@ -1,4 +1,4 @@
-//! What a run of the host finds of the ones before it.
+//! Tests what a run of the host finds of earlier runs.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
@@ -26,7 +26,7 @@ fn proven(recalled: Recalled) -> Launched {
     }
 }
 
-/// One that is launched by a run that then lets go of it.
+/// A process that is launched by a run that then detaches from it.
 async fn left_behind(stage: &Stage, spec: ProcessSpec) -> Launched {
     let fixture = stage.open();
     let launched = fixture.launch("a", spec).await.expect("it starts");
@@ -44,7 +44,7 @@ fn twenty_runs_adopt_one_surviving_process_and_never_make_a_second_prc_04() {
             let again = proven(fixture.recall("a").await);
             assert_eq!((again.pid, again.tag, &again.handshake), (first.pid, first.tag, &first.handshake));
             assert!(again.is_adopted);
-            // It, and what it waits for.
+            // The process, and the child that it waits for.
             all_tagged(first.tag, 2).await;
             fixture.end(StopMode::Detach).await;
         }
@@ -67,7 +67,7 @@ fn the_version_that_was_chosen_is_in_the_record_and_holds_after_a_reattachment_p
         assert_eq!(chosen(&first), Some(7));
         let recorded = stage.records.all();
         assert_eq!(recorded[0].handshake, first.handshake, "what was agreed on is on record");
-        // Nothing is negotiated anew: what was agreed once holds for the next owner.
+        // Nothing is negotiated again: the agreed version holds for the next owner.
         let fixture = stage.open();
         let again = proven(fixture.recall("a").await);
         assert_eq!((chosen(&again), again.is_adopted), (Some(7), true));
@@ -95,12 +95,12 @@ fn how_a_process_ended_that_was_no_child_is_not_known_and_no_success_evt_05() {
     });
 }
 
-/// A process with a good record that is no child of ours: as one of a run of the host that is gone. Gives its process id.
+/// A process with a good record that is not a child of ours: as of an earlier run of the host. Returns its process id.
 fn orphan(stage: &Stage, script: &str) -> u32 {
     let tag = ProcessTag::new([0xa7; 16]);
     let spec = shell(script);
     let mut record = ProcessRecord::intent(name("a"), tag, &spec, Timestamp::default());
-    // It leads a group and a session of its own, and the end of its parent gives it to init.
+    // It leads a group and a session of its own, and init adopts it when its parent ends.
     let parent = Command::new("/bin/sh")
         .args(["-c", "setsid sh -c \"$1\" >&2 & echo $!", "sh", script])
         .env_clear()
@@ -123,7 +123,7 @@ fn orphan(stage: &Stage, script: &str) -> u32 {
     pid
 }
 
-/// A child in a group of its own that carries the marks of this data directory's host.
+/// A child in a group of its own with the marks of this data directory's host.
 fn marked(stage: &Stage, tag: ProcessTag, script: &str) -> Child {
     Command::new("/bin/sh")
         .args(["-c", script])
@@ -254,7 +254,7 @@ fn whatever_field_of_a_record_is_damaged_the_plugin_runs_again_and_only_once_res
                     assert_ne!(fresh.tag, before.tag, "{what}");
                     is_gone(before.pid).await;
                 }
-                // What is damaged proves nothing against it: it is adopted as it is, and a child of this test in any case.
+                // The damaged field does not contradict the process: it is adopted as it is, and is a child of this test in any case.
                 Err(error) => assert!(error.to_string().contains("already exists"), "{what}: {error}"),
             }
             assert_eq!(fixture.count().await, 1, "{what}");
@@ -292,14 +292,14 @@ fn a_crash_between_the_intent_and_its_outcome_leaves_nothing_unowned_prc_09() {
             }
             fixture.end(StopMode::Stop).await;
             if let Some(child) = &mut child {
-                // A child that the fixture has reaped is gone for us as well.
+                // The fixture may have reaped the child already.
                 let _ = child.wait();
             }
         }
     });
 }
 
-/// A script that executes a shell with the same script, for ever.
+/// A script that executes a shell with the same script, without end.
 const EXECUTING: &str = "exec /bin/sh -c \"$0\" \"$0\"";
 
 #[test]
@@ -314,7 +314,7 @@ fn a_launch_of_a_crashed_run_is_found_and_ended_also_in_the_middle_of_an_exec_pr
             assert!(matches!(fixture.recall("a").await, Recalled::Ended { .. }), "round {round}");
             let ended = !lives(child.id());
             fixture.end(StopMode::Stop).await;
-            // A child that the fixture has reaped is gone for us as well.
+            // The fixture may have reaped the child already.
             let _ = child.kill();
             let _ = child.wait();
             assert!(ended, "it was not found in round {round}");
@@ -376,7 +376,7 @@ fn a_process_that_ended_while_no_host_was_there_is_told_with_its_last_lines_log_
                 );
                 assert!(!ending.exit.is_success());
             }
-            // It is a child of this very process, which runs all the hosts of the test, and so it is reaped by the next one.
+            // It is a child of this very process, which runs all hosts of the test, so the next host reaps it.
             Recalled::Proven(again) => {
                 let ending = fixture.ended(&again).await;
                 assert_eq!((ending.exit, ending.panic.as_deref()), (Exit::Code(2), Some("panic: boom")));

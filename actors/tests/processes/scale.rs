@@ -10,7 +10,7 @@ fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").expect("our own descriptors").count()
 }
 
-/// How much memory this program holds, in kilobytes.
+/// The memory of this program, in kilobytes.
 fn memory() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("our own status");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("our memory");

@@ -24,7 +24,7 @@ use tempfile::TempDir;
 use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
 
-/// Far more than anything here takes.
+/// Far longer than anything here takes.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 /// A handshake that is accepted.
 pub(crate) const HANDSHAKE: &str = "1|2|unix|/run/plugin|grpc|";
@@ -83,7 +83,7 @@ impl Stage {
         Fixture { address, running, feed: Mutex::new(feed) }
     }
 
-    /// Writes an executable script, by another process: no child that is spawned meanwhile can hold it open for writing.
+    /// Writes an executable script, through another process: no child that is spawned meanwhile can hold it open for writing.
     pub(crate) fn script(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         let order = "cat > \"$1\" && chmod 755 \"$1\"";
@@ -140,7 +140,7 @@ impl Fixture {
         self.address.ask(ListProcesses).await.expect("it is answered").len()
     }
 
-    /// The next piece of news that is meant.
+    /// The next news that satisfies this condition.
     pub(crate) async fn news(&self, is_meant: impl Fn(&ProcessesNews) -> bool) -> ProcessesNews {
         let mut feed = self.feed.lock().await;
         loop {
@@ -158,7 +158,7 @@ impl Fixture {
         assert_eq!(self.running.ended().await, Ending::Normal);
     }
 
-    /// Ends it as a crash of the whole actor would.
+    /// Ends the owner as a crash of the whole actor would.
     pub(crate) async fn kill(self) {
         self.running.kill();
         self.running.ended().await;
@@ -179,7 +179,7 @@ pub(crate) fn shell(script: &str) -> ProcessSpec {
     spec
 }
 
-/// A surviving shell that runs this, and is ready when it has said its handshake.
+/// A surviving shell that runs this, and is ready when it has printed its handshake.
 pub(crate) fn plugin(script: &str) -> ProcessSpec {
     ProcessSpec {
         handshake: Some(HandshakeTerms::nomad(None)),
@@ -188,13 +188,13 @@ pub(crate) fn plugin(script: &str) -> ProcessSpec {
     }
 }
 
-/// Kills a process. One that has ended takes no signal.
+/// Kills a process. A process that has ended gets no signal.
 pub(crate) fn kill(pid: u32) {
     let pid = Pid::from_raw(pid.cast_signed()).expect("a process id");
     let _ = kill_process(pid, Signal::KILL);
 }
 
-/// Whether there is a process of this number that is not a zombie.
+/// Whether a process with this id exists and is not a zombie.
 pub(crate) fn lives(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
@@ -206,7 +206,7 @@ pub(crate) async fn is_gone(pid: u32) {
     }
 }
 
-/// Waits until a file has a line, and gives it.
+/// Waits until a file has a line, and returns it.
 pub(crate) async fn line_of(path: &Path) -> String {
     loop {
         match std::fs::read_to_string(path) {
@@ -220,7 +220,7 @@ pub(crate) async fn pid_in(path: &Path) -> u32 {
     line_of(path).await.parse().expect("a process id")
 }
 
-/// Waits until so many processes carry this tag: one that is about to become another program has no environment for an instant.
+/// Waits until this many processes carry this tag: a process in the middle of an exec has no environment for an instant.
 pub(crate) async fn all_tagged(tag: ProcessTag, count: usize) {
     let found = loop {
         match tagged(tag).len() {

@@ -1,4 +1,4 @@
-//! The end of a process, and of all that is to end with it.
+//! Tests the end of a process, and of all processes that must end with it.
 
 use std::time::{Duration, Instant};
 
@@ -46,7 +46,7 @@ fn a_helper_that_is_killed_leaves_nothing_of_its_group_when_its_replacement_star
             let launched = fixture.launch("a", shell(&script)).await.expect("nothing stands in its way");
             let child = pid_in(&mark).await;
             all_tagged(launched.tag, 3).await;
-            // The helper alone is killed.
+            // Only the helper is killed.
             kill(launched.pid);
             assert_eq!(fixture.ended(&launched).await.exit, Exit::Signal(9));
             assert!(!lives(child));

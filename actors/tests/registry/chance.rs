@@ -1,9 +1,9 @@
-//! The registry by chance: random messages, crashes, failed writes, restarts of the actor and of the host, and time, held
-//! against a plain model.
+//! Tests the registry with random messages, crashes, failed writes, restarts of the actor and of the host, and passing time, against
+//! a plain model.
 //!
-//! Messages are answered late and some never, so the model keeps every state that the answers so far allow. After each step
-//! every subscriber must have got something that was on disk; whenever things have calmed down, only one state may
-//! be left, and disk, list, descriptions, waiters and every subscriber agree on it.
+//! Messages are answered late and some never, so the model keeps every state that is consistent with the answers so far. After each
+//! step every subscriber must have received a state that was on disk. Whenever all faults have ended, exactly one state must
+//! remain, and disk, list, descriptions, waiters and every subscriber must agree on it.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -47,7 +47,7 @@ enum Step {
     Settle(usize, Outcome),
     FailNextWrite,
     FailNextLoad,
-    /// The step that is so many steps away crashes.
+    /// The step after this number of steps crashes.
     Fuse(u32),
     Pass(u64),
     Subscribe(usize),
@@ -56,7 +56,7 @@ enum Step {
     CalmDown,
     /// The actor is ended by force and started again, in the same run of the host.
     KillActor,
-    /// The host is killed when so many of the waiting writes have reached the disk, and starts again.
+    /// The host is killed when this many of the waiting writes have reached the disk, and starts again.
     KillHost(usize),
 }
 
@@ -98,7 +98,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 type Heard = LocalBoxFuture<'static, Result<Answer, AskError>>;
 
-/// A message under way, and what came of it.
+/// A message in flight, and its outcome.
 struct Question {
     said: Said,
     asking: Option<Heard>,
@@ -112,7 +112,7 @@ struct Waiter {
     asking: Asking<Fragile, WaitForPlugin>,
 }
 
-/// A story under way.
+/// A story in progress.
 struct Told {
     registry: Address<Fragile>,
     running: Running,
@@ -122,12 +122,12 @@ struct Told {
     answers: Vec<AllocationId>,
     disk: Disk,
     memory: Memory,
-    /// Listens to everything from the first moment of each life.
+    /// Reads everything from the first moment of each life.
     witness: Listener,
     listeners: Vec<Listener>,
     questions: Vec<Question>,
     waiters: Vec<Waiter>,
-    /// All states that the answers so far allow.
+    /// All states that are consistent with the answers so far.
     states: Vec<Model>,
 }
 
@@ -261,9 +261,9 @@ impl Told {
         });
     }
 
-    // === What the model says ===
+    // === The possible states of the model ===
 
-    /// Takes what was said since the last time into account, in the order in which it was said. Returns whether writes were lost.
+    /// Applies the messages since the last call, in the order in which they were sent. Returns whether writes were lost.
     fn replay(&mut self) -> bool {
         let has_lost = self.disk.has_lost();
         let mut story = Vec::new();
@@ -276,11 +276,11 @@ impl Told {
                 let mut after = state.clone();
                 let expected = after.hear(&said);
                 let (is_left_out, is_taken) = match &answer {
-                    // Only what is registered is promised: the rest told what was in memory, and that may be lost.
+                    // Only a registration is promised: the other answers reported what was in memory, and that may be lost.
                     Ok(answer @ Answer::Register(Ok(_))) => (false, *answer == expected),
                     Ok(answer) => (has_lost, *answer == expected),
                     Err(AskError::Busy { .. } | AskError::Crashed { .. }) => (true, false),
-                    // It may take effect when the disk is sound, or has had one before the write that was refused.
+                    // The message may take effect once the disk is sound, or had an effect before the refused write.
                     Err(
                         AskError::NotDurable { .. }
                         | AskError::NotRunning { .. }
@@ -296,7 +296,7 @@ impl Told {
         has_lost
     }
 
-    /// What a crash can make of the states when writes were lost: a proof is no promise, and is looked for again.
+    /// The possible states after a crash when writes were lost: a proof is not a promise, and is searched again.
     fn without_proofs(&self) -> Vec<Model> {
         let mut all = self.states.clone();
         let mut next = 0;
@@ -309,7 +309,7 @@ impl Told {
         all
     }
 
-    /// The states, and whatever identity checks and the end of the grace can make of them.
+    /// The states, and all results of identity checks and of the end of the grace period.
     fn whatever_may_have_happened(&self) -> Vec<Model> {
         let is_grace_over = self.disk.run_age() >= GRACE;
         let mut all = self.states.clone();
@@ -331,9 +331,9 @@ impl Told {
         self.states = vec![on_disk];
     }
 
-    // === Calm, and the end of lives ===
+    // === The end of faults and of lives ===
 
-    /// Nothing goes wrong for a while: everyone gets an answer, and all agree.
+    /// All faults end for a while: every caller gets an answer, and all agree.
     async fn calm_down(&mut self) {
         self.birth.fuse.set(0);
         for _ in 0..25 {
@@ -342,7 +342,7 @@ impl Told {
             self.check();
         }
         self.replay();
-        // Time passes while everyone catches up, and from then on until all is compared it stands still.
+        // Time passes while all listeners catch up. Then it stands still until everything is compared.
         while self.catch_up().await {}
         self.check();
         self.states = self.whatever_may_have_happened();
@@ -351,7 +351,7 @@ impl Told {
         self.disk.trouble();
     }
 
-    /// Lets every listener read all there is. False if there was nothing.
+    /// Lets every listener read everything that is queued. False if nothing was queued.
     async fn catch_up(&mut self) -> bool {
         handle_what_is_due().await;
         let mut has_come = false;
@@ -361,7 +361,7 @@ impl Told {
         has_come
     }
 
-    /// List, descriptions, waiters and every listener agree with the one state that is left.
+    /// Checks that list, descriptions, waiters and every listener agree with the one remaining state.
     async fn compare(&mut self) {
         let model = self.states[0].clone();
         let now = self.settings.clock.now();
@@ -385,7 +385,7 @@ impl Told {
         assert_eq!(self.settings.clock.now(), now, "no time has passed");
     }
 
-    /// Ends the actor by force, and with it the host if so many waiting writes are named that reached the disk before.
+    /// Ends the actor by force. If `reached` is given, also the host, after this many of the waiting writes have reached the disk.
     async fn kill(&mut self, reached: Option<usize>) {
         self.running.kill();
         self.running.ended().await;
@@ -400,7 +400,7 @@ impl Told {
             self.states = self.without_proofs();
         }
         if let Some(reached) = reached {
-            // No confirmation outlives its run, whether it was on disk or not.
+            // No confirmation outlives its run, whether or not it was on disk.
             self.states.iter_mut().for_each(Model::begin_run);
             self.disk.begin_run(reached);
             self.believe_the_disk();
@@ -460,7 +460,7 @@ fn described(description: &Description) -> Answer {
     }
 }
 
-/// The same registration in one of three variants: as it is, at another socket, or by a plugin that does not say its name.
+/// The same registration in one of three variants: as it is, at another socket, or by a plugin that does not report its name.
 fn kind_of(message: Register, kind: usize) -> Register {
     match kind {
         0 => message,
@@ -482,7 +482,7 @@ fn check_waited(
         }
         Ok(Err(WaitError::TooMany { waiting })) => assert_eq!(waiting, 3),
         Ok(Err(error)) => assert!(now >= waiter.until, "{error} before its time"),
-        // It was refused or ended, or the write that would have answered it failed.
+        // The caller was refused or the actor ended, or the write behind the answer failed.
         Err(_) => {}
     }
 }

@@ -1,4 +1,4 @@
-//! The registry on the real database.
+//! Tests the registry on the real database.
 
 use std::path::Path;
 use std::time::Duration;
@@ -115,7 +115,7 @@ fn p3_a_full_disk_refuses_promises_and_when_it_has_room_again_all_works() {
         disk.fail(Fault::Writes(Errno::NOSPC));
         let refused = run.fixture.registry.ask(register("b", &[ZFS])).await;
         assert!(matches!(&refused, Err(AskError::NotDurable { .. })), "{refused:?}");
-        // That one came before anybody knew, and is kept for the disk. From now on nothing is taken.
+        // That registration came before the fault was known, and is kept for the disk. From now on no registration is accepted.
         assert_eq!(told(&mut feed), ["b came", "csi-node/zfs: a -> b"]);
         for _ in 0..20 {
             let refused = run.fixture.registry.ask(register("c", &[ZFS])).await;
@@ -316,7 +316,7 @@ fn a_write_of_the_last_life_that_a_sick_disk_holds_is_read_by_the_next_life() {
             }
             assert!((&mut asked).now_or_never().is_none(), "its write is on its way");
             run.fixture.running.kill();
-            // The next life asks for its records behind that write, and writes by the same numbers.
+            // The next life requests its records behind that write, and its writes have the same numbers.
             run = Run::on(run.persister);
             let id = format!("b{round}");
             let asked = run.fixture.registry.ask(register(&id, &[ZFS]));

@@ -1,4 +1,4 @@
-//! A disk for registrations that fails, waits and crashes on request, in the way of the real persister.
+//! A disk for registrations that fails, waits and crashes on request, as the real persister does.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -17,10 +17,10 @@ use tokio::time::Instant;
 
 use crate::fragile::Fragile;
 
-/// More than can be told and not handed over.
+/// More numbers than can be reported without being handed over.
 const NUMBERS_TOLD: u64 = 1_000;
 
-/// What lies on the disk.
+/// The rows on the disk.
 pub(crate) type Rows = BTreeMap<RegistrationNumber, Stored>;
 
 /// How waiting writes are settled.
@@ -30,7 +30,7 @@ pub(crate) enum Outcome {
     Written,
     /// They are not.
     Failed,
-    /// The commit says that it failed, and yet they are on disk.
+    /// The commit reports a failure, and yet they are on disk.
     FailedButWritten,
 }
 
@@ -45,12 +45,12 @@ struct State {
     fails_at_once: u32,
     loads_fail: u32,
     is_manual: bool,
-    /// Whether what was lost has not been handed over again.
+    /// Whether lost writes have not been handed over again.
     is_behind: bool,
-    /// The epoch in which what was lost last is handed over again.
+    /// The epoch in which the last lost writes are handed over again.
     again_in: Option<u64>,
     has_lost: bool,
-    /// What lies on it when everything that was handed over does.
+    /// The rows on the disk once everything that was handed over is on it.
     believed: Rows,
     history: Vec<Rows>,
 }
@@ -84,13 +84,13 @@ impl Disk {
         Self { state: Rc::new(RefCell::new(state)), moved: Rc::default() }
     }
 
-    /// What lies on it now, and the run of the host.
+    /// The rows on the disk now, and the run of the host.
     pub(crate) fn rows(&self) -> (Rows, RunNumber) {
         let state = self.state.borrow();
         (state.rows.clone(), state.run)
     }
 
-    /// Whether it has ever held, or been handed, what satisfies this.
+    /// Whether rows that satisfy this were ever on the disk or handed over to it.
     pub(crate) fn has_held(&self, is_it: impl Fn(&Rows, RunNumber) -> bool) -> bool {
         let state = self.state.borrow();
         state.history.iter().rev().any(|rows| is_it(rows, state.run))
@@ -109,17 +109,17 @@ impl Disk {
         self.state.borrow_mut().loads_fail += 1;
     }
 
-    /// Whether writes were lost and not handed over again yet.
+    /// Whether writes were lost and not yet handed over again.
     pub(crate) fn is_behind(&self) -> bool {
         self.state.borrow().is_behind
     }
 
-    /// Whether writes were lost since this was asked before: then a deregistration that was answered may be taken back.
+    /// Whether writes were lost since the last call of this function: then a deregistration that was answered may be taken back.
     pub(crate) fn has_lost(&self) -> bool {
         std::mem::take(&mut self.state.borrow_mut().has_lost)
     }
 
-    /// Its owner is killed. What was lost is not handed over again, and the numbers in it were told.
+    /// Its owner is killed. Lost writes are not handed over again, and the numbers in them were reported.
     pub(crate) fn forget_what_was_lost(&self) {
         let mut state = self.state.borrow_mut();
         if std::mem::take(&mut state.is_behind) {
@@ -129,7 +129,7 @@ impl Disk {
         }
     }
 
-    /// Settles so many of the waiting writes as one commit.
+    /// Settles this many of the waiting writes as one commit.
     pub(crate) fn settle(&self, count: usize, outcome: Outcome) -> bool {
         let mut state = self.state.borrow_mut();
         let Some((first, _)) = state.waiting.front() else { return false };
@@ -159,7 +159,7 @@ impl Disk {
         true
     }
 
-    /// From now on nothing fails, and whatever waits is written.
+    /// From now on nothing fails, and all waiting writes are written.
     pub(crate) fn calm(&self) {
         let mut state = self.state.borrow_mut();
         state.fails_at_once = 0;
@@ -174,13 +174,13 @@ impl Disk {
         self.state.borrow_mut().is_manual = true;
     }
 
-    /// The host was killed, and no more than so many of the waiting writes reach the disk.
+    /// The host was killed, and at most this many of the waiting writes reach the disk.
     pub(crate) fn lose_all_but(&self, reached: usize) {
         let mut state = self.state.borrow_mut();
         state.has_lost |= reached < state.waiting.len();
     }
 
-    /// The host was killed: so many of the waiting writes had reached the disk. The next run begins.
+    /// The host was killed: this many of the waiting writes had reached the disk. The next run begins.
     pub(crate) fn begin_run(&self, reached: usize) {
         let mut state = self.state.borrow_mut();
         let waiting = std::mem::take(&mut state.waiting);
@@ -192,7 +192,7 @@ impl Disk {
 }
 
 impl State {
-    /// Notes what its owner believes to lie on it.
+    /// Records the rows that its owner believes to be on it.
     fn believe(&mut self, change: &StoredChange) {
         change.delete.iter().for_each(|number| drop(self.believed.remove(number)));
         self.believed.extend(change.put.iter().map(|stored| (stored.number, stored.clone())));
@@ -200,7 +200,7 @@ impl State {
     }
 
     fn apply(&mut self, change: StoredChange) {
-        // A change that took effect and was called lost is handed over again.
+        // A change that took effect and was reported as lost is handed over again.
         for number in &change.delete {
             self.rows.remove(number);
         }
@@ -214,7 +214,7 @@ impl Store<Fragile> for Disk {
         let mut state = self.state.borrow_mut();
         state.settled = Some(settled);
         state.failed_epoch = None;
-        // What an earlier life of the actor handed over still reaches the disk.
+        // The writes that an earlier life of the actor handed over still reach the disk.
         let left = std::mem::take(&mut state.waiting);
         left.into_iter().for_each(|(_, change)| state.apply(change));
     }
@@ -229,7 +229,7 @@ impl Store<Fragile> for Disk {
             state.again_in = Some(ticket.epoch);
         }
         if state.failed_epoch >= Some(ticket.epoch) {
-            // Its owner is about to hear of it.
+            // Its owner will be notified of the failure.
             return Written::Later;
         }
         if let Some(left) = state.fails_at_once.checked_sub(1) {

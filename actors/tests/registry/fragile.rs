@@ -1,5 +1,5 @@
-//! The registry's own machine, with a fuse: when it has burnt down, the step that is being taken panics after all of its
-//! work is done and before any of it has left.
+//! The registry's own machine, with a fuse: when the fuse has burnt down, the present step panics after all of its
+//! work is done and before any effect has left.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use callboard_actors::vocabulary::Moment;
 
 use crate::stage::Living;
 
-/// What a fragile registry is born with.
+/// The configuration of a fragile registry.
 #[derive(Debug, Clone)]
 pub(crate) struct Birth {
     pub(crate) options: RegistryOptions,
@@ -117,7 +117,7 @@ fn pass_on(effect: Effect<Registry>, cx: &mut StepContext<Fragile>) {
     }
 }
 
-/// Asks the plugins that live on the stage for their identity.
+/// Checks the identity of the plugins that live on the stage.
 pub(crate) struct Handler(pub(crate) Living);
 
 impl EffectHandler<Fragile> for Handler {

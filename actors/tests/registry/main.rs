@@ -1,4 +1,4 @@
-//! The registry, proven from outside: the real actor on its shell and a store, in stories and by chance.
+//! Tests the registry from outside: the real actor on its shell and a store, in stories and with random messages.
 
 mod chance;
 #[allow(dead_code, reason = "the persister's own tests need more of it")]

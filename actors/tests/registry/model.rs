@@ -1,4 +1,4 @@
-//! The registry as one would explain it: a list of the registrations, oldest first. No cleverness.
+//! A simple model of the registry: a list of the registrations, oldest first.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use callboard_actors::vocabulary::{AllocationId, PluginKey, Registration, RunNum
 
 use crate::faulty::Rows;
 
-/// The most registrations that are held.
+/// The maximum number of registrations.
 pub(crate) const HELD_MAX: usize = 7;
 
 /// One registration.
@@ -27,7 +27,7 @@ impl From<&Entry> for Held {
     }
 }
 
-/// What is said to the registry and answered by the step that takes it.
+/// The messages to the registry that are answered by the step that takes them.
 #[derive(Debug, Clone)]
 pub(crate) enum Said {
     Register(Register),
@@ -37,7 +37,7 @@ pub(crate) enum Said {
     RegistrationOf(PluginKey, AllocationId),
 }
 
-/// What is answered, without numbers and times.
+/// The answers, without numbers and times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
     Register(Result<Registered, RegisterError>),
@@ -53,7 +53,7 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// What a disk holds.
+    /// The state on a disk.
     pub(crate) fn of(rows: &Rows, run: RunNumber) -> Self {
         let held = rows.values().map(|stored| Held {
             registration: Arc::clone(&stored.registration),
@@ -135,14 +135,14 @@ impl Model {
         Answer::Describe { active, standby, provisional }
     }
 
-    // === What happens by itself ===
+    // === Changes without a message ===
 
     /// A new run of the host: no registration is confirmed.
     pub(crate) fn begin_run(&mut self) {
         self.held.iter_mut().for_each(|held| held.is_confirmed = false);
     }
 
-    /// What can come of one identity check or of the end of the grace.
+    /// The possible states after one identity check or the end of the grace period.
     pub(crate) fn what_may_happen(&self, answers: &[AllocationId], is_grace_over: bool) -> Vec<Self> {
         let mut outcomes = self.each_provable(answers, true);
         if is_grace_over && self.held.iter().any(|held| !held.is_confirmed) {
@@ -153,12 +153,12 @@ impl Model {
         outcomes
     }
 
-    /// What can come of the loss of one proof.
+    /// The possible states after the loss of one proof.
     pub(crate) fn what_may_be_forgotten(&self, answers: &[AllocationId]) -> Vec<Self> {
         self.each_provable(answers, false)
     }
 
-    /// Changes whether one is confirmed, of those whose plugins answer.
+    /// Changes whether one registration is confirmed, for each registration whose plugin answers.
     fn each_provable(&self, answers: &[AllocationId], is_confirmed: bool) -> Vec<Self> {
         let mut outcomes = Vec::new();
         for (place, held) in self.held.iter().enumerate() {
@@ -173,7 +173,7 @@ impl Model {
     }
 }
 
-/// Why a registration may leave in this way.
+/// Whether a registration may leave for this reason.
 pub(crate) fn may_leave(entry: &Entry, why: Departure) -> bool {
     why != Departure::NotConfirmed || entry.standing == Standing::Provisional
 }

@@ -1,4 +1,4 @@
-//! Restored registrations and the sockets they name: who answers there proves who it is, or does not.
+//! Tests restored registrations and the sockets they name: the plugin that answers there proves its identity, or does not.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ fn reg_10_a_socket_left_dead_by_a_killed_plugin_is_no_proof_and_a_fresh_one_ther
         assert_eq!(fixture.active().await, None);
         std::fs::remove_file(place.socket.as_path()).unwrap();
         place.serve(called("zfs.example"));
-        // Its owner would register again within a second; without one, the next round of checks finds it.
+        // Its owner would register again within a second; without an owner, the next round of checks finds it.
         pass(10).await;
         assert_eq!(fixture.active().await.as_deref(), Some("a"));
         tokio::time::sleep(GRACE).await;

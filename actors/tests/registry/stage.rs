@@ -1,4 +1,4 @@
-//! What the stories need: a registry on a store that outlives it, plugins that answer or not, and time.
+//! The surroundings of the stories: a registry on a store that outlives it, plugins that answer or not, and time.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +50,7 @@ pub(crate) fn deregister(id: &str, plugins: &[&str]) -> Deregister {
     Deregister { plugins, allocation: allocation(id), cause: LeaveCause::Stopped }
 }
 
-/// Who of the restored plugins answers under its name.
+/// The allocations whose restored plugins answer under their names.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Living(Rc<RefCell<BTreeSet<AllocationId>>>);
 
@@ -74,7 +74,7 @@ impl IdentityCheck for Living {
     }
 }
 
-/// A registry in its surroundings.
+/// A registry with its surroundings.
 pub(crate) struct Fixture {
     pub(crate) registry: Address<Registry>,
     pub(crate) running: Running,
@@ -140,7 +140,7 @@ pub(crate) fn name_of(active: &Active) -> String {
     active.registration.allocation.to_string()
 }
 
-/// The news that are there, as short sentences.
+/// The news that has arrived, as short sentences.
 pub(crate) fn told(feed: &mut Feed) -> Vec<String> {
     let short = |active: &Option<Active>| active.as_ref().map_or("none".to_owned(), name_of);
     std::iter::from_fn(|| feed.try_next())
@@ -162,12 +162,12 @@ pub(crate) fn told(feed: &mut Feed) -> Vec<String> {
         .collect()
 }
 
-/// Lets everything that can happen now happen.
+/// Lets everything that is ready now run.
 pub(crate) async fn settle_down() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
-/// Lets the registry handle a timer that is due at this very moment. No time passes.
+/// Lets the registry handle a timer that is due at this moment. No time passes.
 pub(crate) async fn handle_what_is_due() {
     for _ in 0..16 {
         tokio::task::yield_now().await;

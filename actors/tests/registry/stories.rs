@@ -1,4 +1,4 @@
-//! The registry's promises, each as the story of a fault that others had.
+//! Tests the guarantees of the registry, each in the story of a fault that other orchestrators had.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn orders() -> Vec<Vec<(char, bool)>> {
     all
 }
 
-/// Says one start or stop, and notes it in the plain list of those who live, oldest first.
+/// Sends one start or stop, and records it in the plain list of living allocations, oldest first.
 async fn play(fixture: &Fixture, alive: &mut Vec<String>, (id, starts): (char, bool)) {
     let id = id.to_string();
     if starts {

@@ -1,4 +1,4 @@
-//! Those who listen to a registry, and what they make of what they hear.
+//! Subscribers of a registry, and the state that they derive from its news.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::fragile::Fragile;
 use crate::model::may_leave;
 use crate::stage::{Feed, handle_what_is_due};
 
-/// Every generation and number that anyone was ever told, in any life of the registry.
+/// Every generation and number that was ever reported, in any life of the registry.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     generations: BTreeMap<Generation, Arc<Registration>>,
@@ -25,7 +25,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// A generation never stands for two things.
+    /// Checks that a generation never stands for two registrations.
     pub(crate) fn note(&mut self, active: Option<&Active>) {
         let Some(Active { generation, registration, .. }) = active else { return };
         let known = self.generations.entry(*generation).or_insert_with(|| Arc::clone(registration));
@@ -44,7 +44,7 @@ impl Memory {
     }
 }
 
-/// A subscriber's own picture.
+/// The state of the registry as a subscriber sees it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Picture {
     entries: BTreeMap<RegistrationNumber, Entry>,
@@ -63,7 +63,7 @@ impl Picture {
         }
     }
 
-    /// Whether these rows on disk say the same.
+    /// Whether these rows on disk have the same state.
     pub(crate) fn is_of(&self, rows: &Rows, run: RunNumber) -> bool {
         let is_same = |(entry, row): (&Entry, &callboard_actors::registry::Stored)| {
             let is_confirmed = row.confirmed_in == run;
@@ -124,13 +124,13 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Subscribes. With no bound on its queue it hears everything, and remembers what is new.
+    /// Subscribes. With no limit of its queue it receives everything, and checks that numbers are new.
     pub(crate) fn to(registry: &Address<Fragile>, capacity: usize) -> Self {
         let feed = registry.subscribe("test", capacity).expect("it runs");
         Self { feed, picture: None, number: 0, missed: None, hears_all: capacity == usize::MAX }
     }
 
-    /// Reads so many items, if there are as many.
+    /// Reads this many items, if there are as many.
     pub(crate) fn read(&mut self, count: usize, memory: &mut Memory) {
         for _ in 0..count {
             let Some(item) = self.feed.try_next() else { break };
@@ -138,7 +138,7 @@ impl Listener {
         }
     }
 
-    /// Reads until nothing more comes. False if nothing came.
+    /// Reads until no item comes. False if none came.
     pub(crate) async fn catch_up(&mut self, memory: &mut Memory) -> bool {
         let mut has_come = false;
         while let Some(item) = self.next_within_a_moment().await {
@@ -182,7 +182,7 @@ impl Listener {
         }
     }
 
-    /// A subscriber that gets everything gets only numbers that are newer than all before.
+    /// Checks that a subscriber that receives everything gets only numbers that are newer than all before.
     fn remember(&self, news: &RegistryNews, memory: &mut Memory) {
         match news {
             RegistryNews::Registered(entry) => {
@@ -220,7 +220,7 @@ impl Listener {
         assert_eq!(active, newest, "R1");
     }
 
-    /// What it has made of it, once it has heard something.
+    /// The state that it has derived, once it has received something.
     pub(crate) fn view(&self) -> Option<&Picture> {
         self.picture.as_ref()
     }

@@ -1,4 +1,4 @@
-//! One fault at a time, where it hurts most.
+//! Tests one fault at a time, each at its most critical moment.
 
 use std::time::Duration;
 
@@ -229,7 +229,7 @@ fn a_commit_that_fails_although_it_took_effect_is_tried_again_and_takes_effect_o
 
 // === Feeds ===
 
-/// Reads what is there without waiting.
+/// Reads the queued items without waiting.
 fn drain(feed: &mut callboard_actors::shell::Subscription<u64, Vec<u64>>) -> Vec<FeedItem<u64, Vec<u64>>> {
     std::iter::from_fn(|| feed.try_next()).collect()
 }
@@ -446,7 +446,7 @@ fn the_slot_of_the_next_incarnation_is_not_taken_away_by_the_end_of_the_last_one
         let mut stage = Stage::new(Disk::default(), 8);
         assert_eq!(stage.tally.ask(Keep(1)).await, Ok(1));
         stage.running.kill();
-        // An impatient parent: it does not wait for the end before it starts the next one.
+        // The parent does not wait for the end before it starts the next life.
         stage.start_again();
         settle_down().await;
         assert_eq!(stage.tally.ask(All).await, Ok(vec![1]));
@@ -459,7 +459,7 @@ fn a_write_of_the_last_life_opens_no_gate_of_the_next_one() {
         let mut stage = Stage::new(Disk::manual(), 8);
         let later = stage.tally.ask(KeepLater(1, Duration::from_millis(5)));
         settle_down().await;
-        // An impatient parent again: the last life is not even asked to end, and writes once more.
+        // The parent starts the next life without requesting the last one to end, which then writes once more.
         let last = stage.another_life();
         let last = std::mem::replace(&mut stage.running, last);
         tokio::time::sleep(Duration::from_millis(9)).await;

@@ -1,4 +1,4 @@
-//! Tries to break the shell: every fault at every moment, on a tiny machine whose disk is held by the test.
+//! Tests the shell with every fault at every moment, on a tiny machine whose disk is controlled by the test.
 
 mod faults;
 mod orders;

@@ -1,8 +1,8 @@
-//! Every fault in every order: random stories, and after each step whatever can be seen from outside is held against the
-//! rules.
+//! Tests every fault in every order: random stories, and after each step everything that is visible from outside is checked against
+//! the rules.
 //!
-//! The reference is the disk itself: it holds numbers in the order in which they were kept, and every answer, every piece
-//! of news and every view has to be explained by a beginning of that list.
+//! The reference is the disk itself: it holds numbers in the order in which they were kept. Every answer, every piece
+//! of news and every view must match a prefix of that list.
 
 use std::time::Duration;
 
@@ -22,12 +22,12 @@ enum Step {
     Keep,
     KeepTwo,
     All,
-    /// Waits for a number that will be kept so many numbers later.
+    /// Waits for a number that is kept after this many other numbers.
     Await(u64),
     Stumble,
     Fetch,
     KeepLater(u64),
-    /// Says it without waiting for an answer.
+    /// Sends a number without waiting for an answer.
     Tell,
     NextWrite(NextWrite),
     NextLoad(NextLoad),
@@ -39,7 +39,7 @@ enum Step {
     CallPanics,
     Subscribe(usize),
     Read(usize, usize),
-    /// The subscriber that came first leaves.
+    /// The oldest subscriber leaves.
     Leave,
     Pass(u64),
     Stop,
@@ -82,7 +82,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What an answer claims.
+/// The claim of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Claim {
     /// This number has this place.
@@ -93,10 +93,10 @@ enum Claim {
     There(u64),
 }
 
-/// A question under way, and what became of it.
+/// A question in flight, and its outcome.
 struct Question {
     life: usize,
-    /// It is answered by the step that takes it, so nothing may overtake it.
+    /// It is answered by the step that takes it, so no other such question may overtake it.
     is_immediate: bool,
     asking: Option<LocalBoxFuture<'static, Result<Claim, AskError>>>,
     answer: Option<Result<Claim, AskError>>,
@@ -109,7 +109,7 @@ fn claiming<Q: Message<Tally>>(
     async move { asking.await.map(claim) }.boxed_local()
 }
 
-/// A subscriber, and what it has made of what it read.
+/// A subscriber, and the state that it has derived from its items.
 struct Reader {
     feed: Subscription<u64, Vec<u64>>,
     view: Option<Vec<u64>>,
@@ -142,7 +142,7 @@ impl Reader {
     }
 }
 
-/// A story under way.
+/// A story in progress.
 struct Told {
     stage: Stage,
     life: usize,
@@ -267,7 +267,7 @@ impl Told {
         }
     }
 
-    /// Hears who was answered, and holds it against the disk.
+    /// Collects the answers, and checks them against the disk.
     fn check(&mut self) {
         let disk = self.stage.disk.numbers();
         for question in &mut self.questions {
@@ -288,7 +288,7 @@ impl Told {
         assert!(!disk.contains(&u64::MAX), "half of a crashed step is on disk");
     }
 
-    /// Nothing that was answered by its own step has overtaken anything like it of the same life.
+    /// Checks that no question that is answered by its own step has overtaken an earlier one of the same life.
     fn check_order(&self) {
         for life in 0..=self.life {
             let mut waiting = None;
@@ -314,7 +314,7 @@ impl Told {
         }
     }
 
-    /// Nothing goes wrong any more: everything must come to its end.
+    /// Ends all faults: every question must be answered and every stop completed.
     async fn calm_down(&mut self) {
         self.stage.mischief.calm();
         for _ in 0..30 {
@@ -354,7 +354,7 @@ impl Told {
     }
 }
 
-/// Tells one story to its end.
+/// Runs one story to its end.
 async fn tell(steps: &[Step], is_settled_between: bool) {
     let mut told = Told::begin();
     for step in steps {
@@ -397,7 +397,7 @@ fn every_short_story_of_gates_crashes_failed_writes_and_stops_ends_well() {
         for code in 0..SHORT.len().pow(LENGTH) {
             let place = |digit: u32| code / SHORT.len().pow(digit) % SHORT.len();
             let steps = (0..LENGTH).map(|digit| SHORT[place(digit)].clone());
-            // A subscriber watches, and one write is on its way already.
+            // A subscriber exists, and one write is in flight already.
             let steps: Vec<Step> = [Step::Subscribe(3), Step::Keep].into_iter().chain(steps).collect();
             for is_settled_between in [true, false] {
                 println!("{steps:?}, settled between: {is_settled_between}");

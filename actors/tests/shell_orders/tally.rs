@@ -1,4 +1,4 @@
-//! A tiny machine that keeps numbers in the order in which they came, and a disk that does what the test says.
+//! A tiny machine that keeps numbers in the order in which they came, and a disk that is controlled by the test.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -34,21 +34,21 @@ pub(crate) struct All;
 /// Waits until a number is kept.
 #[derive(Debug, Clone)]
 pub(crate) struct Await(pub(crate) u64);
-/// Makes the step panic after half of its work.
+/// Makes the step panic in the middle of its work.
 #[derive(Debug, Clone)]
 pub(crate) struct Stumble;
-/// Calls out, and then keeps a number.
+/// Makes a call, and then keeps a number.
 #[derive(Debug, Clone)]
 pub(crate) struct Fetch(pub(crate) u64);
 /// Keeps a number after a pause.
 #[derive(Debug, Clone)]
 pub(crate) struct KeepLater(pub(crate) u64, pub(crate) Duration);
-/// Asks when this was asked.
+/// Asks for the time at which this question was asked.
 #[derive(Debug, Clone)]
 pub(crate) struct AskedAt;
 
 conversation! {
-    /// What is said to the tally.
+    /// The messages to the tally.
     pub(crate) enum Ask -> Answer {
         Keep => usize,
         KeepTwo => usize,
@@ -61,7 +61,7 @@ conversation! {
     }
 }
 
-/// What goes wrong outside of steps, counted down: a fault happens while its count is above zero.
+/// Faults outside of steps, counted down: a fault happens while its count is above zero.
 #[derive(Debug, Default)]
 pub(crate) struct Mischief {
     pub(crate) restore_panics: Cell<u32>,
@@ -231,7 +231,7 @@ impl EffectHandler<Tally> for Handler {
     }
 }
 
-/// What a call has in its hands may be dropped badly.
+/// A value that a call holds, with a drop that may panic.
 struct Clumsy(Rc<Mischief>);
 
 impl Drop for Clumsy {
@@ -242,7 +242,7 @@ impl Drop for Clumsy {
 
 // === The disk ===
 
-/// What happens to the next write.
+/// The outcome of the next write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NextWrite {
     /// It waits for [`Disk::settle`].
@@ -255,18 +255,18 @@ pub(crate) enum NextWrite {
     Panics,
 }
 
-/// How what waits is settled.
+/// How waiting writes are settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// It is on disk.
     Written,
     /// It is not.
     Failed,
-    /// The commit said that it failed, and yet it is on disk.
+    /// The commit reported a failure, and yet it is on disk.
     FailedButWritten,
 }
 
-/// What happens to the next load.
+/// The outcome of the next load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NextLoad {
     Fails,
@@ -287,8 +287,8 @@ struct State {
     is_manual: bool,
 }
 
-/// A disk that settles writes when the test says so, in the way of the real persister: in order, and with nothing of an
-/// epoch after a failure in it.
+/// A disk that settles writes when the test requests it, as the real persister does: in order, and without the writes of an
+/// epoch after its first failure.
 #[derive(Clone, Default)]
 pub(crate) struct Disk {
     state: Rc<RefCell<State>>,
@@ -319,12 +319,12 @@ impl Disk {
         self.state.borrow_mut().loads.push_back(next);
     }
 
-    /// Whether the shell handed over a write of an epoch in which one had failed at once, behind that one.
+    /// Whether the shell handed over a write behind another one of the same epoch that had failed at once.
     pub(crate) fn has_written_after_failure(&self) -> bool {
         self.state.borrow().written_after_failure
     }
 
-    /// From now on nothing goes wrong, and writes are on disk at once.
+    /// From now on nothing fails, and writes are on disk at once.
     pub(crate) fn calm(&self) {
         let mut state = self.state.borrow_mut();
         state.is_manual = false;
@@ -334,7 +334,7 @@ impl Disk {
         while self.settle(1, Outcome::Written) {}
     }
 
-    /// Settles so many of the waiting writes, as far as they are of one epoch, as one commit. False if none waits.
+    /// Settles this many of the waiting writes, up to the end of the first epoch among them, as one commit. False if none waits.
     pub(crate) fn settle(&self, count: usize, outcome: Outcome) -> bool {
         let mut state = self.state.borrow_mut();
         let Some((first, _)) = state.waiting.front().copied() else { return false };
@@ -367,7 +367,7 @@ impl Disk {
 }
 
 impl State {
-    /// What took effect and was called lost is handed over again.
+    /// A number that took effect and was reported as lost is handed over again.
     fn keep(&mut self, number: u64) {
         if !self.numbers.contains(&number) {
             self.numbers.push(number);
@@ -386,7 +386,7 @@ impl Store<Tally> for Disk {
         state.settled = Some(settled);
         state.failed_epoch = None;
         state.refused = None;
-        // As with the real persister, what an earlier life handed over still reaches the disk.
+        // As with the real persister, the writes that an earlier life handed over still reach the disk.
         let left: Vec<u64> = state.waiting.drain(..).map(|(_, number)| number).collect();
         left.into_iter().for_each(|number| state.keep(number));
     }
@@ -397,7 +397,7 @@ impl Store<Tally> for Disk {
         let refused = state.refused.take();
         state.written_after_failure |= refused.is_some_and(is_on_top);
         if state.failed_epoch >= Some(ticket.epoch) {
-            // Its owner is about to hear that this epoch has failed.
+            // Its owner will be notified that this epoch has failed.
             return Written::Later;
         }
         let calm = if state.is_manual { NextWrite::Waits } else { NextWrite::Now };
@@ -449,7 +449,7 @@ fn disk_full() -> WriteError {
 
 // === The stage ===
 
-/// A tally at an address, with all that surrounds it.
+/// A tally at an address, with its surroundings.
 pub(crate) struct Stage {
     pub(crate) tally: Address<Tally>,
     pub(crate) running: Running,
@@ -476,12 +476,12 @@ impl Stage {
         self.running = self.another_life();
     }
 
-    /// Starts another life at the same address, and gives its parent's view.
+    /// Starts another life at the same address, and returns its parent's view.
     pub(crate) fn another_life(&self) -> Running {
         begin(&self.tally, &self.mischief, &self.disk, &self.settings)
     }
 
-    /// How it ended, if it has.
+    /// How it ended, if it has ended.
     pub(crate) fn ending(&self) -> Option<callboard_actors::shell::Ending> {
         self.running.ended().now_or_never()
     }
@@ -491,7 +491,7 @@ fn begin(tally: &Address<Tally>, mischief: &Rc<Mischief>, disk: &Disk, settings:
     start(tally, Rc::clone(mischief), Handler(Rc::clone(mischief)), disk.clone(), settings.clone())
 }
 
-/// Lets everything that can happen now happen.
+/// Lets everything that is ready now run.
 pub(crate) async fn settle_down() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }

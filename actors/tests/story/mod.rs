@@ -1,4 +1,4 @@
-//! How the tests of actors run: on one arbiter, under virtual time.
+//! Runs the tests of actors: on one arbiter, under virtual time.
 
 use std::sync::Once;
 

@@ -1,4 +1,4 @@
-//! A publisher on one thread, a subscriber on another.
+//! Model checks a publisher on one thread and a subscriber on another.
 
 use shuttle::{future, thread};
 
@@ -9,10 +9,10 @@ use crate::sync::{Arc, Mutex};
 use crate::under_many_schedules;
 
 type Sender = FeedSender<u64, u64>;
-/// The publisher, and how much it has published; none once it has ended.
+/// The publisher, and how much it has published; `None` once it has ended.
 type Publisher = Arc<Mutex<Option<(Sender, u64)>>>;
 
-/// A feed whose publisher answers a request for a new snapshot at once, with how much was published by then.
+/// A feed whose publisher answers a request for a new snapshot at once, with the number of changes published by then.
 fn counting(capacity: usize) -> (Publisher, Subscription<u64, u64>) {
     let publisher = Publisher::default();
     let asked = Arc::clone(&publisher);
@@ -33,8 +33,8 @@ fn publish(publisher: &Mutex<Option<(Sender, u64)>>) -> Delivery {
     sender.change(*published, *published)
 }
 
-/// Reads to the end, and holds that each change is read once and in order, or is counted as missed before a snapshot that holds it.
-/// Gives up to which change the reader knows everything.
+/// Reads to the end, and checks that each change is read once and in order, or is counted as missed before a snapshot that holds it.
+/// Returns the number of the last change that the reader knows or missed, and how many changes it missed in all.
 async fn read_all(subscription: &mut Subscription<u64, u64>) -> (u64, u64) {
     let (mut known, mut missed_ever, mut missing) = (0, 0, 0);
     while let Some(item) = subscription.next().await {
@@ -67,7 +67,7 @@ fn a_reader_on_another_thread_loses_nothing_and_is_woken_for_each_scl_01() {
             }
             *publisher.lock().unwrap() = None;
         });
-        // A reader that is not woken would never end, which the model checker calls a deadlock.
+        // A reader that is not woken would never end, which the model checker reports as a deadlock.
         assert_eq!(future::block_on(read_all(&mut subscription)), (2, 0));
         publishing.join().unwrap();
     });

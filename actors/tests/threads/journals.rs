@@ -1,4 +1,4 @@
-//! Actors of two threads that write into one journal, and a reader that comes meanwhile.
+//! Model checks actors on two threads that write to one journal, and a reader that comes meanwhile.
 
 use callboard_machines::FeedItem;
 use shuttle::{future, thread};
@@ -9,7 +9,7 @@ use crate::sync::Arc;
 use crate::under_many_schedules;
 use crate::vocabulary::Timestamp;
 
-/// What the last actor writes, so that the reader knows the end.
+/// The entry of the last actor, which marks the end for the reader.
 const END: Recorded = Recorded::Ended { ending: Ending::Normal, is_waiting: false };
 
 fn write(journal: &Journal, entry: Recorded) {
@@ -35,7 +35,7 @@ fn a_reader_that_comes_meanwhile_reads_every_later_entry_once_and_in_order() {
             })
         };
         let mut last = None;
-        // An entry that is lost or for which the reader is not woken would be waited for without end.
+        // The reader would wait without end for an entry that is lost, or for which it is not woken.
         loop {
             match future::block_on(reader.next()).unwrap() {
                 FeedItem::Snapshot { number, .. } => last = Some(number),

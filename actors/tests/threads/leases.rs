@@ -1,4 +1,4 @@
-//! Calls over one connection on several threads, while its instance closes and cuts it.
+//! Model checks calls over one connection on several threads, while its instance closes and cuts it.
 
 use std::future::poll_fn;
 
@@ -32,7 +32,7 @@ fn a_call_that_was_admitted_is_waited_for_and_none_begins_after_that_a4() {
             })
         };
         gate.close(ConnectionEnd::Retired(RetireCause::Superseded));
-        // A wake-up that is lost would be waited for without end, which the model checker calls a deadlock.
+        // A lost wake-up would be waited for without end, which the model checker reports as a deadlock.
         future::block_on(poll_fn(|context| gate.poll_drained(context)));
         is_drained.store(true, Ordering::SeqCst);
         assert_eq!(in_flight.load(Ordering::SeqCst), 0);
@@ -102,7 +102,7 @@ fn a_call_that_only_watches_learns_of_the_close_and_delays_no_other_shd_03() {
                 }
             })
         };
-        // It has failed, and only waits to see why.
+        // The call has failed, and only waits for the reason.
         let failed = gate.enter().map(|pass| thread::spawn(move || pass.watch()));
         gate.close(ConnectionEnd::Retired(RetireCause::Superseded));
         future::block_on(poll_fn(|context| gate.poll_drained(context)));

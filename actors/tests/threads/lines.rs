@@ -1,4 +1,4 @@
-//! The actor that reads the output of a plugin, and the thread that writes its lines to the log.
+//! Model checks the actor that reads the output of a plugin, and the thread that writes its lines to the log.
 
 use callboard_actors::goplugin::{LineReader, PluginLine};
 use callboard_actors::process::ProcessName;
@@ -9,7 +9,7 @@ use crate::process::plugin_log::{PluginLog, Progress, Spoken};
 use crate::sync::Arc;
 use crate::under_many_schedules;
 
-/// How long each line is.
+/// The length of each line.
 const LINE_BYTES: u64 = 3;
 
 fn line() -> PluginLine {
@@ -38,7 +38,7 @@ fn the_position_that_is_kept_is_never_beyond_a_line_that_is_not_in_the_log_prc_0
             );
             before = position;
         }
-        // A position that stays stale would be waited for without end, which the model checker calls a deadlock.
+        // A position that stays stale would be waited for without end, which the model checker reports as a deadlock.
         loop {
             let more = advanced.notified();
             if progress.position(2 * LINE_BYTES) == 2 * LINE_BYTES {

@@ -1,6 +1,6 @@
-//! The reader of the output of processes, and the threads that write their logs, of which one that hangs is replaced.
+//! Model checks the reader of the output of processes, and the threads that write their logs. A thread that hangs is replaced.
 //!
-//! The writers are those of production. The reader is a model: it hands over the next chunk of a log when it has the log again.
+//! The writers are the production code. The reader is a model: it hands over the next chunk of a log when the log is free again.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::{fails_under_some_schedule, under_many_schedules};
 const LOGS: u64 = 2;
 const CHUNKS: u8 = 3;
 
-/// Without files: what a log holds, and whether two threads ever wrote to it at once.
+/// A log without files: its contents, and whether two threads ever wrote to it at once.
 pub(crate) mod log {
     use std::path::Path;
 
@@ -50,7 +50,7 @@ pub(crate) mod log {
     }
 }
 
-/// Whether the reader takes a log that hangs for one that is free again.
+/// A model. If `is_wrong`, the reader takes a log that hangs for a free one.
 fn model(is_wrong: bool) -> impl Fn() + Send + Sync + 'static {
     move || {
         let (tell, returned) = channel();
@@ -84,7 +84,7 @@ fn model(is_wrong: bool) -> impl Fn() + Send + Sync + 'static {
                 Err(TryRecvError::Disconnected) => panic!("there is a writer at each time"),
             }
         }
-        // A writer that went on without orders would be a deadlock of the model.
+        // A writer that continued without orders would be a deadlock of the model.
         drop(writers);
         for log in logs.values() {
             assert_eq!(

@@ -1,4 +1,4 @@
-//! Senders on several threads and one limit.
+//! Model checks senders on several threads with one limit.
 
 use shuttle::thread;
 
@@ -36,7 +36,7 @@ fn a_message_that_is_refused_keeps_out_no_other_for_which_there_is_room() {
         drop(present);
         let has_own = mailbox.admit().map(drop).is_ok();
         let has_other = other.join().unwrap();
-        // There was room once the first was gone; only the other one can have had it.
+        // There was room once the first message was gone; only the other message can have taken it.
         assert!(has_own || has_other);
         assert_eq!(mailbox.in_flight(), 0);
     });

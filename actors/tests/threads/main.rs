@@ -1,12 +1,12 @@
-//! Code that threads share, under schedules of a model checker.
+//! Checks code that threads share, under the schedules of a model checker.
 //!
-//! The files are those of production, compiled once more with locks and atomics that the checker schedules. A model is small, two
-//! threads with a few steps each. It is run under every order of these where they are few enough, else under many that are drawn
-//! with few changes of thread at random places, since most races need only two or three. A failure prints the schedule that leads to
-//! it. The memory model is sequentially consistent: what is counted with relaxed atomics is one number each, read and written
+//! The files are the production code, compiled again with locks and atomics that the checker schedules. A model is small: two
+//! threads with a few steps each. It is run under every schedule if there are few enough, else under many random schedules
+//! with few changes of thread, since most races need only two or three. A failure prints the schedule that leads to
+//! it. The memory model is sequentially consistent: a counter with relaxed atomics is a single number, read and written
 //! alone, and everything else is behind a lock.
 
-/// What the files take their locks, threads and time from.
+/// The locks, threads and time that the files use.
 mod sync {
     use std::time::Duration;
 
@@ -15,7 +15,7 @@ mod sync {
     pub(crate) use shuttle::thread;
     pub(crate) use std::sync::{LockResult, PoisonError};
 
-    /// How long ago something was is up to the schedule: no time at all, or longer than anything waits.
+    /// The schedule decides how long ago an instant was: no time at all, or longer than any wait.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     pub(crate) struct Instant(Duration);
 
@@ -33,12 +33,12 @@ mod sync {
         type Output = Self;
 
         fn add(self, span: Duration) -> Self {
-            // So that each wait is over at some time.
+            // Every wait ends at some time.
             Self(span)
         }
     }
 
-    /// Whether a wait for a condition ends before it holds is up to the schedule, unless it has all the time in the world.
+    /// The schedule decides whether a wait ends before its condition holds, except for a wait of `Duration::MAX`.
     #[derive(Debug)]
     pub(crate) struct Condvar(shuttle::sync::Condvar);
 
@@ -104,7 +104,7 @@ mod persister {
 
     pub(crate) use crate::writes::{messages, store};
 
-    /// Two writes are a large batch here; in production 64 are.
+    /// Two writes are a large batch here; in production it is 64.
     pub(crate) const fn is_large_batch(waiting: usize, _: usize) -> bool {
         waiting >= 2
     }
@@ -159,7 +159,7 @@ mod outputs {
     }
 }
 
-/// What the thread of the log tells goes nowhere: the model looks at how far it has come.
+/// The lines that the log thread reports are dropped: the model observes its position.
 mod goplugin {
     pub(crate) use callboard_actors::goplugin::PluginLine;
 
@@ -185,13 +185,13 @@ fn under_every_schedule(model: impl Fn() + Send + Sync + 'static) {
     shuttle::check_dfs(model, None);
 }
 
-/// Runs a model under many schedules, each with few changes of thread at random places, so that a race which needs up to three of
-/// them is likely to be found.
+/// Runs a model under many random schedules with few changes of thread, so that a race which needs up to three changes
+/// is likely to be found.
 fn under_many_schedules(model: impl Fn() + Send + Sync + 'static) {
     shuttle::check_pct(model, 2_000, 3);
 }
 
-/// Asserts that a model fails under some schedule: what it holds can be broken.
+/// Asserts that a model fails under some schedule: its invariants can be violated.
 fn fails_under_some_schedule(model: impl Fn() + Send + Sync + 'static) {
     let run = std::panic::AssertUnwindSafe(|| shuttle::check_pct(model, 20_000, 3));
     assert!(std::panic::catch_unwind(run).is_err(), "the model does not notice that it is wrong");

@@ -1,4 +1,4 @@
-//! Actors that post notices, and a subscriber that comes meanwhile.
+//! Model checks actors that post notices, and a subscriber that comes meanwhile.
 
 use callboard_machines::FeedItem;
 use shuttle::{future, thread};
@@ -24,7 +24,7 @@ fn a_subscriber_that_comes_while_notices_are_posted_gets_each_once_scl_01() {
         let mut subscription = notices.subscribe();
         let mut crashes: Vec<u64> = Vec::new();
         let mut last = 0;
-        // One that is lost or not woken for would be waited for without end, which the model checker calls a deadlock.
+        // A notice that is lost, or for which the reader is not woken, would be waited for without end: a deadlock for the model checker.
         while crashes.len() < 2 {
             let told = match future::block_on(subscription.next()).unwrap() {
                 FeedItem::Snapshot { number, view } => {

@@ -1,4 +1,4 @@
-//! Threads that ask for one reading at once.
+//! Model checks threads that request one reading at once.
 
 use shuttle::thread;
 
@@ -6,14 +6,14 @@ use crate::mounts::reading::Reading;
 use crate::sync::{Arc, Mutex};
 use crate::under_many_schedules;
 
-/// What is read, and how often it was.
+/// The table that is read, and how often it was read.
 #[derive(Default)]
 struct Table {
     mounts: Vec<u32>,
     readings: u32,
 }
 
-/// Mounts something, and asks for the table.
+/// Mounts something, and requests the table.
 fn mount_and_read(number: u32, table: &Mutex<Table>, reading: &Reading<Vec<u32>>) {
     table.lock().unwrap().mounts.push(number);
     let seen = reading.get(|| {

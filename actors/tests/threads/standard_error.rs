@@ -1,4 +1,4 @@
-//! Threads that log, and the thread that writes their lines to standard error.
+//! Model checks threads that log, and the thread that writes their lines to standard error.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ struct Written {
 }
 
 impl Written {
-    /// How many lines there were for all that is known.
+    /// The number of lines that were written or counted as not taken.
     fn count(&self) -> usize {
         self.lines.len() + self.not_taken
     }
@@ -27,8 +27,8 @@ impl Written {
     }
 }
 
-/// A queue with the thread that writes its lines, which never ends: the model checker does not wait for a task without a handle, as it does
-/// for a thread.
+/// A queue with the thread that writes its lines, which never ends: the model checker does not wait for a task without a handle, as it
+/// does for a thread.
 fn start(written_within: Duration) -> (Arc<Queue>, Arc<Mutex<Written>>) {
     let (queue, written) =
         (Arc::new(Queue::new(KEPT_BYTES_MAX, written_within)), Arc::<Mutex<Written>>::default());
@@ -48,7 +48,7 @@ fn start(written_within: Duration) -> (Arc<Queue>, Arc<Mutex<Written>>) {
 #[test]
 fn who_logs_goes_on_when_its_line_is_written_so_that_none_is_lost_at_the_end_p3() {
     under_many_schedules(|| {
-        // A line that is not written, or whose thread is not woken, would be waited for without end, which the model checker calls a
+        // A line that is not written, or whose thread is not woken, would be waited for without end, which the model checker reports as a
         // deadlock.
         let (queue, written) = start(Duration::MAX);
         let logging = [b'a', b'b'].map(|thread| {
@@ -76,13 +76,13 @@ fn who_logs_goes_on_when_lines_are_late_and_each_is_written_or_counted_p3() {
         let (queue, written) = start(Duration::from_millis(50));
         let logging = [b'a', b'b'].map(|thread| {
             let queue = Arc::clone(&queue);
-            // The last line is longer than what is kept.
+            // The last line is longer than the queue keeps.
             let lines = [vec![thread, 0], vec![thread, 1], vec![thread, 2, 0, 0, 0]];
             thread::spawn(move || lines.iter().for_each(|line| queue.log(line)))
         });
         logging.into_iter().for_each(|thread| thread.join().unwrap());
         let mut logged = 6;
-        // What was not taken is known when lines are taken again.
+        // The number of lines not taken is known when lines are taken again.
         while written.lock().unwrap().count() < logged {
             thread::yield_now();
             queue.log(b".");

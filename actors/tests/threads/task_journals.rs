@@ -1,4 +1,4 @@
-//! Events of a task that are put into the journal of a handler that is still to come, while another thread hands that over to it.
+//! Model checks events of a task that are put into the journal of a future handler, while another thread hands the journal over to it.
 
 use shuttle::thread;
 

@@ -1,4 +1,4 @@
-//! The owner of the database and the threads that do its work.
+//! Model checks the owner of the database and the threads that do its work.
 
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
@@ -9,10 +9,10 @@ use crate::sync::Arc;
 use crate::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use crate::{under_every_schedule, under_many_schedules};
 
-/// What a thread has done, and who it was; its channel ends when it has left.
+/// The tasks that a thread has done, and its handoff; the channel ends when the thread has left.
 type Stream = (Receiver<u32>, Arc<Handoff<u32>>);
 
-/// A worker that leaves at the first look that finds no task.
+/// A worker that leaves when a look finds no task, except at its first look.
 fn work(tasks: &Receiving<u32>, done: &Sender<u32>) {
     let mut looks = 0;
     let mut is_over = || {
@@ -24,7 +24,7 @@ fn work(tasks: &Receiving<u32>, done: &Sender<u32>) {
     }
 }
 
-/// The owner: one task at a time, and each thread's channel is read in any order, as by an actor with several streams.
+/// The owner: one task at a time. It reads each thread's channel in any order, as an actor with several streams does.
 struct Owner {
     tasks: Handoffs<u32>,
     streams: Vec<Stream>,
@@ -39,7 +39,7 @@ impl Owner {
         }
     }
 
-    /// Waits for the end of this task. No thread that has it may be heard to have left before.
+    /// Waits for the end of this task. A thread that has the task must not be reported to have left before.
     fn finish(&mut self, task: u32) {
         loop {
             let at = thread_rng().gen_range(0..self.streams.len());
@@ -103,7 +103,7 @@ fn a_consumer_is_woken_for_all_that_is_pushed_while_it_looks_away() {
             .collect();
         drop(wake);
         let mut taken = Vec::new();
-        // A lost wakeup leaves something behind when the last producer has ended.
+        // A lost wakeup leaves an item in the queue after the last producer has ended.
         while woken.recv().is_ok() {
             while let Some(item) = queue.next(Vec::pop) {
                 taken.push(item);

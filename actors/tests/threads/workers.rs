@@ -1,4 +1,4 @@
-//! Threads that wait for more work, and owners that give it and go.
+//! Model checks threads that wait for more work, and owners that give work and leave.
 
 use shuttle::thread;
 
@@ -21,7 +21,7 @@ fn work(workers: &Workers, done: &Arc<AtomicU32>) {
 
 #[test]
 fn each_work_is_done_once_and_an_owner_that_goes_leaves_no_thread() {
-    // A thread that waits for ever would be a deadlock of the model.
+    // A thread that waits without end would be a deadlock of the model.
     let model = || {
         let (workers, done) = (Workers::default(), Arc::default());
         work(&workers, &done);

@@ -1,7 +1,7 @@
-//! Owners that write, the inbox of the persister, and the thread of the database, with an actor between them.
+//! Model checks owners that write, the inbox of the persister, and the thread of the database, with an actor between them.
 //!
-//! Inbox and thread are those of production. The actor is a model: it takes what comes to it in any order, as one with several streams
-//! does. The disk is a list, which does not take some commits.
+//! Inbox and thread are the production code. The actor is a model: it takes its messages in any order, as an actor with several streams
+//! does. The disk is a list, which refuses some commits.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -53,7 +53,7 @@ pub(crate) mod messages {
     }
 }
 
-/// Without redb: a row says how many writes of its owner are on disk.
+/// Without redb: a row is the number of writes of its owner that are on disk.
 pub(crate) mod store {
     use std::collections::BTreeMap;
     use std::io;
@@ -68,7 +68,7 @@ pub(crate) mod store {
 
     pub(crate) struct Store {
         pub(crate) disk: Disk,
-        /// How many commits the disk takes before one that it does not.
+        /// How many commits the disk takes before it refuses one.
         pub(crate) sound_for: usize,
     }
 
@@ -94,17 +94,17 @@ pub(crate) mod store {
     }
 }
 
-/// What is wrong with the actor.
+/// The fault of the actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wrong {
     Nothing,
-    /// It takes the end of an earlier thread for that of the present one.
+    /// It takes the end of an earlier thread for the end of the present one.
     TakesAnyEnd,
-    /// It begins another commit while the thread goes on by itself.
+    /// It begins another commit while the thread continues by itself.
     IgnoresThatItGoesOn,
     /// It does not look again when the thread has done its work.
     LooksOnce,
-    /// It goes on to the next commit when the disk did not take one, and comes back to that later.
+    /// It continues with the next commit when the disk refused one, and retries that later.
     SkipsWhatWasNotTaken,
     /// It ends without closing the inbox.
     LeavesTheInboxOpen,
@@ -120,7 +120,7 @@ struct Committer {
 }
 
 impl Committer {
-    /// Does its work until no owner can call any more and nothing is under way, or for so many rounds.
+    /// Works until no owner can call it and nothing is in flight, or for this many rounds.
     fn run(mut self, called: &Receiver<()>, rounds: Option<usize>) {
         let mut is_called_on = true;
         for _ in 0..rounds.unwrap_or(usize::MAX) {
@@ -141,7 +141,7 @@ impl Committer {
         }
     }
 
-    /// Takes one message of one thread.
+    /// Receives one message of one thread.
     fn listen(&mut self) {
         if self.threads.is_empty() {
             return;
@@ -211,7 +211,7 @@ impl Committer {
     }
 }
 
-/// What the owners have been told: the last write on disk, and whether the persister has ended for them.
+/// The notifications to the owners: the last write on disk, and whether the persister has ended for them.
 type Told = Arc<Mutex<BTreeMap<&'static str, (u64, bool)>>>;
 
 fn open_ledgers(inbox: &Inbox, disk: &Disk) -> Told {
@@ -240,7 +240,7 @@ fn open_ledgers(inbox: &Inbox, disk: &Disk) -> Told {
     told
 }
 
-/// Hands over the writes of one owner, and then a job, which sees them.
+/// Hands over the writes of one owner, and then a job, which sees these writes.
 fn write(inbox: &Inbox, name: &'static str, disk: &Disk, call: &Sender<()>) {
     for number in 1..=EACH {
         let record = number.to_be_bytes().to_vec();
@@ -261,7 +261,7 @@ fn write(inbox: &Inbox, name: &'static str, disk: &Disk, call: &Sender<()>) {
     }
 }
 
-/// Two owners write while the actor works; the first commit of these is not taken at once, and the actor may end early.
+/// Two owners write while the actor works; the disk may refuse one commit, and the actor may end early.
 fn model(wrong: Wrong, sound_for: usize, rounds: Option<usize>) -> impl Fn() + Send + Sync + 'static {
     move || {
         let inbox = Arc::new(Inbox::new(Path::new("/data/callboard.redb").into()));

@@ -1,4 +1,4 @@
-//! Both calls of a group of snapshots with every code, before and after their effect.
+//! Tests both calls for a group of snapshots with every code, before and after their effect.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +53,7 @@ fn stored(plugin: &Plugin, name: &str) -> BTreeSet<String> {
     plugin.storage().snapshots.into_keys().filter(|id| id.starts_with(&of)).collect()
 }
 
-/// Whether it is taken, of the volumes in the other order.
+/// Takes a group of the volumes in the other order. Returns whether it was taken.
 async fn take(node: &Node, plugin: &Plugin, (volumes, name): (&[VolumeKey; 2], &str), case: Case) -> bool {
     let [data, logs] = volumes.clone();
     let take = CreateGroupSnapshot {

@@ -1,5 +1,5 @@
-//! Every call of a volume's life beside its claims with every code, before and after its effect: creation, expansion, snapshots, changed
-//! parameters, deletion.
+//! Tests every call of a volume's life beside its claims with every code, before and after its effect: creation, expansion, snapshots,
+//! changed parameters, deletion.
 
 use std::fmt::Display;
 
@@ -14,7 +14,7 @@ use crate::fixture::story;
 use crate::node::{Node, PATIENCE, SECOND, key, usage};
 use crate::plugin::{Act, Plugin};
 
-/// The whole life, in its order.
+/// All calls of the life, in their order.
 const LIFE: [Call; 13] = [
     Call::CreateVolume,
     Call::ControllerPublishVolume,
@@ -30,7 +30,7 @@ const LIFE: [Call; 13] = [
     Call::ControllerUnpublishVolume,
     Call::DeleteVolume,
 ];
-/// Those that are tried here; the others are those of a claim and its release.
+/// The calls that are tested here; the others belong to a claim and its release.
 const TRIED: [Call; 7] = [
     Call::CreateVolume,
     Call::ControllerExpandVolume,
@@ -52,12 +52,12 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// What is known after it, by the table of codes.
+    /// The outcome as it is known after the failure, by the table of codes.
     fn known(self) -> Known {
         Known::of(Outcome::of(self.call, &Failure::Status { code: self.code, message: String::new() }))
     }
 
-    /// What the plugin does.
+    /// The plugin's reaction.
     pub(crate) fn act(self) -> Act {
         let code = tonic::Code::from_i32(self.code.number());
         if self.is_done { Act::DoneThen(code) } else { Act::Fail(code) }
@@ -68,7 +68,7 @@ impl Case {
         self.call == call && matches!(self.known(), Known::Refused | Known::Unsupported)
     }
 
-    /// Checks how a step ended; true if it is done.
+    /// Checks how a step ended; true if it succeeded.
     pub(crate) fn check<T, E: Display>(self, call: Call, result: &Result<T, E>) -> bool {
         match result {
             Ok(_) => assert!(!self.is_refused(call), "{self:?}: it was refused"),
@@ -81,7 +81,7 @@ impl Case {
     }
 }
 
-/// Each of these calls with each code, before and after its effect.
+/// A case for each of these calls with each code, before and after its effect.
 pub(crate) fn cases(tried: &[Call]) -> impl Iterator<Item = Case> {
     let codes = Code::ALL.into_iter().filter(|code| *code != Code::Ok);
     codes.flat_map(move |code| {
@@ -115,7 +115,7 @@ async fn play(node: &Node, plugin: &Plugin, volume: &VolumeKey, case: Case) {
     node.release(volume, "a").await.expect("it is undone");
     delete(node, plugin, (volume, &id), case).await;
 
-    // No step is skipped, none comes out of order, and only the one that failed comes twice.
+    // No step is skipped, none is out of order, and only the call that failed is made twice.
     let is_made = |call: &Call| {
         has_grown || !case.is_refused(Call::ControllerExpandVolume) || *call != Call::NodeExpandVolume
     };
@@ -129,7 +129,7 @@ async fn play(node: &Node, plugin: &Plugin, volume: &VolumeKey, case: Case) {
     assert_eq!(plugin.take_calls(), expected, "{case:?}");
 }
 
-/// Gives the id of the volume, unless it was refused.
+/// Creates the volume, and returns its id unless the plugin refused.
 async fn create(node: &Node, plugin: &Plugin, volume: &VolumeKey, case: Case) -> Option<String> {
     let capacity_range = Some(CapacityRange { required_bytes: SMALL_BYTES, limit_bytes: 0 });
     let new = NewVolume { capacity_range, capabilities: vec![usage().capability], ..NewVolume::default() };
@@ -148,7 +148,7 @@ async fn create(node: &Node, plugin: &Plugin, volume: &VolumeKey, case: Case) ->
     None
 }
 
-/// Whether the storage has grown.
+/// Expands the volume, and returns whether the storage has grown.
 async fn expand(node: &Node, plugin: &Plugin, (volume, id): (&VolumeKey, &str), case: Case) -> bool {
     let capacity = CapacityRange { required_bytes: LARGE_BYTES, limit_bytes: 0 };
     let expand = ExpandVolume { volume: volume.clone(), capacity, within: PATIENCE };

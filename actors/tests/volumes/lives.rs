@@ -1,4 +1,4 @@
-//! One volume from its first claim to the last release, through the owner of the volumes.
+//! Tests one volume from its first claim to the last release, through the owner of the volumes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -57,7 +57,7 @@ fn each_call_has_its_contexts_its_node_and_its_directories_c060_c071_c073_c074_c
         let plugin = Plugin::new(&node.kernel);
         let _serving = node.add_plugin("zfs", "p", &plugin).await;
         let data = node.add_volume("zfs", "data").await;
-        // The answer to the first staging is lost: it is repeated with the same contexts.
+        // The answer to the first staging is lost: the call is repeated with the same contexts.
         plugin.once("NodeStageVolume", Act::DoneThen(Code::Unavailable));
         node.claim(&data, "a").await.expect("it is set up");
         node.release(&data, "a").await.expect("it is undone");
@@ -76,7 +76,7 @@ fn each_call_has_its_contexts_its_node_and_its_directories_c060_c071_c073_c074_c
             directories: (true, true),
             ..Told::default()
         };
-        // The directory of a target is made by the plugin, the one above it by its host.
+        // The plugin makes the directory of a target, its host the parent directory.
         let publish = Told { call: "NodePublishVolume", directories: (false, true), ..stage.clone() };
         assert_eq!(plugin.told(), [attach, stage.clone(), stage, publish]);
         assert_eq!(node.kernel.left(), Vec::<std::path::PathBuf>::new());
@@ -84,7 +84,7 @@ fn each_call_has_its_contexts_its_node_and_its_directories_c060_c071_c073_c074_c
     });
 }
 
-/// There has to be a mount before the answer, but some plugins mount in the background.
+/// There must be a mount before the answer, but some plugins mount in the background.
 #[test]
 fn a_mount_that_is_late_is_waited_for_and_one_that_does_not_come_is_undone_v7() {
     story(|| async {
@@ -120,7 +120,7 @@ fn a_takeover_during_a_claim_goes_on_with_the_next_generation_res_05() {
         node.remove_plugin("zfs", "old").await;
         let claimed = claim.await.expect("no panic").expect("the next generation sets it up");
         assert!(node.kernel.is_mounted(&claimed.path));
-        // What is attached stays attached; the step that was cut is repeated.
+        // An attached volume stays attached; the step that was cut is repeated.
         assert_eq!(new.take_calls(), ["NodeStageVolume", "NodePublishVolume"]);
         old_serving.kill().await;
         node.release(&data, "a").await.expect("it is undone");
@@ -153,7 +153,7 @@ async fn an_earlier_run(kept: Kept) {
     node.claim(&logs, "dead").await.expect("it is set up");
     plugin.take_calls();
     node.restart().await;
-    // Nothing is undone before the host has said which allocations live.
+    // Nothing is undone before the host has reported which allocations live.
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(plugin.take_calls(), Vec::<&str>::new());
     let confirmed = node
@@ -177,7 +177,7 @@ fn a_volume_is_created_once_and_deleted_when_it_is_released_c050_c059() {
         let node = Node::open();
         let plugin = Plugin::new(&node.kernel);
         let _serving = node.add_plugin("zfs", "p", &plugin).await;
-        // It was created, and the answer got lost.
+        // The plugin has created it, and the answer was lost.
         plugin.once("CreateVolume", Act::DoneThen(Code::Unavailable));
         let create = create("made");
         let created = node.volumes.ask(create.clone()).await.expect("it runs").expect("it exists");
@@ -212,7 +212,7 @@ fn create(name: &str) -> CreateVolume {
     }
 }
 
-/// Has a new secret for each question, and fails the first.
+/// Gives a new secret for each question, and fails the first.
 #[derive(Debug, Default)]
 struct Changing(AtomicUsize);
 
@@ -256,7 +256,7 @@ fn secrets_are_asked_for_before_each_call_and_reach_no_status_v11_c025() {
     });
 }
 
-/// Panics the first times, in turn when it is asked and while its answer is awaited, with a secret in its message.
+/// Panics at first, alternately when it is asked and while its answer is awaited, with a secret in its message.
 #[derive(Debug, Default)]
 struct Panicking(AtomicUsize);
 
@@ -285,7 +285,7 @@ fn a_source_of_secrets_that_panics_has_none_for_now_and_its_panic_is_told_to_no_
         let plugin = Plugin::new(&node.kernel);
         let _serving = node.add_plugin("zfs", "p", &plugin).await;
         let data = node.add_volume("zfs", "data").await;
-        // It has panicked in both ways by then.
+        // By then it has panicked in both ways.
         let pending = node.claim_within(&data, "a", Duration::from_secs(4)).await.expect_err("it has none");
         assert!(pending.is_transient(), "{pending}");
         let shown = format!("{pending} {pending:?} {:?}", node.describe(&data).await);
@@ -312,7 +312,7 @@ fn a_call_that_is_refused_leaves_no_directory_and_one_whose_outcome_is_unknown_i
     });
 }
 
-/// A claim fails in its staging: these calls to the node are made, each at least once.
+/// Makes a claim that fails in its staging, and checks that these calls to the node are made, each at least once.
 async fn refused_staging(code: Code, calls: &[&str]) -> Kernel {
     let node = Node::open();
     let plugin = Plugin::new(&node.kernel);

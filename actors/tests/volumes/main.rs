@@ -1,4 +1,4 @@
-//! The actors of volumes with real plugins on real sockets, under virtual time. The kernel's mounts are simulated: see `kernel.rs`.
+//! Tests the actors of volumes with real plugins on real sockets, under virtual time. The kernel's mounts are simulated: see `kernel.rs`.
 
 #[path = "../fixture/mod.rs"]
 mod fixture;

@@ -1,4 +1,4 @@
-//! Every call of a claim and its release with every code, before and after its effect: what is wished for is reached, and nothing is done
+//! Every call of a claim and its release with every code, before and after its effect: the desired state is reached, and nothing is done
 //! twice that must not be (V2, V3, V4, table C.6).
 
 use callboard_actors::volume::VolumeKey;
@@ -78,7 +78,7 @@ async fn play(node: &Node, plugin: &Plugin, volume: &VolumeKey, case: Case) {
     plugin.take_calls();
 }
 
-/// These calls in order, one of them twice.
+/// These calls in order, with one of them twice.
 fn repeated(calls: &[&'static str], twice: &str) -> Vec<&'static str> {
     calls.iter().flat_map(|call| std::iter::repeat_n(*call, if *call == twice { 2 } else { 1 })).collect()
 }
@@ -97,7 +97,7 @@ fn is_left(call: &str, code: Code) -> bool {
     DOWN.contains(&call) && code == Code::Unimplemented
 }
 
-/// An undo that is refused for good waits until it is asked for again.
+/// Releases a claim. An undo that is finally refused waits for the next request.
 async fn release(node: &Node, volume: &VolumeKey, Case { call, code, .. }: Case) {
     let first = node.release_within(volume, "a", 30 * SECOND).await;
     let is_held = DOWN.contains(&call) && FINAL.contains(&code);

@@ -1,4 +1,4 @@
-//! The directories of the next step are made while the plugin works on the one before it, and nothing of them is left when that step never
+//! The directories of the next step are made while the plugin works on the step before it, and none of them is left when that step never
 //! comes (V5, V6).
 
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ async fn opened() -> (Node, Plugin, Serving, VolumeKey) {
     (node, plugin, serving, data)
 }
 
-/// Claims a volume, and says whether a directory is there while the plugin works on a call.
+/// Claims a volume, and returns whether a directory exists while the plugin works on a call.
 async fn is_made_during(call: &'static str, path: &str) -> bool {
     let (node, plugin, _serving, data) = opened().await;
     plugin.once(call, Act::After(10 * SECOND));
@@ -46,7 +46,7 @@ fn what_publishing_needs_is_made_while_it_is_staged_c136() {
     story(|| async { assert!(is_made_during("NodeStageVolume", ABOVE_THE_TARGET).await) });
 }
 
-/// Claims a volume that the plugin refuses, and gives what is left of it.
+/// Claims a volume that the plugin refuses, and returns the directories that are left.
 async fn left_when_refused(call: &'static str) -> Vec<PathBuf> {
     let (node, plugin, _serving, data) = opened().await;
     plugin.on(call, Act::Fail(Code::InvalidArgument));
@@ -67,7 +67,7 @@ fn a_staging_that_is_refused_leaves_no_directory_v6() {
     story(|| async { assert_eq!(left_when_refused("NodeStageVolume").await, Vec::<PathBuf>::new()) });
 }
 
-/// Releases a volume while the plugin works on a call of its claim, and gives what is left of it.
+/// Releases a volume while the plugin works on a call of its claim, and returns the directories that are left.
 async fn left_when_released_during(call: &'static str) -> Vec<PathBuf> {
     let (node, plugin, _serving, data) = opened().await;
     plugin.once(call, Act::After(10 * SECOND));

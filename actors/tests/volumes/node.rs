@@ -24,11 +24,11 @@ use crate::kernel::Kernel;
 use crate::plugin::{Plugin, Serving};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
-/// How long callers wait, unless their test says so.
+/// How long callers wait, unless their test sets another time.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 const DATA_DIR: &str = "/data";
 
-/// Where the volumes are kept, whatever becomes of their actors.
+/// Where the volumes are stored, independently of their actors.
 #[derive(Clone)]
 pub(crate) enum Kept {
     InMemory(volumes::MemoryStore),
@@ -41,7 +41,7 @@ impl Default for Kept {
     }
 }
 
-/// How a node is made.
+/// The options of a node.
 pub(crate) struct Choices {
     pub(crate) options: VolumesOptions,
     pub(crate) secrets: Arc<dyn SecretSource>,
@@ -81,7 +81,7 @@ impl Node {
         Self { fixture, kernel, volumes, running, drills, kept, shared, options, run: 1 }
     }
 
-    /// Ends the owner of the volumes without a word, as a crash of the host would, and starts the next run on its ledgers.
+    /// Kills the owner of the volumes, as a crash of the host would, and starts the next run on its ledgers.
     pub(crate) async fn restart(&mut self) {
         self.running.kill();
         self.running.ended().await;
@@ -95,7 +95,7 @@ impl Node {
         self.drills.drill(actor, drill).expect("it runs");
     }
 
-    /// Registers a plugin with both halves; gives its server.
+    /// Registers a plugin with both halves, and returns its server.
     pub(crate) async fn add_plugin(&self, name: &str, id: &str, plugin: &Plugin) -> Serving {
         let socket = self.fixture.socket(&format!("{name}-{id}.sock"));
         let serving = plugin.serve(&socket);
@@ -165,7 +165,7 @@ impl Node {
         self.volumes.ask(describe).await.expect("it runs").expect("it is known")
     }
 
-    /// Waits until the actor of a volume has gone, since nothing of it is left.
+    /// Waits until the actor of a volume has ended because nothing of the volume is left.
     pub(crate) async fn is_unneeded(&self, volume: &VolumeKey) {
         let gone = async {
             while self.describe(volume).await.actor.as_str() != "unneeded" {

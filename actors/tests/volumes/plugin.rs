@@ -1,4 +1,4 @@
-//! A plugin with volumes, whose part is written by the test. As a real one, it goes on with a call whose caller has gone.
+//! A plugin with volumes, whose behaviour is set by the test. Like a real plugin, it continues a call whose caller has gone.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -21,7 +21,7 @@ use wire::node_server::{Node, NodeServer};
 use crate::kernel::Kernel;
 use crate::storage::Storage;
 
-/// What a plugin does when it is called.
+/// The plugin's reaction to a call.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
     /// Its effect, then the answer.
@@ -30,11 +30,11 @@ pub(crate) enum Act {
     Fail(Code),
     /// Its effect, then this code.
     DoneThen(Code),
-    /// Its effect and its answer after so long.
+    /// Its effect and its answer after this time.
     After(Duration),
-    /// Its answer, and its effect so long after that.
+    /// Its answer, and its effect this time later.
     AnswerThen(Duration),
-    /// Neither.
+    /// Neither effect nor answer.
     Hang,
 }
 
@@ -53,18 +53,18 @@ struct Role {
     has_groups: bool,
 }
 
-/// What a call that sets something up was told, and what it found.
+/// The arguments of a call that sets something up, and the directories that it found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) call: &'static str,
     pub(crate) node_id: String,
     pub(crate) volume_context: HashMap<String, String>,
     pub(crate) publish_context: HashMap<String, String>,
-    /// Whether there is a directory at the path, and one above it.
+    /// Whether there is a directory at the path, and at its parent.
     pub(crate) directories: (bool, bool),
 }
 
-/// The plugin. Clones are the same one.
+/// The plugin. Clones are the same plugin.
 #[derive(Debug, Clone)]
 pub(crate) struct Plugin {
     kernel: Kernel,
@@ -79,10 +79,10 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// It accepts no more connections, and those that there are close.
+    /// Stops listening and closes all connections.
     pub(crate) async fn kill(self) {
         self.task.abort();
-        // Whether it was cancelled before it ended is the same.
+        // The task may have ended before it was cancelled.
         let _ = self.task.await;
         std::fs::remove_file(self.socket.as_path()).expect("it is there");
     }
@@ -93,7 +93,7 @@ impl Plugin {
         Self { kernel: kernel.clone(), role: Arc::default(), called: Arc::default() }
     }
 
-    /// It takes groups of snapshots as well.
+    /// Also supports groups of snapshots.
     pub(crate) fn with_groups(self) -> Self {
         self.role().has_groups = true;
         self
@@ -115,32 +115,32 @@ impl Plugin {
         Serving { socket: socket.clone(), task }
     }
 
-    /// What it does whenever this is called.
+    /// Sets the reaction to every call of this method.
     pub(crate) fn on(&self, call: &'static str, act: Act) {
         self.role().usual.insert(call, act);
     }
 
-    /// What it does when this is called next, before what it usually does.
+    /// Sets the reaction to the next call of this method, before its usual one.
     pub(crate) fn once(&self, call: &'static str, act: Act) {
         self.role().acts.entry(call).or_default().push(act);
     }
 
-    /// All calls about volumes since this was last asked.
+    /// All calls about volumes since the last call of this function.
     pub(crate) fn take_calls(&self) -> Vec<&'static str> {
         std::mem::take(&mut self.role().calls).into_iter().map(|(call, _)| call).collect()
     }
 
-    /// How many calls about volumes it got since they were taken last.
+    /// The number of calls about volumes since they were taken last.
     pub(crate) fn calls(&self) -> usize {
         self.role().calls.len()
     }
 
-    /// The secrets that came with its calls.
+    /// The secrets that it received with its calls.
     pub(crate) fn secrets(&self) -> Vec<(&'static str, String)> {
         self.role().secrets.clone()
     }
 
-    /// The most calls that it worked on at once.
+    /// The maximum number of calls in flight at once.
     pub(crate) fn at_once_max(&self) -> usize {
         self.role().at_once_max
     }
@@ -150,24 +150,24 @@ impl Plugin {
         self.role().together.clone()
     }
 
-    /// What the calls that set something up were told.
+    /// The arguments of the calls that set something up.
     pub(crate) fn told(&self) -> Vec<Told> {
         self.role().told.clone()
     }
 
-    /// Notes what is answered to a call about this path.
+    /// Records the arguments of a call about this path.
     fn note(&self, path: &str, told: Told) {
         let above = Path::new(path).parent().expect("it is absolute");
         let directories = (self.kernel.is_made(Path::new(path)), self.kernel.is_made(above));
         self.role().told.push(Told { directories, ..told });
     }
 
-    /// What it has stored.
+    /// The volumes and snapshots that it has stored.
     pub(crate) fn storage(&self) -> Storage {
         self.role().storage.clone()
     }
 
-    /// The effect of a call on what is stored.
+    /// The effect of a call on the stored volumes.
     pub(crate) fn storing(
         &self,
         effect: impl FnOnce(&mut Storage) + Send + 'static,
@@ -176,12 +176,12 @@ impl Plugin {
         move |_| effect(&mut plugin.role().storage)
     }
 
-    /// Waits until it is called once more.
+    /// Waits for the next call.
     pub(crate) async fn is_called(&self) {
         tokio::time::timeout(crate::fixture::LONG, self.called.notified()).await.expect("a call comes");
     }
 
-    /// Plays a call, with its effect; goes on when its caller has gone.
+    /// Handles a call, with its effect; continues when its caller has gone.
     pub(crate) async fn play(
         &self,
         call: &'static str,

@@ -1,4 +1,4 @@
-//! What the plugin of a test does about groups of snapshots.
+//! The calls for groups of snapshots of a test's plugin.
 
 use callboard_proto::csi::v1 as wire;
 use tonic::{Request, Response, Status};

@@ -1,4 +1,4 @@
-//! What the plugin of a test has stored.
+//! The volumes and snapshots that a test's plugin has stored.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ pub(crate) struct Stored {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Storage {
     pub(crate) volumes: BTreeMap<String, Stored>,
-    /// With the volumes that they are of.
+    /// Each with its volume.
     pub(crate) snapshots: BTreeMap<String, String>,
 }
 
 impl Storage {
-    /// A volume that there is already stays.
+    /// Creates a volume; an existing volume stays.
     pub(crate) fn create(&mut self, id: String, bytes: i64) {
         self.volumes.entry(id).or_insert(Stored { bytes, ..Stored::default() });
     }

@@ -6,7 +6,7 @@ use crate::fixture::story;
 use crate::node::{Node, PATIENCE, SECOND};
 use crate::plugin::{Act, Plugin};
 
-/// Lets an actor fall while a plugin works on a staging.
+/// Lets an actor crash while a plugin works on a staging.
 async fn falls(actor: &str, drill: Drill) {
     let node = Node::open();
     let plugin = Plugin::new(&node.kernel);
@@ -21,7 +21,7 @@ async fn falls(actor: &str, drill: Drill) {
     let first = claim.await.expect("no panic");
     let claimed = match first {
         Ok(claimed) => claimed,
-        // Its caller may ask again.
+        // The caller may retry.
         Err(error) => {
             assert!(error.is_transient(), "{error}");
             node.claim(&data, "a").await.expect("its successor goes on")

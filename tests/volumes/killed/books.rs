@@ -1,4 +1,4 @@
-//! What the test knows of the claims and files of a host that is killed: what the host has said, and what the kernel shows.
+//! Records the knowledge of the test about the claims and files of a killed host: the reports of the host, and the mounts of the kernel.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,21 +13,21 @@ use callboard::actors::mounts::{MountId, mounts_of_this_process};
 use super::{VOLUMES, every_number, keeper_of, pairs};
 use crate::support::PAUSE;
 
-/// An allocation, as far as the host has told.
+/// An allocation, according to the reports of the host.
 #[derive(Debug, Clone, Default)]
 struct Known {
-    /// Whether its processes live: it may have claimed, and has not said that it releases.
+    /// Whether its processes live: it may have claimed, and has not reported a release.
     lives: bool,
-    /// How many lines it has written.
+    /// The number of lines that it has written.
     lines: u64,
-    /// Where it found its volume, and the mount there when the host was killed.
+    /// The path of its volume, and the mount there when the host was killed.
     found: Option<(PathBuf, Option<MountId>)>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Books {
     known: BTreeMap<String, Known>,
-    /// How often each thing was said.
+    /// The number of reports of each kind.
     said: BTreeMap<String, u64>,
 }
 
@@ -49,7 +49,7 @@ impl Books {
                 known.found = Some((path, None));
             }
             "found" => {
-                // The host may have been killed between a line and its news.
+                // The host may have been killed between writing a line and reporting it.
                 let (found, said) = (number(), known.lines);
                 assert!(found == said || found == said + 1, "{allocation}: {found} lines of {said}");
                 known.lines = found;
@@ -65,7 +65,7 @@ impl Books {
         self.said.get(said).copied().unwrap_or_default()
     }
 
-    /// The host was killed: what is claimed stays mounted.
+    /// The host was killed: claimed volumes must stay mounted.
     pub(super) fn note_mounts(&mut self) {
         for known in self.known.values_mut() {
             known.found = known.found.take().filter(|_| known.lives).map(|(path, _)| {
@@ -81,12 +81,12 @@ impl Books {
         living.collect::<Vec<_>>().join(" ")
     }
 
-    /// Where the workload that the test plays has a volume, once it is claimed.
+    /// The path of the volume for the workload of the test, once it is claimed.
     pub(super) fn path_of_keeper(&self, volume: &str) -> Option<PathBuf> {
         Some(self.known.get(&keeper_of(volume))?.found.as_ref()?.0.clone())
     }
 
-    /// Reads every file of every allocation through the mount of that workload: no line is lost, and none is there twice.
+    /// Reads every file of every allocation through the mount of that workload: no line is lost, and no line is there twice.
     pub(super) fn check_files(&self) {
         for (volume, allocation) in pairs() {
             let (Some(path), Some(known)) = (self.path_of_keeper(volume), self.known.get(&allocation)) else {
@@ -105,7 +105,7 @@ fn mount_at(path: &Path) -> Option<MountId> {
     mounts_of_this_process().expect("it can be read").mounted_at(path).map(|mount| mount.id)
 }
 
-// === Workloads that live through everything ===
+// === Workloads that survive everything ===
 
 /// A workload on each volume: it writes all the time, whether plugin or host is killed.
 #[derive(Default)]
@@ -118,7 +118,7 @@ struct Workload {
 }
 
 impl Workloads {
-    /// Starts those whose volume has been claimed, and sees that the others go on.
+    /// Starts the workloads of claimed volumes, and checks that the others still run.
     pub(super) fn go_on(&mut self, books: &Books) {
         for volume in VOLUMES {
             let Some(path) = books.path_of_keeper(volume) else { continue };
@@ -128,7 +128,7 @@ impl Workloads {
         }
     }
 
-    /// Ends all of them; gives how many lines they have written.
+    /// Ends all workloads; returns how many lines they have written.
     pub(super) fn end(self) -> u64 {
         assert_eq!(self.0.len(), VOLUMES.len(), "each volume has been claimed");
         self.0.into_values().map(Workload::end).sum()
@@ -149,7 +149,7 @@ impl Workload {
     }
 }
 
-/// Writes through one open file, and looks at it by its path.
+/// Writes through one open file, and checks the file by its path.
 fn write_until(path: &Path, is_over: &AtomicBool) -> u64 {
     let mut file = File::options().create_new(true).append(true).open(path).expect("it is mounted");
     let (mut lines, mut bytes) = (0, 0);

@@ -1,4 +1,4 @@
-//! One life of a host that is killed: it claims, writes and releases, creates and deletes, and says each thing as soon as it is true.
+//! Runs one life of a host that is killed: it claims, writes and releases, creates and deletes, and reports each step once it is true.
 
 use std::fs::{self, File};
 use std::io::{BufRead, ErrorKind, Write};
@@ -18,10 +18,10 @@ use crate::namespace::block_on;
 use crate::node::{claim, create, creation, delete, key, plugin, refined, release};
 use crate::support::{self, LONG, PAUSE, Stage, Task, id};
 
-/// The volume that is created and deleted again and again, the allocation that uses it, and the snapshot that is taken of it.
+/// The volume that is created and deleted again and again, the allocation that uses it, and its snapshot.
 const SCRATCH: (&str, &str, &str) = ("scratch", "scratch-a", "of-scratch");
 
-/// Not a story of its own: one life of the host, in a process that is killed. In life 0 it ends in order.
+/// Not a test of its own: one life of the host, in a process that is killed. In life 0 the host ends in order.
 #[test]
 fn a_host_that_works_until_it_is_killed() {
     let Some(directory) = std::env::var_os(DIRECTORY).map(PathBuf::from) else { return };
@@ -70,14 +70,14 @@ async fn end(host: &Host) {
     assert_eq!(report.not_in_order().count(), 0, "{report:?}");
 }
 
-/// Says a line to the test, in one piece, as soon as it is true.
+/// Reports a line to the test, in one write, as soon as it is true.
 fn say(line: &str) {
     std::io::stdout().lock().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
 // === Its plugin ===
 
-/// The plugin is a process of the test: it is started in the first life, and goes on when the host is killed.
+/// The plugin is a process of the test: it is started in the first life, and survives a kill of the host.
 async fn take_plugin(host: &Host, life: u32) -> Task {
     let task = plugin(&Stage::new(), "plugin");
     let spec = task.spec.clone();
@@ -90,7 +90,7 @@ async fn take_plugin(host: &Host, life: u32) -> Task {
     task
 }
 
-/// Passes on what the test says of it.
+/// Passes the test's events of the plugin on to the host.
 async fn follow_plugin(host: &Host, task: &Task) {
     let mut words = said_by_the_test();
     while let Some(word) = words.recv().await {
@@ -133,7 +133,7 @@ async fn claim_and_release(host: &Host, (volume, allocation): (&str, String), li
     }
 }
 
-/// Claims a volume for the workload that the test plays, which never ends.
+/// Claims a volume for the workload of the test, which never ends.
 async fn keep(host: &Host, volume: &str, living: &[&str]) {
     let keeper = keeper_of(volume);
     claim_in_time(host, volume, &keeper, living.contains(&&*keeper)).await;
@@ -147,14 +147,14 @@ async fn claim_in_time(host: &Host, volume: &str, allocation: &str, is_kept: boo
                 say(&format!("claimed {allocation} {is_kept} {}", claimed.path.display()));
                 return claimed.path;
             }
-            // What it held in an earlier life is being undone, or the plugin is gone.
+            // Its claim of an earlier life is being undone, or the plugin is gone.
             Err(error) => assert!(error.is_transient(), "{error}"),
         }
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-/// The file of an allocation, and the number of its lines.
+/// The file of an allocation, and its number of lines.
 fn written(path: &Path, allocation: &str) -> (PathBuf, u64) {
     let file = path.join(allocation);
     let text = match fs::read_to_string(&file) {
@@ -169,9 +169,9 @@ fn append(file: &Path, number: u64) {
     file.write_all(format!("{number}\n").as_bytes()).unwrap();
 }
 
-// === A volume that comes and goes ===
+// === A volume that is created and deleted ===
 
-/// Creates a volume, writes into it, takes a snapshot of it, and deletes all that again: from wherever an earlier life was cut off.
+/// Creates a volume, writes into it, takes a snapshot of it, and deletes all of it: continues from wherever an earlier life was cut off.
 async fn create_and_delete(host: &Host) {
     let (volume, allocation, name) = SCRATCH;
     let volume = key(volume);
@@ -202,7 +202,7 @@ async fn create_and_delete(host: &Host) {
     say("deleted scratch");
 }
 
-/// Asks again what an earlier life or a plugin that is gone keeps from being done.
+/// Retries a request that an earlier life or a missing plugin still prevents.
 async fn until_done<T, E: std::fmt::Display>(
     mut ask: impl AsyncFnMut() -> Result<T, E>,
     is_transient: impl Fn(&E) -> bool,
