@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use callboard::actors::csi::{AccessMode, AccessType, VolumeCapability};
 use callboard::actors::volume::{Claimed, Usage, VolumeKey};
@@ -13,7 +15,10 @@ use callboard::host::Host;
 
 use crate::namespace::{in_namespace, in_namespace_of_root};
 use crate::node::{creation, delete, key, nothing_is_left, release, serve};
-use crate::support::{LONG, Stage, id};
+use crate::support::{LONG, PAUSE, Stage, id};
+
+/// As root of the machine both tests make loop devices, and the number of one must not be taken by the other.
+static LOOP_DEVICES: Mutex<()> = Mutex::new(());
 
 const TEXT: &[u8] = b"written to a block volume";
 
@@ -50,6 +55,7 @@ fn read(device: &Path) -> Vec<u8> {
 
 #[test]
 fn what_is_written_to_a_block_volume_outlives_its_plugin_v7_res_05() {
+    let _alone = LOOP_DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
     let name = "blocks::what_is_written_to_a_block_volume_outlives_its_plugin_v7_res_05";
     in_namespace(name, async |_| {
         let stage = Stage::new();
@@ -82,6 +88,7 @@ fn a_device_that_has_lost_its_disk_or_has_another_one_is_not_handed_out_v7_vol_0
         eprintln!("SKIPPED: a device that has another disk is not shown, since only root makes loop devices");
         return;
     }
+    let _alone = LOOP_DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
     let name = "blocks::a_device_that_has_lost_its_disk_or_has_another_one_is_not_handed_out_v7_vol_07";
     in_namespace_of_root(name, async |_| {
         let stage = Stage::new();
@@ -116,7 +123,15 @@ fn device_at(path: &Path) -> String {
     PathBuf::from(format!("/dev/loop{number}")).display().to_string()
 }
 
+/// Repeats it while another process, such as udev, still has the device open.
 fn losetup(arguments: &[&str]) {
-    let output = Command::new("losetup").args(arguments).output().expect("losetup runs");
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let until = Instant::now() + LONG;
+    loop {
+        let output = Command::new("losetup").args(arguments).output().expect("losetup runs");
+        if output.status.success() {
+            return;
+        }
+        assert!(Instant::now() < until, "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        std::thread::sleep(PAUSE);
+    }
 }

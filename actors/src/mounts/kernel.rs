@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxAttributes, StatxFlags};
@@ -25,8 +25,6 @@ const RACES_MAX: usize = 5;
 const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 /// `AT_STATX_FORCE_SYNC`: the file system asks its server, despite its cache.
 const FORCE_SYNC: AtFlags = AtFlags::STATX_FORCE_SYNC;
-/// The bytes that are read of a block device: no disk has larger blocks than a page, to which direct reads have to be aligned.
-const BLOCK_BYTES: usize = 4_096;
 /// Opened only for its place.
 const FOR_ITS_PLACE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
@@ -143,10 +141,7 @@ fn touch(look: &mut PathLook, found: &OwnedFd) -> Result<(), LookError> {
         PathKind::Directory if look.mounted().is_some() => {
             rustix::fs::fstatfs(found).map_err(|error| failed(path, error))?;
         }
-        PathKind::BlockDevice(device) => {
-            device.sequence = disk(path, device.number)?;
-            read_directly(path, found)?;
-        }
+        PathKind::BlockDevice(device) => device.sequence = disk(path, device.number)?,
         _ => {}
     }
     (look.kind, look.mode) = (kind, u32::from(facts.stx_mode) & 0o7777);
@@ -226,7 +221,8 @@ pub(super) fn kind(facts: &Statx) -> PathKind {
 }
 
 /// The sequence number of the disk behind a block device, whose file remains when the disk goes, or gives way to another one. `None` if
-/// the kernel does not report it.
+/// the kernel does not report it. Nothing is read from the device: a failed read says nothing of whose disk it is, would undo the claim
+/// under its user, and a read that hangs would keep the device busy.
 fn disk(path: &Path, number: DeviceNumber) -> Result<Option<u64>, LookError> {
     let devices = Path::new("/sys/dev/block");
     if !devices.is_dir() {
@@ -246,23 +242,6 @@ fn disk(path: &Path, number: DeviceNumber) -> Result<Option<u64>, LookError> {
         }
     };
     Err(LookError::Dead { path: path.to_owned(), reason })
-}
-
-/// Reads the begin of a block device from its disk, not from a cache. A device that this process may not open, or not read like this,
-/// proves nothing.
-fn read_directly(path: &Path, found: &OwnedFd) -> Result<(), LookError> {
-    let opened = format!("/proc/self/fd/{}", found.as_raw_fd());
-    let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let read = rustix::fs::open(opened, flags, Mode::empty()).and_then(|device| {
-        let mut space = vec![0; 2 * BLOCK_BYTES];
-        let begin = space.as_ptr().align_offset(BLOCK_BYTES);
-        let block = space.get_mut(begin..begin + BLOCK_BYTES).unwrap_or_default();
-        rustix::io::pread(device, block, 0)
-    });
-    match read {
-        Ok(_) | Err(Errno::ACCESS | Errno::PERM | Errno::INVAL | Errno::BUSY | Errno::NOENT) => Ok(()),
-        Err(error) => Err(failed(path, error)),
-    }
 }
 
 fn failed(path: &Path, error: Errno) -> LookError {

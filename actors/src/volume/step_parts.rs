@@ -156,7 +156,7 @@ enum MarkPart {
     Mount { id: u64, unique_id: Option<u64>, device: (u32, u32), root: OsString, fs_type: String },
     Device(u32, u32),
     Unique(u64),
-    Block { mount: Option<Box<MarkPart>>, device: (u32, u32), sequence: Option<u64> },
+    Block { mount: Option<MountPart>, device: (u32, u32), sequence: Option<u64> },
 }
 
 impl Part for ProofPart {
@@ -171,23 +171,58 @@ impl Part for ProofPart {
     }
 }
 
+/// The mount of a block device.
+#[derive(Debug, Serialize, Deserialize)]
+enum MountPart {
+    Listed { id: u64, unique_id: Option<u64>, device: (u32, u32), root: OsString, fs_type: String },
+    Unique(u64),
+}
+
+impl Part for MountPart {
+    type Of = MountIdentity;
+
+    fn of(it: &MountIdentity) -> Self {
+        match it {
+            MountIdentity::Unique(id) => Self::Unique(id.0),
+            MountIdentity::Listed(ListedMount { id, unique_id, device, root, fs_type }) => Self::Listed {
+                id: id.0,
+                unique_id: unique_id.map(|id| id.0),
+                device: (device.major, device.minor),
+                root: root.clone().into_os_string(),
+                fs_type: fs_type.clone(),
+            },
+        }
+    }
+
+    fn read(self) -> Result<MountIdentity, String> {
+        Ok(match self {
+            Self::Unique(id) => MountIdentity::Unique(UniqueMountId(id)),
+            Self::Listed { id, unique_id, device: (major, minor), root, fs_type } => {
+                MountIdentity::Listed(ListedMount {
+                    id: MountId(id),
+                    unique_id: unique_id.map(UniqueMountId),
+                    device: DeviceNumber { major, minor },
+                    root: root.into(),
+                    fs_type,
+                })
+            }
+        })
+    }
+}
+
 impl Part for MarkPart {
     type Of = Mark;
 
     fn of(it: &Mark) -> Self {
         match it {
-            Mark::Mount(MountIdentity::Unique(id)) => Self::Unique(id.0),
-            Mark::Mount(MountIdentity::Listed(ListedMount { id, unique_id, device, root, fs_type })) => {
-                Self::Mount {
-                    id: id.0,
-                    unique_id: unique_id.map(|id| id.0),
-                    device: (device.major, device.minor),
-                    root: root.clone().into_os_string(),
-                    fs_type: fs_type.clone(),
+            Mark::Mount(mount) => match MountPart::of(mount) {
+                MountPart::Unique(id) => Self::Unique(id),
+                MountPart::Listed { id, unique_id, device, root, fs_type } => {
+                    Self::Mount { id, unique_id, device, root, fs_type }
                 }
-            }
+            },
             Mark::Device { mount, device: BlockDevice { number, sequence } } => Self::Block {
-                mount: mount.clone().map(|mount| Self::of(&Mark::Mount(mount)).into()),
+                mount: mount.as_ref().map(MountPart::of),
                 device: (number.major, number.minor),
                 sequence: *sequence,
             },
@@ -195,29 +230,16 @@ impl Part for MarkPart {
     }
 
     fn read(self) -> Result<Mark, String> {
-        let device = |(major, minor)| DeviceNumber { major, minor };
+        let device =
+            |(major, minor), sequence| BlockDevice { number: DeviceNumber { major, minor }, sequence };
         Ok(match self {
-            Self::Unique(id) => Mark::Mount(MountIdentity::Unique(UniqueMountId(id))),
-            Self::Mount { id, unique_id, device: numbers, root, fs_type } => {
-                Mark::Mount(MountIdentity::Listed(ListedMount {
-                    id: MountId(id),
-                    unique_id: unique_id.map(UniqueMountId),
-                    device: device(numbers),
-                    root: root.into(),
-                    fs_type,
-                }))
+            Self::Unique(id) => Mark::Mount(MountPart::Unique(id).read()?),
+            Self::Mount { id, unique_id, device, root, fs_type } => {
+                Mark::Mount(MountPart::Listed { id, unique_id, device, root, fs_type }.read()?)
             }
-            Self::Device(major, minor) => {
-                let device = BlockDevice { number: device((major, minor)), sequence: None };
-                Mark::Device { mount: None, device }
-            }
-            Self::Block { mount, device: numbers, sequence } => {
-                let device = BlockDevice { number: device(numbers), sequence };
-                let mount = mount.map(|mount| match (*mount).read()? {
-                    Mark::Mount(mount) => Ok(mount),
-                    Mark::Device { .. } => Err("a block device is mounted on another one".to_owned()),
-                });
-                Mark::Device { mount: mount.transpose()?, device }
+            Self::Device(major, minor) => Mark::Device { mount: None, device: device((major, minor), None) },
+            Self::Block { mount, device: number, sequence } => {
+                Mark::Device { mount: mount.map(Part::read).transpose()?, device: device(number, sequence) }
             }
         })
     }

@@ -29,7 +29,8 @@ impl Before {
             "the mount at {path} belongs to no claim of this volume and is not touched: see what it is (findmnt {path}) and \
             unmount it, then this goes on"
         );
-        Err(Failure { known: Known::NotNow, reason })
+        // The plugin was not asked.
+        Err(Failure { known: Known::NotMade, reason })
     }
 }
 
@@ -45,6 +46,6 @@ mod tests {
             assert_eq!(admits(Before::Down, made), made != Made::Mounted, "{made:?}");
         }
         let refused = Before::Down.admit(Path::new("/t"), Made::Mounted).unwrap_err();
-        assert_eq!(refused.known, Known::NotNow, "nothing was changed, and it may succeed later");
+        assert_eq!(refused.known, Known::NotMade, "the plugin was not asked, and the claim waits");
     }
 }

@@ -62,6 +62,9 @@ impl Volume {
     /// published for another claim, or may be.
     pub(super) fn doubt_staging_of_refused(&mut self, id: &AllocationId) {
         let Step::Up(intent, _) = &self.record.stage else { return };
+        if !self.node().is_some_and(|node| node.stages) {
+            return;
+        }
         let is_unused =
             self.claims.iter().all(|(other, claim)| other == id || claim.record.publish.is_down());
         if is_unused && self.abandoned.is_empty() && self.lost.is_empty() {

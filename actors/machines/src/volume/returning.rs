@@ -302,6 +302,10 @@ impl Volume {
     pub(super) fn try_failed(&mut self, moment: Moment, what: &Operation, failure: &Failure) -> bool {
         let options = self.config.options;
         let Some(tries) = self.tries(what) else { return false };
+        if matches!(failure.known, Known::NotNow | Known::Refused | Known::Unsupported) {
+            // The plugin knows it after all.
+            tries.is_denied = false;
+        }
         let reason = named(what, &failure.reason);
         tries.failed(&options.backoff, moment, &reason, failure.known != Known::NotMade);
         tries.count.max(tries.rounds.failures()) >= options.tries_max

@@ -97,7 +97,7 @@ pub(super) struct Tries {
     pub(super) is_held: bool,
     pub(super) error: Option<Arc<str>>,
     /// Whether the plugin has answered an earlier try with `NOT_FOUND`.
-    is_denied: bool,
+    pub(super) is_denied: bool,
     /// The number of times in a row that it was undone only to be set up again.
     pub(super) rounds: BackoffState,
     /// It is set up again only from this time on.

@@ -140,6 +140,7 @@ impl Known {
                 }
                 self.steps.forget(&request.volume_id);
             }
+            Call::NodePublishVolume => self.steps.confirm_staging(&request.volume_id),
             Call::ControllerPublishVolume => {
                 let volume = self.volumes.entry(request.volume_id.clone()).or_default();
                 let context = (answer.publish_context.clone(), request.clone());

@@ -167,8 +167,17 @@ impl Steps {
 
     /// The plugin refuses to publish a volume: it may have forgotten that it has staged it.
     pub(super) fn deny_staging(&mut self, volume: &str) {
+        self.staging_is_denied(volume, true);
+    }
+
+    /// The plugin has published a volume: it knows that it has staged it.
+    pub(super) fn confirm_staging(&mut self, volume: &str) {
+        self.staging_is_denied(volume, false);
+    }
+
+    fn staging_is_denied(&mut self, volume: &str, is_denied: bool) {
         let is_its = |place: &Place| place.volume == volume && place.kind == Kind::Staged;
-        self.0.iter_mut().filter(|(place, _)| is_its(place)).for_each(|(_, step)| step.is_denied = true);
+        self.0.iter_mut().filter(|(place, _)| is_its(place)).for_each(|(_, step)| step.is_denied = is_denied);
     }
 
     /// The volume is gone, with all its steps.

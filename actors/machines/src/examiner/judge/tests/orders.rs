@@ -176,6 +176,9 @@ fn c123_a_volume_is_staged_once() {
     it.staged().fails(Call::NodePublishVolume, publish("/targets/a"), Code::FailedPrecondition);
     it.ok(Call::NodeStageVolume, stage());
     it.heeds(Rule::C123);
+    it.fails(Call::NodePublishVolume, publish("/targets/a"), Code::NotFound);
+    it.ok(Call::NodePublishVolume, publish("/targets/a")).ok(Call::NodeStageVolume, stage());
+    it.breaks(&[Rule::C123]);
 }
 
 #[test]
