@@ -37,7 +37,7 @@ const FAULTS: [(&str, u8); 6] = [
     ("UNAVAILABLE,before", 8),
     ("INTERNAL,after", 8),
     ("ABORTED,before", 8),
-    ("UNKNOWN,middle", 3),
+    ("UNKNOWN,after", 3),
     ("DEADLINE_EXCEEDED,after", 3),
     ("slow:150ms", 5),
 ];
