@@ -86,7 +86,8 @@ fn repeated(calls: &[&'static str], twice: &str) -> Vec<&'static str> {
 /// The calls that set a volume up. A plugin that refuses to publish it for now may have forgotten that it has staged it (C129).
 fn ups(case: Case) -> Vec<&'static str> {
     let [attach, stage, publish] = UP;
-    match case.call == publish && matches!(case.code, Code::NotFound | Code::FailedPrecondition) {
+    let is_denied = matches!(case.code, Code::NotFound | Code::FailedPrecondition) && !case.is_done;
+    match case.call == publish && is_denied {
         true => vec![attach, stage, publish, stage, publish],
         false => repeated(&UP, case.call),
     }

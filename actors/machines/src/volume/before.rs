@@ -29,8 +29,7 @@ impl Before {
             "the mount at {path} belongs to no claim of this volume and is not touched: see what it is (findmnt {path}) and \
             unmount it, then this goes on"
         );
-        // The plugin was not asked.
-        Err(Failure { known: Known::NotMade, reason })
+        Err(Failure { known: Known::NotNow, reason })
     }
 }
 
@@ -46,6 +45,6 @@ mod tests {
             assert_eq!(admits(Before::Down, made), made != Made::Mounted, "{made:?}");
         }
         let refused = Before::Down.admit(Path::new("/t"), Made::Mounted).unwrap_err();
-        assert_eq!(refused.known, Known::NotMade, "the plugin was not asked, and the claim waits");
+        assert_eq!(refused.known, Known::NotNow, "nothing was changed, and it may succeed later");
     }
 }
